@@ -1,13 +1,14 @@
-# Parley's commands. They need python3 (3.11 or newer) and make; everything else they fetch themselves.
+# Parley's commands. They need python3 (3.11 or newer) and make, and install everything else.
 
 PYTHON_ENV := .venv/bin
-# The checks keep away from the data of a Parley that runs from this folder.
+# The checks use their own data folder, not that of a Parley that runs from this folder.
 CHECK_DATA := var/checks
 PYTEST := $(PYTHON_ENV)/pytest --durations 15
-# On PostgreSQL, only what depends on the database runs again.
-ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 4 -m "both_databases or postgres"
+# On PostgreSQL, only the tests that depend on the database run again. The markers of the tests follow.
+ON_POSTGRES := $(PYTHON_ENV)/python scripts/on-postgres $(PYTEST) -n 4 -m
 
-# Two at a time, the longest first. mypy has no workers: they must start within three seconds, a busy machine takes longer.
+# Two run at a time, the longest first. mypy runs without workers, because these must start within three seconds, and a
+# busy machine needs longer.
 LINTS := lint-types lint-static lint-django lint-layers lint-sources lint-templates
 
 .PHONY: help run link environment dev-environment test-needs lint $(LINTS) check assets words test test-all chaos
@@ -67,7 +68,7 @@ lint-sources:
 lint-templates:
 	$(PYTHON_ENV)/djangofmt --check --quiet templates
 
-# Compiling every test again in each process, as this variable asks for, takes a tenth of the time.
+# With this variable, each process compiles all tests again, which takes a tenth of the time.
 check test test-all: export PYTHONDONTWRITEBYTECODE =
 
 check: export PARLEY_DATA = $(CHECK_DATA)
@@ -82,15 +83,15 @@ words: dev-environment
 	@$(PYTHON_ENV)/python scripts/words
 
 test test-all: export PARLEY_DATA = $(CHECK_DATA)
-# Tests wait for processes and pages as often as they compute: four workers keep two cores busy.
+# Tests wait for processes and pages half of the time, so four workers keep two cores busy.
 test: test-needs lint
 	$(PYTEST) -n 4 -m "not every_look"
-	$(ON_POSTGRES)
+	$(ON_POSTGRES) "(both_databases or postgres) and not every_look"
 
 test-all: export PARLEY_ALL_CASES = 1
 test-all: test-needs lint
 	$(PYTEST) -n 4
-	$(ON_POSTGRES)
+	$(ON_POSTGRES) "both_databases or postgres"
 
 chaos: export PARLEY_DATA = $(CHECK_DATA)
 chaos: export PARLEY_STRIKES = $(or $(STRIKES),1000)

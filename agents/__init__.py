@@ -1,1 +1,1 @@
-"""The agent engine: conversations in, events out; it knows nothing of Django, databases or sockets."""
+"""The agent engine: it takes conversations and yields events. It uses no Django, no database and no sockets."""

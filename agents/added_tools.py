@@ -1,6 +1,7 @@
 """Tools that an operator adds: Python files in a folder, and installed packages (docs/tools.md).
 
-Both are code of the operator, which runs as Parley does. An error in one is a problem to report, and the others work.
+Both are code of the operator and run with the rights of Parley. An error in one of them is reported as a problem; the
+other tools still work.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LONGEST_REASON = 500
 
 @dataclass(frozen=True, slots=True)
 class AddedTools:
-    """`tools` by name. `problems` say what was left out, where it is and why."""
+    """The loaded tools by name. Each of `problems` names a file or package that was left out, and the reason."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -39,7 +40,10 @@ NO_ADDED_TOOLS = AddedTools()
 
 
 def load_added_tools(folder: Path | None = None) -> AddedTools:
-    """Import the files of the folder, and what packages offer in the group `parley.tools`. Never raises."""
+    """Load the tools of the folder's files and of the packages' entry points in the group `parley.tools`.
+
+    Raise only KeyboardInterrupt. All other errors are in `problems`.
+    """
     tools: dict[str, Tool] = {}
     problems: list[str] = []
     for place, load in (*_files(folder), *_packages()):
@@ -47,11 +51,11 @@ def load_added_tools(folder: Path | None = None) -> AddedTools:
             found = _tools_of(load())
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # it is the operator's code, which may raise anything, SystemExit, too
+        except BaseException as error:  # the operator's code may raise anything, even SystemExit
             problems.append(f"{place}: {_reason(error)}")
             continue
         if not found:
-            problems.append(f"{place}: it has no tool. Write @tool() above a function")
+            problems.append(f"{place}: it defines no tool. Add @tool() to a function")
         for tool in found:
             if why := _refusal(tool, tools):
                 problems.append(f"{place}: {why}")
@@ -61,13 +65,16 @@ def load_added_tools(folder: Path | None = None) -> AddedTools:
 
 
 def _files(folder: Path | None) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield each module of the folder with the function that imports it. Names with `_` at first are helpers."""
+    """Yield the path of each module in the folder, and a function that imports it.
+
+    Modules whose name begins with `_` are helpers and are skipped.
+    """
     for name in [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]:
         del sys.modules[name]
     if folder is None:
         return
     if not folder.is_dir():
-        yield f"TOOLS_FOLDER={folder}", _raising(NotADirectoryError("there is no such folder"))
+        yield f"TOOLS_FOLDER={folder}", _raising(NotADirectoryError("the folder does not exist"))
         return
     importlib.invalidate_caches()
     package = ModuleType(PACKAGE)
@@ -97,7 +104,7 @@ def _raising(error: Exception) -> Callable[[], object]:
 
 
 def _tools_of(found: object) -> list[Tool]:
-    """Return the tools that a module makes, or that an entry point names: one, or a list."""
+    """Return the tools that a module defines, or the tool or tools that an entry point names. Raise TypeError."""
     if isinstance(found, Tool):
         return [found]
     if isinstance(found, ModuleType):
@@ -108,28 +115,28 @@ def _tools_of(found: object) -> list[Tool]:
         return list({id(tool): tool for tool in made}.values())
     if isinstance(found, list | tuple) and all(isinstance(each, Tool) for each in found):
         return list(found)
-    raise TypeError(f"a {type(found).__name__} is no tool. Name a module, a tool or a list of tools")
+    raise TypeError(f"a {type(found).__name__} is not a tool. Name a module, a tool or a list of tools")
 
 
 def _refusal(tool: Tool, known: Mapping[str, Tool]) -> str:
-    """Return why a tool cannot be offered; "" if it can."""
+    """Return the reason why a tool cannot be offered, or "" if it can."""
     if not isinstance(tool.name, str) or not TOOL_NAME.fullmatch(tool.name):
-        return f"{safe_text(tool.name, 100)!r} is no name of a tool: use up to 64 letters, digits, _ and -"
+        return f"{safe_text(tool.name, 100)!r} is not a valid tool name. Use up to 64 letters, digits, _ and -"
     if tool.name in TOOLBOX:
-        return f"Parley has a tool named {tool.name}. Choose another name, as in @tool(name=…)"
+        return f"Parley already has a tool named {tool.name}. Choose another name with @tool(name=…)"
     if tool.name in known:
-        return f"another tool is named {tool.name}. Choose another name, as in @tool(name=…)"
+        return f"another tool is already named {tool.name}. Choose another name with @tool(name=…)"
     if SEPARATOR in tool.name:
-        return f"{tool.name}: {SEPARATOR} is only in names of tools of MCP servers"
+        return f"{tool.name}: a name with {SEPARATOR} is reserved for tools of MCP servers. Choose another name"
     try:
         json.dumps(tool.parameters)
     except (TypeError, ValueError) as error:
-        return f"{tool.name}: its schema is no JSON: {error}"
+        return f"{tool.name}: its schema cannot be converted to JSON: {error}"
     return ""
 
 
 def _reason(error: BaseException) -> str:
-    """Return the error and the line of the operator's code that raised it."""
+    """Describe an error with the line of the operator's code that raised it, if that line is known."""
     calls = [call for call in traceback.extract_tb(error.__traceback__) if call.filename != __file__]
     outside = [call for call in calls if "importlib" not in call.filename and "agents" not in Path(call.filename).parts]
     line = f" (line {outside[-1].lineno} of {outside[-1].filename})" if outside else ""

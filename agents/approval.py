@@ -1,7 +1,7 @@
-"""Which tool calls people have to approve: rules that name a tool, and patterns for its main argument.
+"""Rules that decide which tool calls users have to approve.
 
 A rule is a tool's name, or a name with a pattern in parentheses: `web_fetch`, `bash(git status*)`, `files_*`. `*`
-stands for any text. The pattern is compared with the argument that says most about the call: a command, an address.
+matches any text. The pattern is compared with the main argument of the call, such as the command or the address.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from typing import Literal
 from agents.messages import Json, ToolCall
 
 Verdict = Literal["run", "ask", "deny"]
-# Who may approve: anyone who may answer the agent, or people with this role or a higher one.
+# Who may approve: "" is anyone who may answer the agent; otherwise users with this role or a higher one.
 Approvers = Literal["", "admin", "owner"]
 APPROVERS: tuple[Approvers, ...] = ("", "admin", "owner")
 MOST_APPROVALS = 10
-# Parts of a command that are compared with each rule.
+# The number of parts of a command that are compared with each rule.
 MOST_PARTS = 1_000
 
-# The main argument of a call is its only one, or the first of these that it has.
+# If a call has one argument, that is its main argument. Otherwise it is the first of these that the call has.
 TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 COMMANDS = ("command", "cmd")
 _RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*-]{1,200})(?:\((?P<argument>[^\x00]{0,1000})\))?", re.DOTALL)
-# What separates commands for a shell, and what lets a command do more than its text says.
+# The separators of shell commands, and the characters by which a command can do more than its text shows.
 _SEPARATORS = re.compile(r"&&|\|\||[;|&\n\r]")
 _EXPANSIONS = re.compile(r"[`$<>(){}\\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Whose approval a call needs, and from how many different people."""
+    """The number of different users who must approve a call, and the role that they need."""
 
     approvals: int = 1
     approvers: Approvers = ""
 
     @property
     def is_plain(self) -> bool:
-        """Whether anyone who may answer can approve, alone."""
+        """Whether the approval of one user who may answer the agent is enough."""
         return self == PLAIN
 
     def with_also(self, other: Requirement) -> Requirement:
-        """Return what satisfies both."""
+        """Return the weakest requirement that satisfies both."""
         approvers = max(self.approvers, other.approvers, key=APPROVERS.index)
         return Requirement(max(self.approvals, other.approvals), approvers)
 
@@ -57,7 +57,7 @@ PLAIN = Requirement()
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A rule for calls that need the approval of several people, or of people with a role, each time."""
+    """A rule for calls that need the approval of several users, or of users with a role, each time."""
 
     rule: str
     needs: Requirement
@@ -65,13 +65,13 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules of an agent and its workspace, and those by which people have approved its calls in advance.
+    """The rules of an agent and its workspace, and the rules by which users have approved its calls in advance.
 
-    The strongest that matches decides: `deny`, `guarded`, `approved`, `ask`, `allow`. Without a matching rule the tool
-    itself says whether it needs an approval.
+    If several rules match, this order decides: `deny`, `guarded`, `approved`, `ask`, `allow`. If no rule matches, the
+    tool's own setting decides whether it needs an approval.
 
-    A call that can send something out, while text from elsewhere is in the conversation, needs an approval, too. What
-    people have approved in advance counts only if they knew that: `approved_sending`.
+    A call that can send data out also needs an approval while the conversation contains text from elsewhere. For such
+    a call, only the approvals in `approved_sending` count, because their users knew of the risk.
     """
 
     allow: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Rules:
     approved_sending: tuple[str, ...] = ()
 
     def verdict(self, call: ToolCall, *, needs_approval: bool, is_risky: bool = False) -> Verdict:
-        """Decide about a call; `is_risky`: it can send out what text from elsewhere asks for."""
+        """Decide about a call. `is_risky` means that it can send out data at the request of text from elsewhere."""
         approved = self.approved_sending if is_risky else self.approved
         if any(matches(rule, call, anywhere=True) for rule in self.deny):
             return "deny"
@@ -99,7 +99,7 @@ class Rules:
         return "ask" if needs_approval or is_risky else "run"
 
     def requirement(self, call: ToolCall) -> Requirement:
-        """Return whose approval a call needs if people are asked: what all matching rules want."""
+        """Return the approval that a call needs if users are asked. It satisfies all matching guards."""
         needed = PLAIN
         for guard in self.guarded:
             if matches(guard.rule, call, anywhere=True):
@@ -111,19 +111,19 @@ NO_RULES = Rules()
 
 
 def check_rule(text: str) -> str:
-    """Return a rule without spaces around it. Raises ValueError if it is none."""
+    """Return a rule without the spaces around it. Raise ValueError if the text is not a rule."""
     rule = text.strip()
     if not _RULE.fullmatch(rule):
-        raise ValueError(f"{text!r} is no rule: write a tool's name, or one with a pattern, as in bash(git status*)")
+        raise ValueError(f"{text!r} is not a rule. Use a tool's name, or one with a pattern, such as bash(git status*)")
     return rule
 
 
 def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
     """Return whether a rule matches a call.
 
-    A command for a shell matches a pattern if all of its parts do and none has a variable, a redirection or the like:
-    `git status; rm -rf .` does not match `git status*`. With `anywhere` one part is enough. A command of very many
-    parts counts as what the rule is careful about: it matches with `anywhere`, and else does not.
+    A shell command matches a pattern if all of its parts match and none has a variable, a redirection or the like:
+    `git status; rm -rf .` does not match `git status*`. With `anywhere`, one matching part is enough. A command of more
+    than MOST_PARTS parts gets the careful answer: it matches with `anywhere`, and does not match otherwise.
     """
     parsed = _RULE.fullmatch(rule)
     if parsed is None or not fnmatchcase(call.name, parsed["tool"]):
@@ -144,15 +144,15 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
 
 
 def main_argument(arguments: Json) -> tuple[str, object]:
-    """Return the name and value of the argument that says most about a call; ("", None) if none does."""
+    """Return the name and value of the call's main argument, or ("", None) if it has none."""
     if len(arguments) == 1:
         return next(iter(arguments.items()))
     return next(((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str)), ("", None))
 
 
-@lru_cache(maxsize=4)  # a workspace can have 200 rules, which are compared with the same call
+@lru_cache(maxsize=4)  # up to 200 rules of a workspace are compared with the same command
 def _parts(command: str) -> tuple[str, ...]:
-    """Return the first parts of a command, one more than are compared."""
+    """Return the first MOST_PARTS + 1 parts of a command. The last one shows that the command has too many."""
     return tuple(islice(_all_parts(command), MOST_PARTS + 1))
 
 
@@ -167,7 +167,7 @@ def _all_parts(command: str) -> Iterator[str]:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Match with `*` alone as a wildcard. `git *` matches `git`, too."""
+    """Return whether the text matches the pattern. `*` is the only wildcard, and `git *` also matches `git`."""
     if pattern.endswith(" *") and text == pattern[:-2].strip():
         return True
     first, *others = pattern.strip().split("*")
@@ -177,7 +177,7 @@ def _fits(text: str, pattern: str) -> bool:
     at, end = len(first), len(text) - len(last)
     if at > end or not text.startswith(first) or not text.endswith(last):
         return False
-    # Not a regular expression: one with many stars would hold up the process for ever.
+    # Not a regular expression, because a pattern with many stars could block the process for ever.
     for part in between:
         at = text.find(part, at, end)
         if at < 0:
@@ -187,13 +187,13 @@ def _fits(text: str, pattern: str) -> bool:
 
 
 def guard_of(rule: object, approvals: object = 1, approvers: object = "") -> Guard:
-    """Return a checked guard. Raises ValueError."""
+    """Return a guard with these values. Raise ValueError if one of them is not allowed."""
     if type(approvals) is not int or not 1 <= approvals <= MOST_APPROVALS:
-        raise ValueError(f"approvals: choose between 1 and {MOST_APPROVALS}")
+        raise ValueError(f"approvals: must be from 1 to {MOST_APPROVALS}")
     if approvers not in APPROVERS:
-        raise ValueError("approvers: write admin, owner, or nothing for everyone who may answer")
+        raise ValueError("approvers: must be admin, owner, or empty for everyone who may answer")
     if not isinstance(rule, str):
-        raise ValueError("a rule is a text")
+        raise ValueError("a rule must be a string")
     return Guard(check_rule(rule), Requirement(approvals, approvers))
 
 
@@ -205,7 +205,7 @@ def stored_guards(guards: Iterable[Guard]) -> list[Json]:
 
 
 def valid_guards(values: object) -> tuple[Guard, ...]:
-    """Return the valid guards in a JSON list, which may have been edited by hand."""
+    """Return the valid guards in a stored JSON list. Skip all others, because the list may have been edited."""
     found = []
     for each in values if isinstance(values, list) else []:
         with suppress(ValueError, TypeError):
@@ -214,6 +214,6 @@ def valid_guards(values: object) -> tuple[Guard, ...]:
 
 
 def valid_rules(values: object) -> tuple[str, ...]:
-    """Return the valid rules in a JSON list, which may have been edited by hand."""
+    """Return the valid rules in a stored JSON list. Skip all others, because the list may have been edited."""
     rules = values if isinstance(values, list) else []
     return tuple(rule for rule in rules if isinstance(rule, str) and _RULE.fullmatch(rule))

@@ -1,4 +1,4 @@
-"""Which files a model takes as they are: configured, or known by its name."""
+"""The kinds of files that a model accepts, by the configuration or by the model's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.model_table import known
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What may be sent to a model besides text."""
+    """The kinds of files that a model accepts besides text."""
 
     images: bool = False
     pdf: bool = False
@@ -19,7 +19,7 @@ class Capabilities:
 
 NOTHING, IMAGES, BOTH = Capabilities(), Capabilities(images=True), Capabilities(images=True, pdf=True)
 
-# As vendors publish it. A model that is not listed gets text alone, which every model understands.
+# By model name or pattern, as vendors publish it. A model that is not listed gets only text.
 BUILT_IN: Mapping[str, Capabilities] = {
     "claude-*": BOTH,
     "claude-3-haiku*": IMAGES,
@@ -70,9 +70,9 @@ BUILT_IN: Mapping[str, Capabilities] = {
 
 
 def takes(model: str, provider: ProviderConfig, table: Mapping[str, Capabilities] = BUILT_IN) -> Capabilities:
-    """Find out: the model's configuration, else its provider's, else the table's.
+    """Return what a model accepts, from the model's configuration, else its provider's, else the table.
 
-    Servers that speak OpenAI's format take its images, and PDF files only where it is configured.
+    Other servers with OpenAI's format get images by the table, but PDF files only if the configuration says so.
     """
     listed = known(model, table) or NOTHING
     may_pdf = provider.type != "openai" or provider.is_openai

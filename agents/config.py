@@ -1,10 +1,11 @@
-"""The shape of the configuration file, and what has to fit together in it."""
+"""The shape of the configuration file, and the checks that compare its parts with each other."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PositiveInt, Tag
 
@@ -19,15 +20,16 @@ from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
+from agents.toolbox.public_addresses import has_leading_zeros
 from agents.toolbox.search import config as searching
 from agents.toolbox.search.config import SearchConfig
 from agents.vendors import VENDORS, Vendor, vendor_type
 
-# OpenAI's two forms: the Responses API, and Chat Completions, which other servers speak.
+# OpenAI's two APIs: Responses, and Chat Completions, which other servers offer, too.
 Api = Literal["responses", "chat"]
 OPENAI_ITSELF = re.compile(r"https://([a-z0-9-]+\.)*api\.openai\.com(:443)?(/|$)", re.IGNORECASE)
 
-# Symbols of static/icons.svg.
+# Names of symbols in static/icons.svg.
 PromptIcon = Literal[
     "calculator",
     "clock",
@@ -56,23 +58,35 @@ DEFAULT_PROMPT = (
 
 def _name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
-        raise ValueError("a name has 1 to 80 letters, digits, dots, - and _, and begins with a letter or digit")
+        raise ValueError("a name must have 1 to 80 letters, digits, dots, - and _, and begin with a letter or digit")
     return value
 
 
 def _share(value: int) -> int:
     if value and not LEAST_SHARE <= value <= MOST_SHARE:
-        raise ValueError(f"give a percentage from {LEAST_SHARE} to {MOST_SHARE}, or 0")
+        raise ValueError(f"must be a percentage from {LEAST_SHARE} to {MOST_SHARE}, or 0")
     return value
 
 
 def _web_address(value: str) -> str:
     if not re.match(r"https?://[^\s/]", value):
-        raise ValueError("give a web address that begins with http:// or https://")
-    return value
+        raise ValueError("must be a web address that begins with http:// or https://")
+    return _readable(value)
 
 
-# Percentages of the context window at which a session may summarise earlier messages.
+def _readable(address: str) -> str:
+    if has_leading_zeros(urlsplit(address).hostname or ""):
+        raise ValueError("must have an IP address without leading zeros, because some programs read 010 as 8")
+    return address
+
+
+def _with_readable_url(server: ServerConfig) -> ServerConfig:
+    """Check the address of a server from the file. Addresses that users add are checked when they enter them."""
+    _readable(server.url or "")
+    return server
+
+
+# Percentages of the context window at which a session may summarize earlier messages.
 LEAST_SHARE = 30
 MOST_SHARE = 95
 Name = Annotated[str, AfterValidator(_name)]
@@ -87,33 +101,34 @@ class _Strict(BaseModel):
 
 
 class ModelConfig(_Strict):
-    """One model of a provider; what is not set comes from the provider."""
+    """The settings of one model. A setting that is not set here comes from the provider."""
 
     context_window: PositiveInt | None = None
     max_tokens: PositiveInt | None = None
-    # Whether it is sent images and PDF files as they are; otherwise the text in them.
+    # Whether images and PDF files are sent to the model unchanged. Otherwise the model gets the text in them.
     vision: bool | None = None
     pdf: bool | None = None
-    # How much it reasons where neither agent nor session says so, and the levels that it takes (not said: by its name).
+    # How much the model reasons if neither the agent nor the session sets it, and the levels that it accepts.
+    # If neither the model nor the provider sets the levels, they follow from the model's name.
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
     reasoning_efforts: tuple[Effort, ...] | None = None
-    # Passed to the vendor's API as they are, over the provider's.
+    # Passed unchanged to the vendor's API. They take precedence over the provider's options.
     options: dict[str, Any] = {}
 
 
 def _as_models(value: object) -> object:
-    """Accept a list of names for models without settings of their own."""
+    """Turn a list of names into models with default settings."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return {name: {} for name in value}
     return value
 
 
 class ProviderConfig(_Strict):
-    """One endpoint. Without `models` they are asked for at its listing endpoint."""
+    """One endpoint. If `models` is empty, Parley requests the list of models from the endpoint."""
 
     type: Annotated[str, AfterValidator(vendor_type)]
-    # Which of OpenAI's forms a server of type "openai" speaks; not said: "responses" for OpenAI itself, else "chat".
+    # The API that a server of type "openai" is asked with. Default: "responses" for OpenAI itself, "chat" for others.
     api: Api | None = None
     api_key_env: str = ""
     base_url: Url | None = None
@@ -121,8 +136,8 @@ class ProviderConfig(_Strict):
     vision: bool | None = None
     pdf: bool | None = None
     reasoning_efforts: tuple[Effort, ...] | None = None
-    # How often the vendor's SDK repeats a request that was refused for now (429, 5xx) or found no connection. An answer
-    # that breaks off before its first word is requested again by `agents.loop` in any case.
+    # How often the vendor's SDK repeats a request that failed with 429, 5xx or without a connection. An answer that
+    # breaks off before its first word is also requested again by `agents.loop`, independently of this number.
     max_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_RETRIES
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     options: dict[str, Any] = {}
@@ -134,23 +149,26 @@ class ProviderConfig(_Strict):
 
     @property
     def is_openai(self) -> bool:
-        """Whether this is OpenAI's own API, not another server that speaks its format."""
+        """Whether this is OpenAI's own server, not another server that uses its format."""
         return self.type == "openai" and (self.base_url is None or bool(OPENAI_ITSELF.match(self.base_url)))
 
     @property
     def openai_api(self) -> Api:
-        """The form in which a provider of type "openai" is asked."""
+        """The API with which a provider of type "openai" is asked."""
         return self.api or ("responses" if self.is_openai else "chat")
 
     def reasoning_support(self, model: str) -> ReasoningSupport | None:
-        """What a model offers: levels as configured for it or for the provider, all else as known by its name."""
+        """Return how a model can reason, or None if that is unknown.
+
+        The levels are those configured for the model or for the provider. All else follows from the model's name.
+        """
         own = self.models.get(model)
         efforts = own.reasoning_efforts if own and own.reasoning_efforts is not None else self.reasoning_efforts
         return support_of(self.type, model, efforts)
 
     @property
     def listed(self) -> list[str]:
-        """All models of the provider, if the configuration lists them; empty if its server is asked."""
+        """The models that are known without a request; empty if Parley requests the list from the server."""
         return list(self.models) or (["demo"] if self.type == "demo" else [])
 
     @property
@@ -160,23 +178,23 @@ class ProviderConfig(_Strict):
 
     @property
     def needs_key(self) -> bool:
-        """Whether a key must be set: one that the configuration names, or that of the vendor's own server."""
+        """Whether a key must be set, because the configuration names one or because the vendor's server needs it."""
         return bool(self.api_key_env) or (bool(self.vendor.key_env) and self.base_url is None)
 
 
 class PromptConfig(_Strict):
-    """An opening prompt with what the home page shows above its text, and beside it."""
+    """An opening prompt. The home page shows `title` above its text and `icon` beside it."""
 
     text: Annotated[str, Field(min_length=1)]
     title: str = ""
     icon: PromptIcon = "message-square"
 
 
-# By its shape a value is one or the other, so that an error is about one of them.
+# The shape of a value selects the type against which it is checked, so that its errors are about that type alone.
 BY_SHAPE = Discriminator(lambda value: "[table]" if isinstance(value, (dict, BaseModel)) else "[text]")
 TextOrPrompt = Annotated[Annotated[str, Tag("[text]")] | Annotated[PromptConfig, Tag("[table]")], BY_SHAPE]
 
-# What the demo agent understands, for users who have not configured anything yet.
+# Prompts that the demo agent understands, for an installation in which nothing is configured yet.
 DEMO_PROMPTS = (
     PromptConfig(title=_("Meet the demo agent"), text=_("What can you do?"), icon="sparkles"),
     PromptConfig(title=_("Watch tools run"), text=_("Try your tools"), icon="wrench"),
@@ -189,7 +207,7 @@ Rule = Annotated[str, AfterValidator(check_rule)]
 
 
 class AskConfig(_Strict):
-    """Calls that need the approval of several people, or of people with a role in the workspace, each time."""
+    """Calls that need the approval of several users, or of users with a role in the workspace, each time."""
 
     rule: Rule
     approvals: Annotated[int, Field(ge=1, le=MOST_APPROVALS)] = 1
@@ -200,7 +218,7 @@ RuleOrGuard = Annotated[Annotated[Rule, Tag("[text]")] | Annotated[AskConfig, Ta
 
 
 class ApprovalConfig(_Strict):
-    """Which tool calls of an agent people have to approve; the tool itself says so where no rule matches."""
+    """The rules for which tool calls of an agent need an approval. If no rule matches, the tool's setting decides."""
 
     allow: tuple[Rule, ...] = ()
     ask: tuple[RuleOrGuard, ...] = ()
@@ -214,10 +232,10 @@ class ApprovalConfig(_Strict):
 
 
 class AgentConfig(_Strict):
-    """One preset: what a new session starts with."""
+    """One preset: the settings with which a new session starts."""
 
     title: Annotated[str, Field(max_length=80)] = ""
-    # What people see beside its messages and in lists; "" for its initials.
+    # The icon beside the agent's messages and in lists; "" for the agent's initials.
     icon: Literal[PromptIcon, ""] = ""
     model: str = ""
     system_prompt: str = DEFAULT_PROMPT
@@ -226,14 +244,14 @@ class AgentConfig(_Strict):
     prompts: tuple[TextOrPrompt, ...] = ()
     reasoning_effort: Effort | None = None
     thinking_budget: ThinkingBudget | None = None
-    # The hosts that its tools may fetch from; none: all that are public.
+    # The hosts from which its tools may fetch. If empty, they may fetch from all public hosts.
     allowed_hosts: tuple[HostPattern, ...] = ()
     approval: ApprovalConfig = ApprovalConfig()
-    # The percentage of the context window at which its sessions summarise earlier messages; 0: only by hand.
+    # The percentage of the context window at which its sessions summarize earlier messages; 0: only when a user asks.
     compact_at: Annotated[int, AfterValidator(_share)] = 0
-    # Whether it gets the notes that people have accepted in earlier sessions.
+    # Whether the agent gets the notes that users have accepted in earlier sessions.
     memory: bool = True
-    # The files of a workspace that it uses in sessions there, by name or pattern: `*` for all.
+    # The names or patterns of the workspace's files that the agent may use; `*` for all.
     knowledge: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = ()
 
 
@@ -242,7 +260,7 @@ class Config(_Strict):
 
     providers: dict[Name, ProviderConfig] = {}
     agents: dict[Name, AgentConfig] = {}
-    mcp: dict[ServerName, ServerConfig] = {}
+    mcp: dict[ServerName, Annotated[ServerConfig, AfterValidator(_with_readable_url)]] = {}
     search: SearchConfig | None = None
     # By "provider/model", a model's name, or a pattern of either with `*`.
     prices: dict[ModelPattern, Price] = {}
@@ -251,21 +269,24 @@ class Config(_Strict):
 
 
 def split_model(text: str, providers: Mapping[str, ProviderConfig]) -> tuple[str, str]:
-    """Split "provider/model"; ("", text) if the part before the slash is no provider (model names can have slashes)."""
+    """Split "provider/model" into its parts.
+
+    Return ("", text) if the part before the slash is not a provider, because names of models can have slashes, too.
+    """
     provider, slash, model = text.partition("/")
     return (provider, model) if slash and provider in providers else ("", text)
 
 
 def problems(config: Config, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Iterator[str]:
-    """Yield what is wrong beside the shape, each as "key: what is wrong and what to do".
+    """Yield the problems that pydantic does not find, each as "key: what is wrong and what to do".
 
-    An unknown tool is no problem if some of the operator's tools could not be loaded: it may be one of these.
+    If some of the operator's tools could not be loaded, unknown tools are not reported, as they may be among these.
     """
     for name, provider in config.providers.items():
         if provider.needs_key and not env.get(provider.key_name, "").strip():
             yield (
                 f"providers.{name}.api_key_env: the environment variable {provider.key_name} is not set; "
-                f"set it to the key, or remove the provider"
+                f"set it to the API key, or remove the provider"
             )
         yield from _provider_problems(f"providers.{name}", provider)
     yield from servers.problems(config.mcp)
@@ -290,7 +311,10 @@ def problems(config: Config, env: Mapping[str, str], added: AddedTools = NO_ADDE
 
 
 def is_known(text: str, config: Config) -> bool:
-    """Whether some provider may have the model: where lists are complete it must be listed, else any name will do."""
+    """Return whether a provider may have the model.
+
+    If the configuration lists a provider's models, the model must be listed. Otherwise any name is accepted.
+    """
     provider, model = split_model(text, config.providers)
     asked = [config.providers[provider]] if provider else list(config.providers.values())
     return bool(model) and any(not one.listed or model in one.listed for one in asked)
@@ -304,9 +328,9 @@ def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
 
 def _provider_problems(key: str, provider: ProviderConfig) -> Iterator[str]:
     for option in sorted(set(provider.options) - {"tokens_per_second"}) if provider.type == "demo" else ():
-        yield f"{key}.options.{option}: the demo agent has only tokens_per_second; remove it"
+        yield f"{key}.options.{option}: the demo agent has no other option than tokens_per_second; remove it"
     if provider.api and provider.type != "openai":
-        yield f"{key}.api: only providers of type openai have a choice of API; remove it"
+        yield f"{key}.api: only providers of type openai can choose an API; remove it"
     if provider.options.get("n", 1) != 1:
         yield f"{key}.options.n: Parley shows one answer per request; remove it"
     for model, own in provider.models.items():
@@ -320,13 +344,13 @@ def _provider_problems(key: str, provider: ProviderConfig) -> Iterator[str]:
 def _reasoning_problems(
     key: str, provider: ProviderConfig, model: str, effort: str | None, budget: int | None
 ) -> Iterator[str]:
-    """Check a choice against what the model is known to offer; of an unknown model anything may be right."""
+    """Check a choice against what the model offers. For an unknown model, every choice is accepted."""
     support = provider.reasoning_support(model)
     if support is None and provider.type != "demo":
         return
     offered = support.efforts if support else ()
     if effort is not None and effort not in offered:
         levels = f"choose from {', '.join(offered)}" if offered else "remove it"
-        yield f"{key}.reasoning_effort: {model} does not take the level {effort!r}; {levels}"
+        yield f"{key}.reasoning_effort: {model} does not support the level {effort!r}; {levels}"
     if budget is not None and not (support and support.budget):
-        yield f"{key}.thinking_budget: {model} does not take a thinking budget; remove it"
+        yield f"{key}.thinking_budget: {model} does not support a thinking budget; remove it"

@@ -1,4 +1,4 @@
-"""Where the configuration comes from: a TOML or JSON file, and the environment for what the file leaves open."""
+"""The reader of the configuration: a TOML or JSON file, completed from the environment and by defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
 from agents.vendors import VENDORS
 
-# What the demo agent shows of the sandbox. It only runs what people write to it, and after they have approved it.
+# The tools by which the demo agent shows the sandbox. It runs only commands that users write to it and then approve.
 DEMO_TOOLS = ("bash", "write_file")
 LOCAL_HOSTS = ("", "127.0.0.1", "::1", "localhost")
 EXAMPLE = {
@@ -30,10 +30,10 @@ EXAMPLE = {
 
 
 def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Config:
-    """Read and check the configuration. Raises ConfigError that names the file and every problem with its key."""
+    """Read and check the configuration. Raise ConfigError, which lists all problems with the file and their keys."""
     config = _parsed(path) if path else Config()
     providers = config.providers or _from_environment(env)
-    # The demo agent shows a server, too, where nothing is configured.
+    # If nothing is configured, the demo agent also shows an MCP server.
     example = {} if config.agents or config.mcp or not _is_demo(providers) else EXAMPLE
     agents = _with_search(config.agents or {DEFAULT_AGENT: _assistant(providers)}, config)
     if example and _is_local(env):
@@ -52,7 +52,10 @@ def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = N
 
 
 def _assistant(providers: Mapping[str, ProviderConfig]) -> AgentConfig:
-    """The preset of those who made none; where the demo agent answers, it offers what that one understands."""
+    """Return the default preset, for operators who configured no agent.
+
+    If only the demo agent can answer, the preset offers the prompts that the demo agent understands.
+    """
     return AgentConfig(title="Assistant", prompts=DEMO_PROMPTS if _is_demo(providers) else ())
 
 
@@ -61,7 +64,7 @@ def _is_demo(providers: Mapping[str, ProviderConfig]) -> bool:
 
 
 def _is_local(env: Mapping[str, str]) -> bool:
-    """Return whether Parley is reached from this machine alone, as far as its environment says."""
+    """Return whether, by its environment, Parley can be reached only from this machine."""
     return _set(env, "HOST") in LOCAL_HOSTS and not (_set(env, "PUBLIC_URL") or _set(env, "ALLOWED_HOSTS"))
 
 
@@ -71,7 +74,7 @@ def _with_tools(agents: Mapping[str, AgentConfig], names: Iterable[str]) -> dict
 
 
 def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str, AgentConfig]:
-    """Give web search, where it is configured, to the agents that do not name their tools."""
+    """Add web search, if it is configured, to the agents that do not list their tools."""
     return {
         name: agent.model_copy(update={"tools": (*agent.tools, SEARCH)})
         if config.search and "tools" not in agent.model_fields_set
@@ -81,7 +84,7 @@ def _with_search(agents: Mapping[str, AgentConfig], config: Config) -> dict[str,
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, ProviderConfig]:
-    """A key or a base URL is enough (docs/models.md)."""
+    """Return a provider for each vendor whose key is set, or whose base URL is set and enough (docs/models.md)."""
     return {
         name: _provider(name, env, vendor.url_env)
         for name, vendor in VENDORS.items()
@@ -100,7 +103,7 @@ def _provider(kind: str, env: Mapping[str, str], url_name: str) -> ProviderConfi
 
 
 def _with_demo(providers: Mapping[str, ProviderConfig]) -> dict[str, ProviderConfig]:
-    """The demo agent is always there, and first only where nothing else is."""
+    """Add the demo agent after all other providers, unless the configuration has a provider of this name."""
     return {**providers, "demo": providers.get("demo", ProviderConfig(type="demo"))}
 
 
@@ -122,10 +125,10 @@ def _raw(path: Path) -> Any:
         return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(f"{path}: {reason}. Set PARLEY_CONFIG to a file that can be read, or unset it.") from error
-    except ValueError as error:  # what both parsers and the decoder raise
+        raise ConfigError(f"{path}: {reason}. Set PARLEY_CONFIG to a readable file, or unset it.") from error
+    except ValueError as error:  # both parsers and the decoder raise it
         kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise ConfigError(f"{path}: this is not valid {kind}: {error}. Correct that place.") from error
+        raise ConfigError(f"{path}: this is not valid {kind}: {error}. Correct it there.") from error
 
 
 def _refusal(path: Path | None, found: Iterable[str]) -> ConfigError:

@@ -1,4 +1,4 @@
-"""How many tokens a model can read: configured, or known by its name (RUN-05)."""
+"""The context window of a model in tokens, by the configuration or by the model's name (RUN-05)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from agents.model_table import known
 
-# Names and patterns as vendors publish them; where a vendor offers several sizes, the one that needs no opt-in.
-# A model that is not listed has no known window: the page then shows tokens instead of a percentage.
+# By model name or pattern, as vendors publish it. If a vendor offers several sizes, this is the one without an opt-in.
+# The window of a model that is not listed is unknown, so the page shows tokens instead of a percentage.
 BUILT_IN: Mapping[str, int] = {
     "claude-*": 200_000,
     "claude-opus-4-6*": 1_000_000,
@@ -103,7 +103,7 @@ def lookup(
     provider_config: int | None = None,
     table: Mapping[str, int] = BUILT_IN,
 ) -> int | None:
-    """Find the window: the model's configuration, else its provider's, else the table's, else None."""
+    """Return the window from the model's configuration, else its provider's, else the table, else None."""
     if model_config is not None:
         return model_config
     if provider_config is not None:

@@ -1,4 +1,4 @@
-"""Other agents as tools: an agent that is given a task works on it in a session of its own."""
+"""Tools by which an agent gives tasks to other agents, which work on them in subsessions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agents.i18n import gettext as _
 from agents.mcp.config import AGENTS, SEPARATOR
 from agents.tools import Tool, schema_of
 
-# Begins what an agent's list of tools has for another agent: `agent__researcher`, and `agent__*` for all.
+# The beginning of an entry for another agent in an agent's list of tools: `agent__researcher`, or `agent__*` for all.
 PREFIX = f"{AGENTS}{SEPARATOR}"
 EVERY = f"{PREFIX}*"
 LONGEST_TASK = 100_000
-# How deep agents may ask other agents: one that was asked may ask again, and that one may not.
+# How deep delegation may go: an agent that got a task may give one to another agent, but that agent may not.
 MOST_LEVELS = 2
-# How many tasks an agent may give in one turn.
+# The number of tasks that an agent may give in one turn.
 MOST_TASKS = 10
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
@@ -34,11 +34,14 @@ class Task(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    task: Annotated[str, Field(min_length=1, max_length=LONGEST_TASK, description="The whole task, as a message")]
+    # Vendors refuse a message without visible text.
+    task: Annotated[
+        str, Field(min_length=1, max_length=LONGEST_TASK, pattern=r"\S", description="The whole task, as a message")
+    ]
 
 
 def is_delegate(name: str) -> bool:
-    """Return whether an entry of a list of tools stands for other agents."""
+    """Return whether an entry of a list of tools names other agents."""
     return name.startswith(PREFIX) and len(name) > len(PREFIX)
 
 
@@ -48,13 +51,16 @@ def tool_name(agent: str) -> str:
 
 
 def chosen(entries: Iterable[str], agents: Iterable[str], own: str) -> list[str]:
-    """Return which of these agents a list of tools names. `agent__*` does not include the agent itself."""
+    """Return the agents that a list of tools names. `agent__*` names all of them except the agent `own`."""
     named = [entry.removeprefix(PREFIX) for entry in entries if is_delegate(entry)]
     return [name for name in agents if name in named or ("*" in named and name != own)]
 
 
 def delegate(agent: str, title: str) -> Tool:
-    """Make the tool by which a model gives an agent a task. It is never run here."""
+    """Return the tool by which a model gives a task to an agent.
+
+    Its function never runs: the turn waits for the other agent's result instead (`ToolDelegated`).
+    """
     return Tool(
         name=tool_name(agent),
         description=_DESCRIPTION.format(title=title),

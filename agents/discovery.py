@@ -1,4 +1,4 @@
-"""Which models a provider offers: as configured, or as its listing endpoint says, or as was known before."""
+"""The models that a provider offers, from the configuration, from its listing endpoint or from the built-in list."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from agents.i18n import gettext as _
 logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 600.0
-# After a failure, sooner: the server may just be starting.
+# Shorter after a failure, because the server may be starting.
 RETRY_SECONDS = 60.0
-# So long pages wait for a list. One that comes later, as from a server that is loading, is used all the same.
+# How long a page waits for a list. A list that arrives later, such as from a server that is loading, is still used.
 LISTING_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 
-# Over Chat Completions OpenAI's newer models take tools only where they do not reason; these do not unless asked to.
+# Over Chat Completions, OpenAI's newer models accept tools only if they do not reason. These models reason only if
+# they are asked to.
 OPENAI_CHAT = ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1")
 
 _NO_CHAT = re.compile(
     "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|search|instruct$|stable-diffusion"
     "|sora|computer-use|deep-research|babbage|davinci|guard"
 )
-# OpenAI lists everything it has; these answer over its Responses API, and but for some over Chat Completions, too.
+# OpenAI lists all of its models. Those that match answer over its Responses API. Except for `_RESPONSES_ONLY`, they
+# also answer over Chat Completions.
 _OPENAI = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(cyber|live))")
 _RESPONSES_ONLY = re.compile(r"-pro\b|codex")
 
@@ -36,7 +38,7 @@ ListModels = Callable[[], Awaitable[Sequence[str]]]
 
 
 class Listing:
-    """The models of one provider. Never raises, and keeps no one waiting longer than LISTING_SECONDS."""
+    """The models of one provider. Its methods never raise, and `refresh` waits for LISTING_SECONDS at most."""
 
     def __init__(
         self, name: str, config: ProviderConfig, ask: ListModels, clock: Callable[[], float] = time.monotonic
@@ -57,13 +59,13 @@ class Listing:
         return bool(self._config.listed)
 
     def known(self) -> list[str]:
-        """Return the known models, the default first; empty for a server that has not listed its models yet."""
+        """Return the known models, the default first. Without built-in models, it is [] until the server lists some."""
         return self._config.listed or self._found or self._built_in()
 
     async def refresh(self) -> None:
-        """Ask again when it is time; wait for the answer only while nothing is known by asking.
+        """Request the list if it is due. Wait for the answer only if the server has not listed any model yet.
 
-        The wait begins with the question, so that a silent server does not delay each page.
+        The time to wait counts from the request, so a silent server does not delay each page again.
         """
         if self.is_complete or (self._clock() < self._due and not self._is_asking()):
             return
@@ -93,9 +95,9 @@ class Listing:
             self._failed(f"{self._name} did not list its models within {ANSWER_SECONDS:g} seconds.")
         except ProviderError as error:
             self._failed(str(error))
-        except Exception:  # whatever a server says, the page must open
-            logger.exception("Listing the models of %s failed", self._name)
-            self._failed(f"{self._name} did not list its models in a way that can be understood.")
+        except Exception:  # the page must open, whatever the server sends
+            logger.exception("Could not list the models of %s", self._name)
+            self._failed(f"{self._name} returned a list of models that Parley cannot read.")
         else:
             self._found = self._sorted(_chat_models(self._config, names))
             self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
@@ -107,7 +109,7 @@ class Listing:
         logger.warning("Models of %s: %s", self._name, problem)
 
     def _sorted(self, names: Sequence[str]) -> list[str]:
-        """A known default stays the first; a server of one's own decides by its order."""
+        """Return the names with the built-in ones first, in their order. The others keep the order of the server."""
         first = [name for name in self._built_in() if name in names]
         return [*first, *(name for name in names if name not in first)]
 

@@ -1,7 +1,7 @@
-"""Questions of an MCP server to people in the middle of a call: a form, or a page to open (elicitation).
+"""Questions that an MCP server asks users during a call: a form, or a page to open (elicitation).
 
-Everything in them is the server's text. The answer is one of the protocol's: {"action": "accept", "content": {…}},
-{"action": "decline"} or {"action": "cancel"}.
+All of their text comes from the server. The protocol has three answers: {"action": "accept", "content": {…}},
+{"action": "decline"} and {"action": "cancel"}.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LONGEST_MESSAGE = 2_000
 LONGEST_LABEL = 200
 LONGEST_HELP = 500
 LONGEST_URL = 2_000
-# Characters of a whole form as JSON, which is kept in the call's row.
+# The most characters of a form as JSON, because it is stored in the call's row.
 LONGEST_FORM = 40_000
-# A text that may be longer gets a field of several lines.
+# The most characters of a field with one line. A text that may be longer gets a field with several lines.
 ONE_LINE = 200
 _EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,190}")
 
@@ -38,16 +38,16 @@ class Unusable(ValueError):
 
 
 class ServerField(FormField):
-    """A field of a server's form, with what its schema wants of the value.
+    """A field of a server's form, with the conditions of its schema.
 
-    `values` are what the server gets for each of the `options`; empty: the options themselves.
+    `values` are sent to the server in place of the `options` at the same index. If empty, the options are sent.
     """
 
     values: list[str] = Field(default_factory=list, max_length=MOST_ITEMS)
     whole: bool = False
     minimum: float | None = None
     maximum: float | None = None
-    # Characters of a text, or chosen options.
+    # The limits for the characters of a text, or for the number of chosen options.
     least: int | None = None
     most: int | None = None
     format: Format = ""
@@ -65,7 +65,7 @@ class ServerField(FormField):
         return checked
 
     def given(self, checked: Any) -> Any:
-        """Return a checked value as the server gets it."""
+        """Return a checked value in the form for the server."""
         if not self.values:
             return checked
         by_option = dict(zip(self.options, self.values, strict=True))
@@ -98,7 +98,7 @@ class ServerField(FormField):
 
 
 class Elicitation(Question):
-    """What a server asks people. With a `url`, they are asked to open it, and there are no fields."""
+    """A question of a server. With a `url`, it asks users to open that page, and it has no fields."""
 
     kind = "elicitation"
     server: Label
@@ -110,12 +110,12 @@ class Elicitation(Question):
     @classmethod
     def _address(cls, url: str) -> str:
         if url and not _is_address(url):
-            raise ValueError("It is no web address.")
+            raise ValueError("It is not a web address.")
         return url
 
     @property
     def host(self) -> str:
-        """The host of the address, as it goes over the network: letters that look like others are visible."""
+        """The host of the address in its ASCII form (punycode), which reveals letters that look like others."""
         return URL(self.url).raw_host or "" if self.url else ""
 
     def check(self, value: object) -> Json:
@@ -133,7 +133,7 @@ class Elicitation(Question):
         return {name: one for name, one in read.items() if one is not None}
 
     def for_server(self, answer: Json) -> Json:
-        """Return a checked answer as the server gets it."""
+        """Return a checked answer in the form for the server."""
         if answer.get("action") != "accept" or self.url:
             return {"action": answer["action"]}
         content = answer.get("content", {})
@@ -142,7 +142,7 @@ class Elicitation(Question):
 
 
 def form_of(server: str, message: str, schema: Mapping[str, Any]) -> Elicitation:
-    """Return a server's form. Raises Unusable if Parley cannot show it."""
+    """Return a server's form. Raise Unusable if Parley cannot show it."""
     properties = schema.get("properties", {})
     required = schema.get("required") or ()
     if not isinstance(properties, Mapping) or not isinstance(required, Sequence):
@@ -160,7 +160,7 @@ def form_of(server: str, message: str, schema: Mapping[str, Any]) -> Elicitation
 
 
 def link_of(server: str, message: str, url: str) -> Elicitation:
-    """Return a server's request to open a page. Raises Unusable if its address is none that people may be sent to."""
+    """Return a server's request to open a page. Raise Unusable if users may not be sent to its address."""
     if len(url) > LONGEST_URL or not _is_address(url):
         raise Unusable("url must be a web address with http or https and without a password")
     return Elicitation(server=server, message=_message(message), url=url)
@@ -172,7 +172,7 @@ def _message(text: str) -> str:
 
 def _field(name: str, schema: Any, *, is_required: bool) -> ServerField:
     if not isinstance(schema, Mapping):
-        raise Unusable(f"the schema of {name} is no object")
+        raise Unusable(f"the schema of {name} is not an object")
     about: Json = {
         "id": name,
         "label": clean(str(schema.get("title") or name))[:LONGEST_LABEL],
@@ -194,7 +194,7 @@ def _kind(name: str, schema: Mapping[str, Any]) -> Json:
             items = schema.get("items")
             choices = _choices(items if isinstance(items, Mapping) else {}, "anyOf")
             if not choices:
-                raise Unusable(f"{name} is a list of something else than options")
+                raise Unusable(f"{name} is a list, but not of options")
             return {"type": "choices", "least": schema.get("minItems"), "most": schema.get("maxItems"), **choices}
         case "string":
             return _text_kind(schema)
@@ -218,13 +218,13 @@ def _text_kind(schema: Mapping[str, Any]) -> Json:
 
 
 def _choices(schema: Mapping[str, Any], titled: str) -> Json:
-    """Return the options that people see and the values behind them; nothing if the schema has none."""
+    """Return the options that users see with the values for the server, or {} if the schema has no options."""
     pairs = list(_named(schema, titled))
     if not pairs:
         return {}
     values = [value for value, _title in pairs]
     titles = [clean(title)[:LONGEST_LABEL] for _value, title in pairs]
-    # Titles that are the same do not tell the values apart.
+    # If two titles are the same, users need the values to distinguish the options.
     return {"options": titles if len(set(titles)) == len(titles) else values, "values": values}
 
 
@@ -265,7 +265,7 @@ def _is_time(text: str) -> bool:
 
 
 def read_elicitation(payload: object) -> Elicitation | None:
-    """Return the question with this payload; None if it is none."""
+    """Return the question of a stored payload, or None if the payload is not an elicitation."""
     try:
         return Elicitation.model_validate(payload)
     except ValidationError:

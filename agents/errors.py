@@ -1,44 +1,47 @@
-"""The errors of the agent engine, sorted by who can act.
+"""The errors of the agent engine, sorted by who can solve the problem.
 
                                                                                                     remedy
 AgentError
 ├── ConfigError              the operator: names file, key and remedy                               setting
-├── ToolError                the model: becomes an is_error result that it reads
-└── ProviderError            a person: becomes an error row                                         retry
+├── ToolError                the model: becomes a result with is_error
+└── ProviderError            a user: becomes an error row                                           retry
     ├── AuthenticationFailed     the key is wrong or may not use the model                          setting
     ├── ModelNotFound            the model's name is wrong                                          model
-    ├── RequestRejected          the provider refuses the request as it stands                      model
+    ├── RequestRejected          the provider refuses the request                                   model
     │   ├── ContextTooLong       the conversation no longer fits the model                          model
     │   ├── NoCredit             the account at the provider cannot pay                             setting
     │   ├── ParameterRefused     the provider refuses a configured parameter                        setting
-    │   └── Unsendable           the request did not get as far as the network: address or key      setting
+    │   └── Unsendable           the request cannot be sent: its address or key is invalid          setting
     ├── RateLimited              try later (transient)                                              retry
     ├── Overloaded               try later (transient; 5xx, 529)                                    retry
-    ├── ConnectionLost           the network or the server went away (transient)                    retry
-    ├── ResponseTimedOut         nothing came for too long (transient)                              retry
-    ├── ResponseBroken           the server said something that cannot be read                      retry
+    ├── ConnectionLost           the network or the server failed (transient)                       retry
+    ├── ResponseTimedOut         nothing arrived for too long (transient)                           retry
+    ├── ResponseBroken           the response cannot be read                                        retry
     ├── OutputLimitReached       the answer was cut at the model's output limit                     retry
-    └── AnswerRefused            the model declined                                                 model
+    └── AnswerRefused            the model declined to answer                                       model
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-# What can mend it: asking again, another model, or a setting that an administrator has to change.
-# A context that is too long can be summarised, too; the remedy stays "model" for clients that do not know that.
+# What can solve the problem: a retry, another model, or a setting that an administrator has to change.
+# A context that is too long can also be summarized. Its remedy stays "model" for clients that do not offer a summary.
 Remedy = Literal["retry", "model", "setting"]
 
 
 class AgentError(Exception):
-    """Root. `str(error)` is for a person: what happened and what can be done; never a stack trace or a key."""
+    """The root of all errors here.
+
+    `str(error)` is shown to users: it explains what happened and what to do. It never has a stack trace or a key.
+    """
 
     code: ClassVar[str] = "agent_error"
     remedy: ClassVar[Remedy] = "retry"
 
     @property
     def words(self) -> str:
-        """What happened, for a person; where it can be said in other languages too, `agents.i18n.Words`."""
+        """The message for users. If it can be translated, it is an `agents.i18n.TranslatableText`."""
         return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
 
 
@@ -50,7 +53,7 @@ class ConfigError(AgentError):
 
 
 class ToolError(AgentError):
-    """A tool could not do what it was asked; the text is for the model."""
+    """A tool could not do what the model requested. The text is for the model."""
 
     code = "tool"
 
@@ -58,8 +61,8 @@ class ToolError(AgentError):
 class ProviderError(AgentError):
     """A model provider failed.
 
-    `transient`: asking again may help. `retry_after`: seconds, when the server said. `sdk_retried`: the SDK has
-    retried as often as is configured, so that the loop does not.
+    `transient`: a retry may help. `retry_after`: the seconds to wait, if the server named them. `sdk_retried`: the SDK
+    has already retried as often as configured, so the loop does not retry.
     """
 
     code = "provider"

@@ -1,8 +1,8 @@
-"""What happened while an agent ran: a closed union of frozen values, past tense, without ids or times."""
+"""The events of a running agent: a closed union of frozen values, without ids of rows and without times."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from agents.approval import PLAIN, Requirement
@@ -12,13 +12,14 @@ from agents.questions import Kind
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
 FinishReason = Literal["done", "pending", "limit", "waiting"]
+MOST_TOKENS = 2**48
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one response; None where the server does not say.
+    """The tokens of one response; a number is None if the server does not report it.
 
-    `input_tokens` counts cached ones too, `output_tokens` those of the reasoning.
+    `input_tokens` includes the cached tokens, and `output_tokens` includes the reasoning.
     """
 
     input_tokens: int | None = None
@@ -27,10 +28,14 @@ class Usage:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
+    def plausible(self) -> Usage:
+        """Return the usage with None in place of counts that are not plausible integers, which some servers send."""
+        return Usage(*(count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in astuple(self)))
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseStarted:
-    """A request to the model is about to leave; `first_token_latency_ms` counts from here."""
+    """A request to the model is about to be sent; `first_token_latency_ms` counts from here."""
 
     model: str
     provider: str
@@ -55,7 +60,7 @@ class ReasoningDelta:
 class ToolCallDelta:
     """More of the JSON text of a call's arguments, while the model writes them; the first one may be empty.
 
-    `key` tells the open calls of one response apart, which can grow in turns.
+    `key` identifies the call within its response, because deltas of several open calls can alternate.
     """
 
     key: str
@@ -65,9 +70,9 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class PartDone:
-    """A part is complete and whole. Text and Thinking had their deltas before.
+    """A part is complete, and contains the whole of it. The deltas of Text and Thinking came before.
 
-    A ToolCall can have had some, with the same `key`; it counts as a call from now on.
+    A ToolCall may have had deltas with the same `key`. Only this event makes it a call.
     """
 
     part: Text | Thinking | ToolCall
@@ -76,7 +81,7 @@ class PartDone:
 
 @dataclass(frozen=True, slots=True)
 class ResponseDone:
-    """The model's response is complete. Parts that were open have had their PartDone."""
+    """The model's response is complete. Each open part has had its PartDone before."""
 
     stop_reason: StopReason
     usage: Usage
@@ -84,14 +89,14 @@ class ResponseDone:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool is about to run: it starts when the consumer takes the event after this one."""
+    """A tool is about to run. It starts when the consumer requests the next event."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The end of what a running tool has reported so far; each such event replaces the one before."""
+    """The last part of a running tool's output so far. Each such event replaces the previous one."""
 
     call_id: str
     text: str
@@ -99,9 +104,9 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolAsked:
-    """A running tool asks people something, and waits: the payload of an `agents.elicitation.Elicitation`.
+    """A running tool asks users a question and waits. `question` is the payload of an `agents.elicitation.Elicitation`.
 
-    A tool asks one question at a time: the next ToolAsked of a call comes after its ToolAnswered.
+    A tool asks one question at a time, so the next ToolAsked of a call comes after its ToolAnswered.
     """
 
     call_id: str
@@ -110,7 +115,10 @@ class ToolAsked:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswered:
-    """A running tool has the answer to its question. `withdrawn` says why it stopped waiting without one; else ""."""
+    """A running tool no longer waits for an answer to its question.
+
+    If users have not answered, `withdrawn` is the reason why it stopped waiting; otherwise it is "".
+    """
 
     call_id: str
     answer: Json
@@ -119,14 +127,15 @@ class ToolAnswered:
 
 @dataclass(frozen=True, slots=True)
 class FilesChanged:
-    """A tool has changed files of the workspace."""
+    """A tool has changed session files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolWaiting:
-    """A call waits for people: they answer its question, or approve it as `needs` says.
+    """A call waits until users answer its question, or approve it as `needs` requires.
 
-    `origin` says why a call that can send data out needs an approval: where text in the conversation comes from.
+    If the call can send data out, `origin` names the places from which text in the conversation comes. That text is
+    the reason why the call needs an approval.
     """
 
     call: ToolCall
@@ -137,21 +146,21 @@ class ToolWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ToolDelegated:
-    """A call waits for another agent, which works in a session of its own."""
+    """A call waits for another agent, which works in a subsession."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool has answered (or failed: `is_error`)."""
+    """A tool has returned its result, or has failed (`is_error` of the result)."""
 
     result: ToolResult
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """The provider failed for now, before anything was shown; it is asked again after `delay` seconds (RUN-10)."""
+    """The provider failed before anything was shown. The request is repeated after `delay` seconds (RUN-10)."""
 
     attempt: int
     delay: float
@@ -160,7 +169,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class RoundLimitReached:
-    """The turn has used its tool rounds (RUN-09). `note` tells the model to sum up without tools."""
+    """The turn has used all of its tool rounds (RUN-09). `note` asks the model for a summary without tools."""
 
     rounds: int
     note: str
@@ -168,9 +177,10 @@ class RoundLimitReached:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn ended by itself, or for now: always last.
+    """The turn ended without an error, or pauses. This is always the last event.
 
-    `done`; `pending`: there is new input (RUN-06); `limit` (RUN-09); `waiting`: it goes on when people have answered.
+    Reasons: `done`; `pending`: new input has arrived (RUN-06); `limit`: the tool rounds are used up (RUN-09);
+    `waiting`: the turn continues when users have answered or other agents are done.
     """
 
     reason: FinishReason
@@ -178,7 +188,7 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn could not go on. Always last."""
+    """The turn failed. This is always the last event."""
 
     error: AgentError
 

@@ -1,6 +1,6 @@
-"""Marks text from elsewhere for the model: as data with its origin, between tags that the text cannot end.
+"""Text from elsewhere, marked as data for the model: with its origin, between tags that the text itself cannot close.
 
-A result is marked in the same way in each request, so that vendors find the beginning of a request in their caches.
+A result is marked in the same way in each request, so that the beginning of a request stays in the vendor's cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _END = re.compile(rf"<(?=\s*/\s*{TAG})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ForeignText:
-    """What a tool returns if its text comes from elsewhere."""
+    """The return value of a tool whose text comes from elsewhere."""
 
     text: str
     origin: str
@@ -28,9 +28,9 @@ class ForeignText:
 
 
 def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[str, ...]:
-    """Return where the text from elsewhere in a conversation comes from, each place once, the newest first.
+    """Return the places from which foreign text in a conversation comes, each place once, the newest first.
 
-    Results without an origin are older than origins are: their tools stand for it, unless they are `own_tools`.
+    Results of old releases have no origin. For these, the name of the tool is returned, unless it is in `own_tools`.
     """
     names: dict[str, str] = {}
     found: list[str] = []
@@ -50,7 +50,7 @@ def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[st
 
 
 def marked(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Mark the results with an origin."""
+    """Return the messages with all results marked that have an origin."""
     return tuple(
         replace(message, parts=tuple(mark(part) if isinstance(part, ToolResult) else part for part in message.parts))
         if any(result.origin for result in message.tool_results)
@@ -60,7 +60,7 @@ def marked(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def mark(result: ToolResult) -> ToolResult:
-    """Put the text of a result between tags that say that it is data, unless it is Parley's own."""
+    """Put the text of a result between tags that mark it as data, unless the text is Parley's own."""
     if not result.origin:
         return result
     origin = " ".join(re.sub(r"[<>\"&]", "", result.origin).split())
@@ -70,7 +70,7 @@ def mark(result: ToolResult) -> ToolResult:
 
 
 def unmarked(result: ToolResult) -> ToolResult:
-    """Return a result as it was before it was marked, for a provider that shows it to people."""
+    """Return a result as it was before it was marked, for a provider that shows it to users."""
     if not result.origin:
         return result
     _note, _blank, text = result.content.partition("\n\n")

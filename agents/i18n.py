@@ -1,4 +1,4 @@
-"""Texts for users that can be translated later: a template and the values of its placeholders."""
+"""Texts for users that are translated when they are shown: a template and the values of its placeholders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from agents.messages import Json
 
 
 class TranslatableText(str):
-    """A sentence in English that remembers its `template` ("{name} is out of order.") and the `values` in it.
+    """An English sentence with its `template` ("{name} is out of order.") and the `values` of the placeholders.
 
-    It is a plain str for other code. Values can be TranslatableText themselves.
+    Other code can use it as a plain str. A value can be a TranslatableText, too.
     """
 
     template: str
@@ -32,6 +32,6 @@ class TranslatableText(str):
 
 
 def gettext(template: str, **values: object) -> TranslatableText:
-    """Return a text for users. Import it as `_`, by which `make words` finds the templates."""
+    """Return a text for users. Import this function as `_`, so that `make words` finds the templates."""
     texts = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
     return TranslatableText(template, texts)

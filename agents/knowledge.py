@@ -1,4 +1,4 @@
-"""What agents see of a workspace's knowledge: files as passages of text, which can be searched and read."""
+"""A workspace's knowledge as agents see it: files in passages of text, which can be searched and read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-# The address of a passage, which Parley serves itself.
+# The address of a passage, below Parley's own address.
 _ADDRESS = re.compile(r"/knowledge/[A-Za-z0-9_]{1,64}\?passage=[1-9][0-9]{0,6}")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that an agent may read. `passages` counts its pieces."""
+    """A file that an agent may read. `passages` is their number."""
 
     id: str
     name: str
@@ -22,7 +22,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a file; `number` counts from 1. `page` is that of a PDF file."""
+    """A piece of a file's text. `number` counts from 1. `page` is its page in a PDF file, None for other files."""
 
     file: File
     number: int
@@ -39,17 +39,17 @@ class Passage:
 
 
 class Knowledge(Protocol):
-    """The files that a session's agent may use. Its methods raise ToolError for what the model can correct."""
+    """The files that a session's agent may use. The methods raise ToolError for mistakes that the model can correct."""
 
     files: Sequence[File]
 
     async def search(self, query: str, most: int, file: str = "") -> list[Passage]:
-        """Return the passages that fit the query best, the best first; `file` is the name of the only one to search."""
+        """Return at most `most` passages, the best match first. If `file` is not "", search only the file so named."""
 
     async def read(self, file: str, start: int, most: int) -> list[Passage]:
-        """Return passages of the file of this name, from number `start` on."""
+        """Return at most `most` passages of the file with this name, from number `start` on."""
 
 
 def is_address(url: object) -> bool:
-    """Whether this is the address of a passage."""
+    """Return whether this is the address of a passage."""
     return isinstance(url, str) and bool(_ADDRESS.fullmatch(url))

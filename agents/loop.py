@@ -1,4 +1,4 @@
-"""The agent loop: responses and tool rounds until the turn ends, as events."""
+"""The agent loop: it runs responses and tool rounds until the turn ends, and yields events."""
 
 from __future__ import annotations
 
@@ -38,29 +38,30 @@ from agents.tools import Tool, ToolContext, failed
 
 MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
-# A server that asks for a longer pause than this is reported to the user instead.
+# In seconds. If a server asks for a longer pause, the error is reported to the user instead.
 MAX_RETRY_DELAY = 60.0
-# Without a pause that the server asks for: 1 s, then 2 s, each varied so that many sessions do not retry at once.
+# The pause if the server names none: 1 s, then 2 s, varied at random so that many sessions do not retry together.
 RETRY_BASE = 2.0
 RETRY_JITTER = (0.75, 1.25)
 
-# One response may ask for hundreds of calls, each with a connection or a thread of its own.
+# A response can have hundreds of calls, and each would need its own connection or thread.
 MAX_CALLS = 32
-# Places that the reason of an approval names.
+# The most places of origin that the reason of an approval names.
 MOST_ORIGINS = 3
 
 NOT_RUN_MANY = f"Not run: at most {MAX_CALLS} tool calls of one response are run. Call it again if it is still needed."
-NOT_RUN_CUT = "Not run: the response that asked for it was cut short."
+NOT_RUN_CUT = "Not run: the response that requested it was cut off."
 NOT_RUN_LIMIT = "Not run: the tool rounds of this turn are used up."
 NOT_RUN_UNATTENDED = (
-    "Not run: no one is there to answer or to approve this call. Go on without it, and say what a person has to decide."
+    "Not run: no one is available to answer or approve this call. Continue without it, and say what a user has to "
+    "decide."
 )
 NOT_RUN_DENIED = "Not run: the rules of this agent or its workspace do not allow this call."
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Who answers: a model at a provider, with its instructions, its tools, and the rules for their approval."""
+    """A model at a provider, with its instructions, its tools, and the rules for their approval."""
 
     name: str
     model: str
@@ -80,15 +81,16 @@ class Agent:
     sandbox: Sandbox | None = None
     # The same in all requests of a session.
     cache_key: str = ""
-    # Whether people approve calls that can send data out while text from elsewhere is in the conversation.
+    # Whether users must approve calls that can send data out while text from elsewhere is in the conversation.
     asks_before_sending: bool = True
     knowledge: Knowledge | None = None
-    # No one is there to answer questions and to approve calls, which are refused.
+    # Whether no user is present. Then questions, and calls that need an approval, are refused.
     unattended: bool = False
 
 
 BeforeRunning = ToolWaiting | ToolDelegated | ToolReturned
-# Asked after the last ToolReturned of a round, but not while other agents work: whether the turn ends here (RUN-06).
+# Returns whether the turn ends here because new input is pending (RUN-06). It is called after the last ToolReturned of
+# a round, but not while other agents work.
 CheckPending = Callable[[], Awaitable[bool]]
 # Returns the current agent and history, before each LLM call except the first (RUN-16, ADM-02).
 Refresh = Callable[[], Awaitable[tuple[Agent, Sequence[Message]]]]
@@ -106,9 +108,9 @@ async def run(
 ) -> AsyncGenerator[AgentEvent, None]:
     """Run one turn; the last event is TurnFinished or TurnFailed. Use it within `contextlib.aclosing`.
 
-    Order: first the tools to which the history owes a result (RUN-12), then per response ResponseStarted, the
+    First the calls run that have no result in the history (RUN-12). Then each response yields ResponseStarted, the
     provider's events, ResponseDone and its tool round. A new attempt after RetryScheduled has its own ResponseStarted.
-    A history that ends with results is the end of a round, too: they came while the turn waited.
+    If the history ends with results, these arrived while the turn waited, so `check_pending` is asked first.
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
     calls = owed_calls(history)
@@ -160,9 +162,9 @@ class _Turn:
     async def tool_round(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
         """Run the calls of a response.
 
-        Those that people have to answer or approve get a ToolWaiting instead of a ToolReturned, or are refused if the
-        agent is unattended; those of other agents get a ToolDelegated. When the others are done, the turn ends as
-        `waiting` (UI-12). It goes on from a history with the results, or with the calls as approved.
+        A call that users have to answer or approve gets a ToolWaiting instead of a ToolReturned, or is refused if the
+        agent is unattended. A task for another agent gets a ToolDelegated. When the other calls are done, the turn ends
+        as `waiting` (UI-12). It continues with a history in which the results are present or the calls are approved.
         """
         tools = {tool.name: tool for tool in self.agent.tools}
         results: dict[str, ToolResult] = {}
@@ -193,7 +195,7 @@ class _Turn:
             self.rounds += 1
 
     def _foreign_origin(self) -> str:
-        """Return where text from elsewhere in the conversation comes from; "" if there is none, or if no one asks."""
+        """Return the places from which foreign text in the conversation comes, or "" if no approval depends on them."""
         agent = self.agent
         if not agent.asks_before_sending or not any(tool.sends_out != "never" for tool in agent.tools):
             return ""
@@ -221,10 +223,10 @@ class _Turn:
         )
 
     async def step(self, response: Response) -> AsyncGenerator[AgentEvent, None]:
-        """One response with its retries, and the end of the turn where it is one.
+        """Yield the events of one response with its retries, and the last event of the turn if the turn ends here.
 
-        Each of its calls gets exactly one ToolReturned before the turn ends (CTX-03), without a ToolStarted where it is
-        not run: the response was cut, failed, or came at the round limit.
+        If the turn ends, each call of the response gets exactly one ToolReturned before (CTX-03). These calls have no
+        ToolStarted, because they do not run: the response was cut, has failed, or came at the round limit.
         """
         closing = self.rounds >= self.agent.max_rounds
         if closing:
@@ -257,7 +259,12 @@ class _Turn:
         if self.pauses <= MAX_PAUSES:
             return None
         return TurnFailed(
-            ProviderError(_("The model paused {count} times without an answer. Retry to continue.", count=self.pauses))
+            ProviderError(
+                _(
+                    "The model paused {count} times without an answer. Retry, or choose another model.",
+                    count=self.pauses,
+                )
+            )
         )
 
     async def _attempts(self, response: Response, choice: Literal["auto", "none"]) -> AsyncGenerator[AgentEvent, None]:
@@ -286,9 +293,10 @@ class _Turn:
 
 
 def before_running(tool: Tool | None, call: ToolCall, rules: Rules, origin: str = "") -> BeforeRunning | None:
-    """Decide what comes before a call: people are asked, it is refused, or another agent does it. None: it can run.
+    """Return the event that takes the place of a call: users are asked, it is refused, or another agent does it.
 
-    `origin` is that of text from elsewhere, of a call that can send data out.
+    Return None if the call can run. `origin` names the places of foreign text; pass "" if the call cannot send data
+    out.
     """
     if tool is None:
         return None
@@ -306,7 +314,7 @@ def before_running(tool: Tool | None, call: ToolCall, rules: Rules, origin: str 
 
 
 def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["auto", "none"] = "auto") -> Request:
-    """Return the request by which an agent goes on from a history."""
+    """Return the request that continues a conversation with this agent."""
     return Request(
         model=agent.model,
         messages=marked(history),
@@ -322,7 +330,7 @@ def request_of(agent: Agent, history: Sequence[Message], tool_choice: Literal["a
 
 
 def question_to(agent: Agent, instructions: str, question: str) -> Request:
-    """Return a request that asks an agent's model something by itself, with as little reasoning as it can do."""
+    """Return a request that asks the agent's model one question outside a conversation, with the least reasoning."""
     return Request(
         model=agent.model,
         messages=(Message("user", (Text(question),)),),
@@ -335,7 +343,10 @@ def question_to(agent: Agent, instructions: str, question: str) -> Request:
 
 
 def _retry_delay(response: Response, attempt: int) -> float | None:
-    """Seconds until the next attempt; None when there is none: nothing failed, something was shown, or it is no use."""
+    """Return the seconds until the next attempt, or None if there is none.
+
+    There is none if nothing failed, if a part of the answer was shown, or if a retry would not help.
+    """
     error = response.error
     if error is None or not error.transient or error.sdk_retried or response.shown or attempt == MAX_ATTEMPTS:
         return None
@@ -345,7 +356,7 @@ def _retry_delay(response: Response, attempt: int) -> float | None:
 
 
 def limit_note(rounds: int) -> TranslatableText:
-    """Tell the model that no tools are left (RUN-09)."""
+    """Return the note that asks the model to answer without tools, because its tool rounds are used up (RUN-09)."""
     return _(
         "You have used all {rounds} tool rounds of this turn. Do not call tools now. Sum up for the user what you "
         "found out and did, and what remains to be done.",

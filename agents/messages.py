@@ -1,4 +1,4 @@
-"""What an agent and a model say to each other, as plain values without identity."""
+"""The messages between an agent and a model, as plain values without identity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A page that a tool or the model's vendor found. `number` is unique in the conversation; 0: it has none yet."""
+    """A page that a tool or the model's vendor found. `number` is unique in the conversation; 0 if not numbered yet."""
 
     number: int
     title: str
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ToolFile:
-    """A file that a tool has returned, by its path in the workspace; `size` is in bytes."""
+    """A file that a tool has returned. `path` is its path in the workspace, and `size` is in bytes."""
 
     path: str
     media_type: str
@@ -35,13 +35,13 @@ class ToolFile:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words of the message's author; `foreign` ones come from a file that the author attached.
+    """Text of the message's author. If `foreign`, it comes from a file that the author attached.
 
-    `sources` are those that the vendor says it is based on. They do not go back.
+    `sources` are the pages on which the text is based, according to the vendor. They are not sent to a model again.
 
-    `data` is opaque and goes back only to the provider and model that wrote the text (MSG-08).
-    OpenAI's Responses API: `item_id`, `phase` and `after`, each where it is known. `after` is the id of the output item
-    directly before this one; it is never sent.
+    `data` is opaque and is sent only to the provider and model that wrote the text (MSG-08). With OpenAI's Responses
+    API it has `item_id`, `phase` and `after`, each if it is known. `after` is the id of the output item directly before
+    this one; it is never sent.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file for a model that takes it as it is; `data` is its bytes as base64, `about` its measure ("800×600")."""
+    """A file for a model that accepts its kind. `data` is its bytes as base64, `about` its size ("800×600")."""
 
     kind: Literal["image", "pdf"]
     name: str
@@ -63,11 +63,12 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model's reasoning. `data` is opaque and goes back only to the `provider` and `model` that made it (MSG-08).
+    """A model's reasoning. `data` is opaque and is sent only to the `provider` and `model` that made it (MSG-08).
 
-    An empty `model` is the one that is asked now. Anthropic: `{"signature": str}` or, for reasoning that it hides,
-    `{"redacted": str}` with an empty text. OpenAI's Responses API: `{"item": str}`, the output item as JSON text,
-    and `after` as in Text. Chat Completions: `{"field": str}`, where the text goes back as it is.
+    If `model` is empty, the reasoning counts as that of the current model. The keys of `data`, by API:
+    Anthropic: `signature`, or `redacted` with an empty text for hidden reasoning. OpenAI's Responses API: `item`, which
+    is the output item as JSON text, and `after` as in Text. Chat Completions: `field`, the name of the field in which
+    the text is sent back unchanged.
     """
 
     text: str
@@ -76,27 +77,27 @@ class Thinking:
     model: str = ""
 
     def is_of(self, provider: str, model: str) -> bool:
-        """Tell whether this provider's model made it."""
+        """Return whether this model of this provider made the reasoning."""
         return self.provider == provider and self.model in ("", model)
 
 
-# The key of arguments that a model did not write as a JSON object: its value is what it wrote.
+# If a model's arguments are not a JSON object, they are stored as the text that it wrote, under this key.
 UNREADABLE = "_raw"
 
 
 def unreadable_text(arguments: object) -> str | None:
-    """Return what a model wrote instead of a JSON object; None if it wrote one."""
+    """Return the text that a model wrote instead of a JSON object, or None if it wrote an object."""
     text = arguments.get(UNREADABLE) if isinstance(arguments, dict) and len(arguments) == 1 else None
     return text if isinstance(text, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model asks for a tool. `raw` is the arguments' JSON text as the model wrote it, "" when unknown.
+    """A model's call of a tool. `raw` is the JSON text of the arguments as the model wrote it, or "" if unknown.
 
-    A provider that takes text sends `raw` while it still says the same as `arguments` (see `arguments_text`).
-    `arguments` is always an object; text that is not one is kept as `{UNREADABLE: text}` and the tool refuses it.
-    `data` is as in Text; OpenAI's Responses API: `item_id` and `after`. `approved`: people have agreed to the call.
+    A provider whose API takes text sends `raw` as long as it is equivalent to `arguments` (see `arguments_text`).
+    `arguments` is always an object: other text is stored as `{UNREADABLE: text}`, and the tool refuses it.
+    `data` is as in Text; with OpenAI's Responses API it has `item_id` and `after`. `approved`: users have approved it.
     """
 
     id: str
@@ -109,10 +110,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered; `content` is text, structured results are JSON text.
+    """The result of a tool call. `content` is text; a structured result is JSON text.
 
-    `origin` names where foreign text in it comes from, such as a host; "" for Parley's own words. `sources` are the
-    pages in it, by the numbers by which the model can cite them. `files` are for people alone.
+    `origin` names the place from which foreign text in it comes, such as a host; "" for Parley's own text. `sources`
+    are the pages in it, with the numbers by which the model can cite them. `files` are shown to users only.
     """
 
     call_id: str

@@ -1,4 +1,4 @@
-"""Facts about models in tables of their names and of patterns of names."""
+"""The lookup of models in tables whose keys are names and patterns of names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ Fact = TypeVar("Fact")
 
 
 def known(model: str, table: Mapping[str, Fact]) -> Fact | None:
-    """Find what a table says of a model: an exact name wins, then the longest pattern (`*` any text) that matches.
+    """Return the table's value for a model, or None. An exact name takes precedence, then the longest matching pattern.
 
-    A name with a path before it, as routers have ("openai/gpt-4o"), is looked up whole first and then by its last part.
+    In a pattern, `*` matches any text. A name with a path, as routers use it ("openai/gpt-4o"), is looked up as a whole
+    first and then by its last part.
     """
     name = model.lower()
     whole = _known(name, table)
@@ -29,5 +30,5 @@ def _known(name: str, table: Mapping[str, Fact]) -> Fact | None:
 
 @lru_cache(maxsize=512)
 def _longest_match(name: str, patterns: tuple[str, ...]) -> str | None:
-    """Return the longest of the patterns that match. Each request asks several tables about one name."""
+    """Return the longest matching pattern, or None. Cached because each request looks up a name in several tables."""
     return max((pattern for pattern in patterns if fnmatchcase(name, pattern)), key=len, default=None)

@@ -1,4 +1,4 @@
-"""The text of PDF files. It runs in a process with limits: a file from elsewhere may exhaust memory or CPU."""
+"""The extraction of text from PDF files. It runs in a child process with limits: a file may exhaust memory or CPU."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ MOST_SECONDS = 10.0
 
 
 def read(data: bytes, most_chars: int) -> Iterator[str]:
-    """Yield the number of pages, then the text, page by page; or one word: broken, locked."""
+    """Yield the number of pages, then the text page by page. If that is impossible, yield only "broken" or "locked"."""
     reader, pages = _opened(data)
     yield pages
-    if reader is not None:  # one page may use up the time, and then the number at least is known
+    if reader is not None:  # one page may use up the time, but the caller has the number of pages by then
         yield from _texts(reader, most_chars)
 
 
 def read_part(data: bytes, first: int, start: int, most_pages: int, most_chars: int) -> Iterator[str]:
-    """Yield the number of pages (or broken, locked), and of each page from `first` on its number and its text.
+    """Yield the number of pages, or "broken" or "locked". Then yield the number and the text of each page from `first`.
 
-    `start` is the character at which the first one begins. The last text is cut if it does not fit.
+    The text of the first page begins at the character `start`. A first page that is longer than `most_chars` is cut to
+    `most_chars + 1` characters; a later page that does not fit is left out.
     """
     reader, pages = _opened(data)
     yield pages
@@ -41,7 +42,7 @@ def read_part(data: bytes, first: int, start: int, most_pages: int, most_chars: 
 
 
 def _opened(data: bytes) -> tuple[PdfReader | None, str]:
-    """Return a reader with the number of pages, or None with what is wrong."""
+    """Return a reader and the number of pages, or None and "broken" or "locked"."""
     try:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
@@ -67,5 +68,5 @@ def _texts(reader: PdfReader, room: int) -> Iterator[str]:
 def _text(reader: PdfReader, number: int) -> str:
     try:
         return reader.pages[number].extract_text().strip().encode(errors="replace").decode()
-    except Exception:  # one page that cannot be read leaves the others
+    except Exception:  # the other pages can still be read
         return ""

@@ -1,4 +1,4 @@
-"""What responses cost, by a table of prices; pure."""
+"""The costs of responses, computed from a table of prices. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ Amount = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
 
 class Price(BaseModel):
-    """The price of a model per million tokens. What is read from or written to the cache costs as other input, unless
-    it has a price of its own."""
+    """The price of a model per million tokens. If a cache price is None, cached tokens cost as much as other input."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,7 +35,7 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of one response or of several. `input` counts those from and to the cache, too; None: not known."""
+    """Tokens of one response or of several; None if unknown. `input` includes those read from or written to a cache."""
 
     input: int | None
     output: int | None
@@ -45,7 +44,7 @@ class Tokens:
 
 
 def cost_of(tokens: Tokens, price: Price | None) -> Money | None:
-    """Return what tokens cost; None where the price or the numbers are not known: never 0 for want of them."""
+    """Return the cost of tokens, or None (not 0) if the price or the numbers are unknown."""
     if price is None or tokens.input is None or tokens.output is None:
         return None
     read, written = tokens.cache_read or 0, tokens.cache_write or 0
@@ -57,7 +56,7 @@ def cost_of(tokens: Tokens, price: Price | None) -> Money | None:
 
 
 def total_of(costs: Iterable[Money | None]) -> tuple[Money, ...]:
-    """Add up costs by currency; nothing if one of them is not known, as the sum would be too small."""
+    """Add up costs by currency. Return () if one of them is unknown, because the sum would be too low."""
     sums: dict[str, Decimal] = {}
     for cost in costs:
         if cost is None:

@@ -1,6 +1,6 @@
-"""The program of a child process (`agents.process_pool`): it runs jobs until the server hangs up.
+"""The program of a child process (`agents.process_pool`). It runs jobs until the server closes the channel.
 
-Arguments: the module with the functions, the megabytes of memory, and the descriptors of files for the functions.
+Arguments: the module with the functions, the memory limit in megabytes, and descriptors of files for the functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import IO
 
-# A message between the processes: its kind, and how many bytes follow.
+# The head of a message between the processes: its kind, and the number of bytes that follow.
 HEAD = struct.Struct("!cI")
 STARTED, PIECE, DONE, OUT_OF_MEMORY, FAILED = b"S", b"P", b"D", b"M", b"F"
 READ_SIZE = 1 << 18
@@ -40,9 +40,9 @@ def main(module: str, memory_mb: str, *files: str) -> None:
 
 
 def _run(channel: socket.socket, functions: ModuleType, given: Sequence[IO[bytes]], request: bytes) -> bool:
-    """Do one job; False if the process may not go on."""
+    """Run one job. Return False if the process must not run another one."""
     name, args, cpu_seconds = pickle.loads(request)  # noqa: S301  # from the server
-    # At its end the signal's default action kills the process, whatever it is doing.
+    # When the timer ends, the default action of its signal kills the process, whatever code is running.
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
         for piece in getattr(functions, name)(*given, *args):
@@ -60,13 +60,14 @@ def _run(channel: socket.socket, functions: ModuleType, given: Sequence[IO[bytes
 
 
 def _limit(memory_mb: int) -> None:
-    """Bound what the process may use. A system that lacks one of the limits goes without it."""
+    """Limit the process's memory and files, and lower its priority. Skip limits that the system does not have."""
     with suppress(OSError):
         os.nice(NICENESS)
     with suppress(ImportError):
         import resource
 
-        # macOS does not enforce the address space; there the CPU seconds and the caller's limits hold.
+        # macOS does not enforce the limit of the address space. There, only the CPU seconds and the caller's limits
+        # apply.
         for limit, most in (
             (resource.RLIMIT_AS, memory_mb * 1024 * 1024),
             (resource.RLIMIT_FSIZE, 0),
@@ -77,7 +78,7 @@ def _limit(memory_mb: int) -> None:
 
 
 def _received(channel: socket.socket) -> bytes | None:
-    """Read a job; None when the server has hung up."""
+    """Return the next job as bytes, or None when the server has closed the channel."""
     with suppress(OSError):
         head = _read(channel, HEAD.size)
         if len(head) == HEAD.size:

@@ -1,13 +1,13 @@
-"""Child processes that do untrusted work within limits on CPU, time, memory and output.
+"""Child processes that run untrusted work, with limits on CPU, time, memory and output.
 
-A pool runs functions of one module. A function takes plain values and yields pieces of text or bytes; nothing but
-these pieces comes back, and they are never unpickled. The limits hold whatever the work does: a timer of the kernel
-ends the child when its CPU seconds are used up, its address space is bounded, and the caller kills it when it takes
-too long, returns too much, or is not wanted any more. The next job gets a fresh process.
+A pool runs functions of one module. A function takes plain values and yields pieces of text or bytes. The child
+returns only these pieces, and they are never unpickled. The work cannot evade the limits: a timer of the kernel ends
+the child when its CPU seconds are used up, its address space is bounded, and the caller kills it when it takes too
+long, returns too much, or its job is cancelled. The next job then gets a new process.
 
-Other pools were considered. concurrent.futures, pebble and loky pass the server's environment, with its keys, to the
-child, unpickle what comes back, and keep idle processes and manager threads; none bounds memory or output, and all
-but pebble cannot end a single job.
+Other pools were considered. concurrent.futures, pebble and loky pass the server's environment with its keys to the
+child, unpickle the results, and keep idle processes and manager threads. None of them bounds memory or output, and
+only pebble can end a single job.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Value = bytes | str | int | float | bool | None | list[str] | list[int]
 
 ROOT = Path(__file__).resolve().parents[1]
 CHILD = "agents.process_child"
-# Starting includes importing the module; on a busy machine that may take a while.
+# The time for the start includes the import of the module, which may be slow on a busy machine.
 START_SECONDS = 30.0
-# A process that has served so many jobs is replaced, so that nothing piles up in it.
+# A process is replaced after this many jobs, so that leaked memory cannot accumulate.
 JOBS_PER_PROCESS = 200
 CPU_SIGNALS = (-signal.SIGPROF, -signal.SIGXCPU)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one job may use.
+    """The limits of one job.
 
-    `seconds` are those that the caller waits for the child; `queue_seconds` bound the wait for a free process.
+    `seconds` is the time for which the caller waits for the child. `queue_seconds` limits the wait for a free process.
     """
 
     cpu_seconds: float
@@ -55,8 +55,8 @@ class Limits:
     queue_seconds: float = 10.0
 
 
-class WorkFailed(Exception):  # it is not always an error: hostile input reaches its limits
-    """A job did not end as it should. `reason` is for programs, the text for a log."""
+class WorkFailed(Exception):  # not named an error, because reaching a limit is expected with hostile input
+    """A job did not complete. `reason` is for programs, and the text is for a log."""
 
     def __init__(self, reason: Reason, details: str = "") -> None:
         super().__init__(f"{reason}: {details}" if details else reason)
@@ -64,7 +64,7 @@ class WorkFailed(Exception):  # it is not always an error: hostile input reaches
 
 
 class Job:
-    """One run of a function. `cancel` ends it, from any thread, whether it has started or not."""
+    """One run of a function. `cancel` ends it from any thread, even before it has started."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class Job:
                 self._process.kill()
 
     def attach(self, process: _Process | None) -> None:
-        """Let `cancel` kill this process. Raises WorkFailed if the job is cancelled already."""
+        """Make `cancel` kill this process. Raise WorkFailed if the job is already cancelled."""
         with self._lock:
             self._process = process
             if self.cancelled and process is not None:
@@ -86,10 +86,10 @@ class Job:
 
 
 class ProcessPool:
-    """Up to `size` processes that run functions of a module; they start on demand. Thread-safe.
+    """Up to `size` processes that run functions of a module. They are started on demand. Thread-safe.
 
-    With `keep_seconds`, a process waits that long for another job, which saves the start but lets jobs share a
-    process. Without it, each job has a process of its own.
+    With `keep_seconds`, a process waits that long for another job. This saves the time of a start, but jobs then share
+    a process. Without it, each job has its own process.
     """
 
     def __init__(self, module: str, limits: Limits, *, size: int, keep_seconds: float = 0.0) -> None:
@@ -107,7 +107,7 @@ class ProcessPool:
         return list(self.stream(function, *args))
 
     async def run_async(self, function: str, *args: Value) -> list[bytes]:
-        """Run a function from a coroutine; cancelling it kills the process. Raises WorkFailed."""
+        """Run a function in a thread and return its pieces. Cancelling this kills the process. Raise WorkFailed."""
         job = Job()
         try:
             return await in_thread(lambda: list(self.stream(function, *args, job=job)))
@@ -118,10 +118,10 @@ class ProcessPool:
     def stream(
         self, function: str, *args: Value, file: IO[bytes] | None = None, job: Job | None = None
     ) -> Iterator[bytes]:
-        """Run a function and yield its pieces as they come; closing the iterator kills the process. Raises WorkFailed.
+        """Run a function and yield its pieces as they arrive. Closing the iterator kills the process.
 
-        `file` is an open file of the operating system, passed to the function before its other arguments; only pools
-        that keep no processes take one.
+        Raise WorkFailed. `file` must have a file descriptor. The function gets it before its other arguments. Pass it
+        only to pools that keep no processes.
         """
         job = job or Job()
         if not self._places.acquire(timeout=self._limits.queue_seconds):
@@ -147,12 +147,12 @@ class ProcessPool:
         process = self._take() or self._start(file)
         try:
             job.attach(process)
-            if not process.begin(request):  # it had ended while it waited
+            if not process.begin(request):  # the idle process has ended in the meantime
                 process.end()
                 process = self._start(file)
                 job.attach(process)
                 if not process.begin(request):
-                    raise WorkFailed("failed", f"no process for {self._module} starts")
+                    raise WorkFailed("failed", f"could not start a process for {self._module}")
             yield from process.pieces(self._limits)
         except WorkFailed:
             if job.cancelled:
@@ -200,7 +200,7 @@ class ProcessPool:
 
 
 class _Process:
-    """A child, seen from the server. `is_free`: it has finished its job and can take another one."""
+    """A child process, on the server's side. `is_free`: it has finished its job and can take another one."""
 
     def __init__(self, module: str, memory_mb: int, file: IO[bytes] | None) -> None:
         self.jobs = 0
@@ -210,8 +210,8 @@ class _Process:
         descriptors = [file.fileno()] if file else []
         command = [sys.executable, "-m", CHILD, module, str(memory_mb), *map(str, descriptors)]
         try:
-            # Nothing of the environment: it holds keys, which a parser of foreign texts need not know. A session of
-            # its own: Ctrl+C is for the server.
+            # The child gets no environment, because that contains keys and the child parses foreign input. It gets a
+            # new session, so that Ctrl+C reaches only the server.
             self._popen = subprocess.Popen(  # noqa: S603  # our own module, by our own interpreter
                 command,
                 stdin=theirs.fileno(),
@@ -230,7 +230,7 @@ class _Process:
         self._socket = ours
 
     def begin(self, request: bytes) -> bool:
-        """Send a job and wait until the child has it; False if there is no child any more."""
+        """Send a job and wait until the child has started it. Return False if the child has ended."""
         self.is_free = False
         self.jobs += 1
         self._socket.settimeout(START_SECONDS)
@@ -242,7 +242,7 @@ class _Process:
             return False
 
     def pieces(self, limits: Limits) -> Iterator[bytes]:
-        """Yield what the function yields. Raises WorkFailed."""
+        """Yield the pieces that the function yields. Raise WorkFailed."""
         room, deadline = limits.output_bytes, time.monotonic() + limits.seconds
         while True:
             kind, size = self._head(deadline)
@@ -261,11 +261,11 @@ class _Process:
                 raise WorkFailed("memory" if kind == OUT_OF_MEMORY else "failed", body.decode(errors="replace"))
 
     def kill(self) -> None:
-        """Kill the child. A pending read gets the end of its output."""
+        """Kill the child. A pending read of its output then ends."""
         self._popen.kill()
 
     def end(self) -> None:
-        """Kill the child and forget it."""
+        """Kill the child and free its resources."""
         self._popen.kill()
         self._popen.wait()
         self._socket.close()
@@ -284,7 +284,7 @@ class _Process:
             raise WorkFailed("cpu" if code in CPU_SIGNALS else "failed", f"ended with {code}") from None
 
     def _read(self, size: int, deadline: float | None = None) -> bytes:
-        """Read exactly so many bytes. Raises TimeoutError; ConnectionError at the child's end."""
+        """Read exactly `size` bytes. Raise TimeoutError, or ConnectionError if the child has ended."""
         data = bytearray()
         while len(data) < size:
             if deadline is not None:

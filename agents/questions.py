@@ -1,7 +1,7 @@
-"""What an agent may ask people: the payload of each kind of question, and the answers that it takes.
+"""The questions that an agent may ask users: the payload of each kind, and the answers that it accepts.
 
-A question is a tool call that a person answers. Its payload is the call's arguments; an approval has none of its own.
-Both sides are checked here: what the model has written, and what a person has sent.
+A question is a tool call that a user answers. Its payload is the arguments of the call; an approval has no payload.
+Both the model's payload and the user's answer are checked here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Plan = Annotated[str, Field(min_length=1, max_length=LONGEST_ANSWER)]
 
 
 class InvalidAnswer(ValueError):
-    """The answer does not fit the question. The message says why, in words for the person who answers."""
+    """The answer does not fit the question. The message explains it to the user who answers."""
 
 
 class _Strict(BaseModel):
@@ -48,9 +48,9 @@ class _Strict(BaseModel):
 class Choice(_Strict):
     """One thing to choose."""
 
-    id: Annotated[Id, Field(description="Short and unique among the choices; it is what you get back")]
-    label: Annotated[Label, Field(description="What people read")]
-    description: Annotated[Help, Field(description="One more line, if it helps to decide")] = ""
+    id: Annotated[Id, Field(description="Short and unique among the choices; the result contains it")]
+    label: Annotated[Label, Field(description="The label that users see")]
+    description: Annotated[Help, Field(description="A line of explanation, if it helps to decide")] = ""
 
 
 Choices = Annotated[list[Choice], Field(min_length=1, max_length=MOST_ITEMS)]
@@ -62,7 +62,7 @@ class Question(_Strict):
     kind: ClassVar[Kind]
 
     def check(self, value: object) -> Any:
-        """Return the answer as the model gets it. Raises InvalidAnswer."""
+        """Return the answer as the model gets it. Raise InvalidAnswer."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -75,7 +75,7 @@ class Question(_Strict):
 
 
 class Selection(Question):
-    """Let people choose from a list. You get the ids that they chose."""
+    """Let users choose from a list. Returns the ids that they chose."""
 
     kind = "selection"
     question: Label
@@ -96,14 +96,14 @@ class Selection(Question):
 
 
 class Confirmation(Question):
-    """Ask yes or no before something important. You get {"confirmed": true or false}."""
+    """Ask users to confirm something important. Returns {"confirmed": true or false}."""
 
     kind = "confirmation"
     question: Label
     details: Annotated[str, Field(max_length=LONGEST_ANSWER, description="What will happen, as Markdown")] = ""
-    confirm: Annotated[str, Field(max_length=40, description="The text of the button for yes")] = ""
-    decline: Annotated[str, Field(max_length=40, description="The text of the button for no")] = ""
-    danger: Annotated[bool, Field(description="Whether yes destroys something")] = False
+    confirm: Annotated[str, Field(max_length=40, description="The label of the button for yes")] = ""
+    decline: Annotated[str, Field(max_length=40, description="The label of the button for no")] = ""
+    danger: Annotated[bool, Field(description="Whether yes is destructive, such as deleting data")] = False
 
     def check(self, value: object) -> Json:
         match value:
@@ -113,7 +113,7 @@ class Confirmation(Question):
 
 
 class PlanReview(Question):
-    """Show people a plan before you carry it out. You get their decision, and the plan as they changed it.
+    """Show users a plan before you carry it out. Returns their decision, and the plan as they changed it.
 
     The answer is {"decision": "approve"}, {"decision": "edit", "plan": the new plan} or {"decision": "reject"}, with
     "comment" if they wrote one.
@@ -141,7 +141,7 @@ class _PlanAnswer(_Strict):
 
 
 class Feedback(Question):
-    """Ask people what they think of several things. You get {id: text} of the things that they wrote about."""
+    """Ask users for feedback on several items. Returns {id: text} for the items that they commented on."""
 
     kind = "feedback"
     question: Label
@@ -158,7 +158,7 @@ class Feedback(Question):
 
 
 class ActionSelection(Question):
-    """Offer people the next steps as buttons. You get the id of the one that they pressed."""
+    """Offer users the next steps as buttons. Returns the id of the button that they pressed."""
 
     kind = "action_selection"
     question: Label
@@ -173,7 +173,7 @@ class ActionSelection(Question):
 class Memory(Question):
     """Propose a short note to remember in later conversations: a lasting preference, fact or decision.
 
-    A person accepts, edits or rejects it. Never propose secrets, or what only this conversation needs. You get
+    A user accepts, edits or rejects it. Never propose secrets, or what only this conversation needs. Returns
     {"decision": "save", "note": what is kept} or {"decision": "reject"}.
     """
 
@@ -181,7 +181,7 @@ class Memory(Question):
     note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, description="One or two sentences")]
     scope: Annotated[
         Literal["me", "workspace"],
-        Field(description="me: about the person you talk to. workspace: useful to the whole team"),
+        Field(description="me: about the user you talk to. workspace: useful to the whole team"),
     ] = "me"
 
     def check(self, value: object) -> Json:
@@ -215,7 +215,7 @@ class FormField(_Strict):
     help: Help = ""
     required: bool = False
     options: Annotated[list[Label], Field(max_length=MOST_ITEMS)] = []
-    default: Annotated[str, Field(max_length=2_000, description="What is filled in at first")] = ""
+    default: Annotated[str, Field(max_length=2_000, description="The initial value")] = ""
 
     @field_validator("options")
     @classmethod
@@ -231,7 +231,7 @@ class FormField(_Strict):
         return self
 
     def check(self, value: object) -> Any:
-        """Return the field's value, None if it is empty. Raises InvalidAnswer."""
+        """Return the field's value, None if it is empty. Raise InvalidAnswer."""
         read = {"number": self._number, "date": self._date, "yes_no": self._yes_no, "choices": self._several}
         checked = None if value in (None, "", []) else read.get(self.type, self._text)(value)
         if self.required and checked is None:
@@ -276,13 +276,13 @@ class FormField(_Strict):
 
 
 class Form(Question):
-    """Ask people for several things at once. You get {id: value} of the fields that they filled in."""
+    """Ask users to fill in a form. Returns {id: value} for the fields that they filled in."""
 
     kind = "form"
     title: Label
     description: Help = ""
     fields: Annotated[list[FormField], Field(min_length=1, max_length=MOST_ITEMS)]
-    submit: Annotated[str, Field(max_length=40, description="The text of the button")] = ""
+    submit: Annotated[str, Field(max_length=40, description="The label of the button")] = ""
 
     def check(self, value: object) -> Json:
         if not isinstance(value, Mapping) or not {field.id for field in self.fields} >= set(value):
@@ -292,7 +292,7 @@ class Form(Question):
 
 
 class Approval(Question):
-    """Ask people whether a tool may run. This is not offered to models: Parley asks before a tool that needs it."""
+    """The question of whether a tool may run. Models do not get it as a tool: Parley asks it before a call."""
 
     kind = "approval"
 
@@ -307,7 +307,7 @@ class Approval(Question):
 
 
 class ApprovalAnswer(_Strict):
-    """A person's decision about a tool call. `comment` is read by the model when the call is refused."""
+    """A user's decision about a tool call. If the call is refused, the model gets `comment`."""
 
     approved: bool
     scope: Literal["once", "session", "agent"] = "once"
@@ -315,14 +315,14 @@ class ApprovalAnswer(_Strict):
     comment: Annotated[str, Field(max_length=LONGEST_ANSWER)] = ""
 
 
-# What models are offered as tools. An approval is none.
+# The questions that models get as tools. An approval is not one of them.
 WIDGETS: tuple[type[Question], ...] = (Form, Selection, Confirmation, PlanReview, Feedback, ActionSelection)
 _QUESTIONS: tuple[type[Question], ...] = (*WIDGETS, Memory, Approval)
 _KINDS: Mapping[str, type[Question]] = {question.kind: question for question in _QUESTIONS}
 
 
 def read_question(kind: str, payload: object) -> Question | None:
-    """Return the question with this payload; None if the kind is unknown or the payload does not fit it."""
+    """Return the question with this payload, or None if the kind is unknown or the payload does not fit it."""
     try:
         return _KINDS[kind].model_validate(payload)
     except (KeyError, ValidationError):

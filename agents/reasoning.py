@@ -1,4 +1,4 @@
-"""How much a model reasons before it answers: what each model lets a request choose, and what is chosen."""
+"""The amount of a model's reasoning before it answers: the choices that models offer, and the choice that was made."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from agents.model_table import known
 # The vendors' names of effort levels, lowest first.
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
-# Anthropic refuses a smaller thinking budget; no model writes more than the larger one.
+# In tokens. Anthropic refuses a smaller thinking budget, and no model writes more than the largest one.
 SMALLEST_BUDGET = 1_024
 LARGEST_BUDGET = 128_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What is chosen; an empty `effort` and a `budget` (tokens) of None leave the choice to the model."""
+    """A choice. An empty `effort` and a `budget` (in tokens) of None leave it to the model."""
 
     effort: str = ""
     budget: int | None = None
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Reasoning:
-        """Read the choice that a session's `config` keeps; whatever is no choice there stands for none."""
+        """Read the choice in a session's `config`. Invalid values count as no choice."""
         effort, budget = config.get("reasoning_effort"), config.get("thinking_budget")
         is_budget = type(budget) is int and SMALLEST_BUDGET <= budget <= LARGEST_BUDGET
         return cls(str(effort) if effort in EFFORTS else "", budget if is_budget else None)
 
     def to_config(self) -> dict[str, Any]:
-        """Give the choice the form in which a session's `config` keeps it."""
+        """Return the choice in the form that a session's `config` stores."""
         return {"reasoning_effort": self.effort, "thinking_budget": self.budget}
 
 
@@ -40,11 +40,11 @@ UNCHOSEN = Reasoning()
 
 @dataclass(frozen=True, slots=True)
 class ReasoningSupport:
-    """What a model offers.
+    """The choices that a model offers.
 
-    `reasons`: it reasons at all. `efforts`: the levels that a request may name, lowest first, and `default` the one
-    that applies without. `budget`: a request may set a number of thinking tokens. `adaptive`: it decides itself how
-    much to think (Anthropic), and with `always` it does so unless a request says otherwise.
+    `reasons`: it can reason. `efforts`: the levels that a request may set, lowest first; `default` is the level if it
+    sets none. `budget`: a request may set a number of thinking tokens. `adaptive`: the model chooses how much to think
+    (Anthropic); with `always`, it does so unless a request disables it.
     """
 
     reasons: bool = True
@@ -60,12 +60,12 @@ class ReasoningSupport:
 
     @property
     def least(self) -> Reasoning:
-        """The choice that reasons least: no choice where the model thinks only when asked to."""
+        """The choice with the least reasoning. It is UNCHOSEN if the model only thinks when a request asks for it."""
         asks = self.adaptive and not self.always
         return Reasoning(self.efforts[0]) if self.efforts and not asks else UNCHOSEN
 
     def applied(self, chosen: Reasoning) -> Reasoning:
-        """Keep of a choice what the model offers: the choice may have been made for another model."""
+        """Return the part of a choice that the model offers, because it may have been made for another model."""
         effort = chosen.effort if chosen.effort in self.efforts else ""
         return Reasoning(effort, chosen.budget if self.budget else None)
 
@@ -78,7 +78,7 @@ def _levels(first: str, last: str) -> tuple[str, ...]:
 NO_REASONING = ReasoningSupport(reasons=False)
 FIXED = ReasoningSupport()
 
-# https://developers.openai.com/api/docs/guides/reasoning, and what the API names in its refusals of other levels.
+# From https://developers.openai.com/api/docs/guides/reasoning, and from the API's refusals of other levels.
 OPENAI: Mapping[str, ReasoningSupport] = {
     "gpt-3*": NO_REASONING,
     "gpt-4*": NO_REASONING,
@@ -153,9 +153,9 @@ TABLES: Mapping[str, Mapping[str, ReasoningSupport]] = {"openai": OPENAI, "anthr
 
 
 def support_of(kind: str, model: str, efforts: tuple[str, ...] | None = None) -> ReasoningSupport | None:
-    """Find what a model of a provider of that type offers; None where nothing is known of it.
+    """Return the choices of a model by the type of its provider and its name, or None if they are unknown.
 
-    `efforts` are the levels that the configuration names for it, in place of the table's.
+    `efforts` are the levels in the configuration. They replace those of the table.
     """
     found = known(model, TABLES.get(kind, {}))
     if efforts is None:

@@ -1,4 +1,4 @@
-"""The providers, models and agents of this process, as they are configured."""
+"""The configured providers, models and agents of this process."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ class Prompt(str):
         return prompt
 
     def to_json(self) -> str | dict[str, str]:
-        """Return what `opening` reads again: the text, or an object where there is more than that."""
+        """Return the form that `opening` reads: the text, or an object if the prompt has a heading or an icon."""
         if not self.heading and self.icon == Prompt("").icon:
             return str(self)
         return {"text": str(self), "title": self.heading, "icon": self.icon}
 
 
 def opening(prompt: object) -> Prompt:
-    """Return a prompt of a configuration, or one that was stored, as a Prompt. Raises ValueError if it is invalid."""
+    """Return a configured or stored prompt as a Prompt. Raise ValueError if it is invalid."""
     if isinstance(prompt, dict):
         prompt = PromptConfig.model_validate(prompt)
     if isinstance(prompt, PromptConfig):
         return Prompt(prompt.text, prompt.title, prompt.icon)
     if not isinstance(prompt, str):
-        raise ValueError(f"{prompt!r} is no prompt")  # as for an invalid object
+        raise ValueError(f"{prompt!r} is not a prompt")  # the same type of error as for an invalid object
     return prompt if isinstance(prompt, Prompt) else Prompt(prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentPreset:
-    """What a new session starts with. `provider` and `model` are those of now; "" stands for not known yet."""
+    """The settings with which a new session starts. `provider` and `model` are the current ones, "" if unknown yet."""
 
     name: str
     title: str
@@ -84,32 +84,32 @@ class AgentPreset:
     reasoning: Reasoning = UNCHOSEN
     allowed_hosts: tuple[str, ...] = ()
     rules: Rules = NO_RULES
-    # The percentage of the context window at which a session summarises earlier messages; 0: only by hand.
+    # The percentage of the context window at which a session summarizes earlier messages; 0: only when a user asks.
     compact_at: int = 0
-    # Whether the agent gets the notes that people have accepted in earlier sessions.
+    # Whether the agent gets the notes that users have accepted in earlier sessions.
     memory: bool = True
     # The files of a session's workspace that the agent uses: ids, and names or patterns of names such as `*`.
     knowledge: tuple[str, ...] = ()
-    # Whether the conversation so far comes from a file.
+    # Whether the conversation so far was imported from a file.
     is_imported: bool = False
-    # MCP servers beside those of the configuration file.
+    # MCP servers that are not in the configuration file.
     servers: tuple[AddedServer, ...] = field(default=(), compare=False)
-    # What people see beside its messages and in lists; "" for its initials.
+    # The icon beside the agent's messages and in lists; "" for the agent's initials.
     icon: str = ""
 
 
 def load(
     path: Path | None, env: Mapping[str, str], sandbox_of: SandboxOf | None = None, added: AddedTools = NO_ADDED_TOOLS
 ) -> Registry:
-    """Read the configuration file, or make a useful default from the environment. Raises ConfigError.
+    """Read the configuration file, or make a default configuration from the environment. Raise ConfigError.
 
-    MCP servers that are programs run in the sandboxes that `sandbox_of` gives. `added` are tools of the operator.
+    MCP servers that are programs run in the sandboxes that `sandbox_of` returns. `added` are tools of the operator.
     """
     return Registry(read_config(path, env, added), env, sandbox_of=sandbox_of, added=added)
 
 
 class Registry:
-    """One per process; every synchronous method may be called from any thread and touches no network."""
+    """The registry of a process. Synchronous methods may be called from any thread and use no network."""
 
     def __init__(
         self,
@@ -137,11 +137,11 @@ class Registry:
         return self._config.default_agent or next(iter(self._config.agents))
 
     def presets(self) -> list[AgentPreset]:
-        """All presets, in the order of the configuration."""
+        """Return all presets, in the order of the configuration."""
         return [self.preset(name) for name in self._config.agents]
 
     def preset(self, name: str = "") -> AgentPreset:
-        """The preset of that name; the default one for a name that is not configured (any more)."""
+        """Return the preset of this name, or the default preset if the name is not configured."""
         chosen = name if name in self._config.agents else self.default_agent
         agent = self._config.agents[chosen]
         choice = self.choice(agent.model)
@@ -164,9 +164,9 @@ class Registry:
         )
 
     def build_agent(self, preset: AgentPreset) -> Agent:
-        """Make the agent for the next response; tools that are unknown or cannot run here are left out.
+        """Return the agent for the next response, without tools that are unknown or cannot run here.
 
-        Raises ModelNotFound, with words for a person, when the provider or the model is not configured.
+        Raise ModelNotFound, with a message for users, if the provider or the model is not configured.
         """
         provider, model = self.resolve(preset.provider, preset.model)
         config = self._config.providers[provider]
@@ -193,22 +193,22 @@ class Registry:
     # Tools
 
     def usable_tools(self, names: Iterable[str], servers: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
-        """Return the tools of these names and patterns that can be used now. Does not wait for MCP servers."""
+        """Return the tools that match these names and patterns and can be used now. Does not wait for MCP servers."""
         wanted = list(names)
         return available(wanted, self._search, self._added.tools) + self.servers.tools(wanted, servers)
 
     def tool_names(self) -> list[str]:
-        """All that an agent's list of tools may name, with one pattern for each MCP server."""
+        """Return all names that an agent's list of tools may have, with one pattern for each MCP server."""
         own = [name for name in TOOLBOX if name != SEARCH or self._search]
         return [*own, *self._added.tools, *(f"{server}{SEPARATOR}*" for server in self._config.mcp)]
 
     def tool(self, name: str) -> Tool | None:
-        """The tool of that name that comes with Parley or was added by the operator."""
+        """Return the tool of this name if it is one of Parley's or of the operator's, else None."""
         return TOOLBOX.get(name) or self._added.tools.get(name)
 
     @property
     def tool_problems(self) -> tuple[str, ...]:
-        """Which of the operator's tools could not be loaded, and why."""
+        """The operator's tools that could not be loaded, each with the reason."""
         return self._added.problems
 
     @property
@@ -217,21 +217,24 @@ class Registry:
         return self._search is not None
 
     def server_names(self) -> list[str]:
-        """The names of the MCP servers of the configuration file."""
+        """Return the names of the MCP servers in the configuration file."""
         return list(self._config.mcp)
 
     def may_be_tool(self, name: str) -> bool:
-        """Whether an agent's list of tools may have this name or pattern."""
+        """Return whether an agent's list of tools may have this name or pattern."""
         return self.tool(name) is not None or bool(server_of(name, self._config.mcp))
 
     # Models
 
     def choice(self, model: str) -> ModelChoice:
-        """What a preset means by "provider/model", or by a model's name alone; the default model by an empty text."""
+        """Return the model for "provider/model" or for a model's name in a preset; the default model for ""."""
         return self._choice(*self._located("", model or self._config.default_model))
 
     def resolve(self, provider: str, model: str) -> tuple[str, str]:
-        """Complete what is empty, by the default preset where all is, and check it. Raises ModelNotFound."""
+        """Return the provider and the model, after completing empty values and checking both. Raise ModelNotFound.
+
+        If both are empty, they come from the default preset.
+        """
         if not provider and not model:
             start = self.preset()
             provider, model = start.provider, start.model
@@ -256,25 +259,25 @@ class Registry:
         return provider, model
 
     def offers(self, provider: str, model: str) -> bool:
-        """Whether a session may choose it: any name where the models are asked for, else only those that are listed."""
+        """Return whether a session may use the model. If the configuration lists models, only these are allowed."""
         listing = self._listings.get(provider)
         return listing is not None and bool(model) and (not listing.is_complete or model in listing.known())
 
     def may_be(self, model: str) -> bool:
-        """Whether a preset may name this model: "provider/model", or a model's name alone."""
+        """Return whether a preset may name this model, as "provider/model" or by its name alone."""
         return is_known(model, self._config)
 
     def is_demo(self, provider: str) -> bool:
-        """Whether it plays a part instead of asking a model."""
+        """Return whether this is the provider of the demo agent, which uses no model."""
         config = self._config.providers.get(provider)
         return config is not None and config.type == "demo"
 
     def has_models(self) -> bool:
-        """Whether any configured provider asks a model."""
+        """Return whether a provider other than the demo agent's is configured."""
         return any(config.type != "demo" for config in self._config.providers.values())
 
     def context_window(self, provider: str, model: str) -> int | None:
-        """RUN-05: model configuration, provider configuration, built-in table, None."""
+        """Return the window from the model's or the provider's configuration, else the table, else None (RUN-05)."""
         config = self._config.providers.get(provider)
         own = config.models.get(model) if config else None
         return context_window.lookup(
@@ -282,28 +285,31 @@ class Registry:
         )
 
     def price(self, provider: str, model: str) -> Price | None:
-        """Return the price of a model; None if it is not configured."""
+        """Return the price of a model, or None if it is not configured."""
         prices = self._config.prices
         return known(f"{provider}/{model}", prices) if prices else None
 
     def reasoning_support(self, provider: str, model: str) -> ReasoningSupport | None:
-        """What the model offers for its reasoning; None where that is not known."""
+        """Return how the model can reason, or None if that is unknown."""
         config = self._config.providers.get(provider)
         return config.reasoning_support(model) if config else None
 
     def known_models(self) -> list[ModelChoice]:
-        """All models that are known by now, without asking anybody."""
+        """Return all models that are known now, without requests to servers."""
         return [self._choice(name, model) for name, listing in self._listings.items() for model in listing.known()]
 
     async def models(self) -> list[ModelChoice]:
-        """All models; servers are asked when it is time, together, for a few seconds at most. Never raises."""
+        """Return all models. If lists are due, request them from the servers in parallel, for at most a few seconds.
+
+        Never raises.
+        """
         await asyncio.gather(*(listing.refresh() for listing in self._listings.values()))
         return self.known_models()
 
     # Providers
 
     def provider(self, name: str) -> Provider:
-        """The one instance of a configured provider, made when it is first needed."""
+        """Return the only instance of a configured provider. It is made at the first call."""
         with self._making:
             if name not in self._providers:
                 config = self._config.providers[name]
@@ -325,7 +331,11 @@ class Registry:
         return Listing(name, self._config.providers[name], ask, clock)
 
     def _located(self, provider: str, model: str) -> tuple[str, str]:
-        """Find the provider of a model that came without: by its prefix, by who lists it, else the first one."""
+        """Return the provider and the name of a model. If no provider is given, find it.
+
+        It is the provider in the model's prefix, else one that lists the model, else one with an open list, else the
+        first one.
+        """
         if provider or not model:
             return provider or next(iter(self._config.providers)), model
         named, rest = split_model(model, self._config.providers)
@@ -352,7 +362,7 @@ class Registry:
 
 
 def _reasoning(chosen: Reasoning, own: ModelConfig | None, support: ReasoningSupport | None) -> Reasoning:
-    """Take the session's or agent's choice as far as the model offers it, else the model's configuration."""
+    """Return the session's or agent's choice as far as the model offers it, else that of the model's configuration."""
     applied = (support or NO_REASONING).applied(chosen)
     effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
     return Reasoning(applied.effort or effort or "", applied.budget or budget)

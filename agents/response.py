@@ -1,4 +1,4 @@
-"""One request to a model: its events as they come, what they add up to, and how it failed."""
+"""One request to a model: its events as they arrive, the complete response, and its error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import count
 from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason, ToolCallDelta
 from agents.i18n import gettext as _
-from agents.messages import Message, Part, Thinking, ToolCall
+from agents.messages import Message, Part, Text, Thinking, ToolCall
 from agents.providers.base import Provider, Request
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ RUN_OUT_SECONDS = 2.0
 
 @dataclass
 class Response:
-    """What one request brought: complete parts, whether anything was shown, and its end."""
+    """The response to one request: its complete parts, whether anything was shown, and how it ended."""
 
     parts: list[Part] = field(default_factory=list)
     shown: bool = False
@@ -36,7 +36,7 @@ class Response:
     def take(self, event: ProviderEvent) -> None:
         match event:
             case PartDone(part):
-                self.parts.append(part)
+                self._add(part)
                 self.shown = True
             case ResponseDone(stop_reason):
                 self.stop_reason = stop_reason
@@ -46,23 +46,36 @@ class Response:
             case _:
                 self.shown = True
 
+    def _add(self, part: Part) -> None:
+        """Append a part. Adjacent texts without data become one, as in the rows (`runs.response_reducer`).
+
+        Later turns are made from the rows, so their requests begin as those of this turn, and vendors' caches apply.
+        Anthropic begins a new block for each text with citations.
+        """
+        match self.parts[-1:], part:
+            case [Text(data=before) as last], Text(data=data) if not before and not data:
+                sources = tuple(dict.fromkeys((*last.sources, *part.sources)))
+                self.parts[-1] = replace(last, text=last.text + part.text, sources=sources)
+            case _:
+                self.parts.append(part)
+
 
 async def ask(provider: Provider, request: Request, response: Response) -> AsyncGenerator[ProviderEvent, None]:
-    """Pass on the provider's events up to ResponseDone and fill `response`; errors of the provider end up there too."""
+    """Yield the provider's events up to ResponseDone, and fill `response`. Errors are not raised, but stored there."""
     taken = {call.id for message in request.messages for call in message.tool_calls}
     try:
         async with _closing(provider.stream(request)) as stream:
             async for event in stream:
-                event = _with_own_id(_with_maker(event, request.model), taken)
+                event = _with_own_id(_checked(event, request.model), taken)
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
                     await _run_out(stream)
                     return
-        response.error = ResponseBroken(_("The model’s answer was incomplete. Retry to ask again."))
+        response.error = ResponseBroken(_("The model’s answer was incomplete. Retry, or choose another model."))
     except ProviderError as error:
         response.error = error
-    except Exception:  # a bug in an adapter or SDK must end the turn with words, not with a hanging session
+    except Exception:  # a bug in an adapter or SDK must end the turn with a message, not leave the session running
         logger.exception("Provider %s failed unexpectedly", provider.name)
         response.error = ProviderError(
             _(
@@ -74,26 +87,26 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
 
 
 async def _run_out(stream: AsyncIterator[ProviderEvent]) -> None:
-    """Let the provider do what it does after its last event, such as giving its connection back, for a moment."""
+    """Give the provider RUN_OUT_SECONDS for its work after the last event, such as releasing its connection."""
     try:
         async with asyncio.timeout(RUN_OUT_SECONDS):
             async for _ in stream:
                 pass
     except Exception:  # the answer is complete
-        logger.info("A provider's stream did not end well after its answer", exc_info=True)
+        logger.info("A provider's stream failed after its answer was complete", exc_info=True)
 
 
 @asynccontextmanager
 async def _closing(stream: AsyncIterator[ProviderEvent]) -> AsyncGenerator[AsyncIterator[ProviderEvent], None]:
-    """Close the stream at the end, if it can be closed; a failure to close changes nothing for the answer."""
+    """Close the stream at the end, if it can be closed. Errors are only logged, so that the answer is kept."""
     try:
         yield stream
     finally:
         if isinstance(stream, AsyncGenerator):
             try:
                 await stream.aclose()
-            except Exception:  # the answer is complete or has failed for a better known reason
-                logger.warning("Closing a provider's stream failed", exc_info=True)
+            except Exception:  # the answer is complete, or has already failed with a more useful error
+                logger.warning("Could not close a provider's stream", exc_info=True)
 
 
 def _verdict(stop_reason: StopReason) -> ProviderError | None:
@@ -111,15 +124,22 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
             return None
 
 
-def _with_maker(event: ProviderEvent, model: str) -> ProviderEvent:
-    """Name the model in its reasoning: only that model gets it back (MSG-08)."""
-    if isinstance(event, PartDone) and isinstance(event.part, Thinking):
-        return PartDone(replace(event.part, model=model))
-    return event
+def _checked(event: ProviderEvent, model: str) -> ProviderEvent:
+    """Remove implausible token counts, and store the model's name in its reasoning.
+
+    Only the model that wrote the reasoning may get it back (MSG-08).
+    """
+    match event:
+        case PartDone(Thinking() as part):
+            return PartDone(replace(part, model=model))
+        case ResponseDone(reason, usage):
+            return ResponseDone(reason, usage.plausible())
+        case _:
+            return event
 
 
 def _with_own_id(event: ProviderEvent, taken: set[str]) -> ProviderEvent:
-    """Give a tool call whose id is empty or in use an id of its own, and remember it."""
+    """Give a tool call a new id if its id is empty or taken. Add the id to `taken`."""
     if not (isinstance(event, PartDone) and isinstance(event.part, ToolCall)):
         return event
     call = event.part
@@ -133,7 +153,7 @@ def _free(base: str, taken: Iterable[str]) -> str:
 
 
 def rounds_begun(history: Iterable[Message]) -> int:
-    """Return the tool rounds since the last user message, including one that may lack results (RUN-09)."""
+    """Return the number of tool rounds since the last user message, including one without results (RUN-09)."""
     rounds = 0
     for message in history:
         if message.role == "user" and message.text:
@@ -143,7 +163,7 @@ def rounds_begun(history: Iterable[Message]) -> int:
 
 
 def owed_calls(history: Iterable[Message]) -> list[ToolCall]:
-    """The calls at the end of the history that have no result yet, in order (RUN-12)."""
+    """Return the calls at the end of the history that have no result yet, in order (RUN-12)."""
     owed: dict[str, ToolCall] = {}
     for message in history:
         if message.role == "assistant":

@@ -1,4 +1,4 @@
-"""Text out of anything: whatever a tool hands over becomes text that can be stored and shown (MSG-10, MSG-12)."""
+"""The conversion of any value that a tool returns to text that can be stored and shown (MSG-10, MSG-12)."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Replace what no database column or UTF-8 stream takes (NUL, lone surrogates) by U+FFFD."""
+    """Replace characters that databases or UTF-8 cannot store (NUL, lone surrogates) by U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text) if _UNSTORABLE.search(text) else text
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """Keep the first `limit` characters and say so when there were more."""
+    """Return the first `limit` characters, with a note if the text was longer."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut after {limit:,} characters]"
 
 
 def safe_text(value: object, limit: int = LIMIT) -> str:
-    """Turn any value into text: text as it is, bytes decoded, the rest as JSON, cut at `limit`. Never raises."""
+    """Return any value as text of at most `limit` characters. Never raises.
+
+    Bytes are decoded, and values other than text become JSON. If the text is cut, a note is added.
+    """
     try:
         return clean(cut(_text(value, limit), limit))
-    except Exception:  # objects from anywhere: their own methods may raise anything
+    except Exception:  # the methods of foreign objects may raise anything
         return f"[{type(value).__name__}: cannot be shown]"
 
 
@@ -60,7 +63,7 @@ def _bytes_text(data: bytes) -> str:
 
 
 class _Plain:
-    """Copies a value into plain JSON values, at most about `budget` characters of them."""
+    """A converter of values to plain JSON values of about `budget` characters at most."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -99,7 +102,7 @@ class _Plain:
             if self.budget <= 0:
                 plain[CUT] = True
                 break
-            name = self._leaf(key)  # before its value, which may use up the budget
+            name = self._leaf(key)  # before the value, which may use up the budget
             plain[name] = self.of(item)
         return plain
 
@@ -114,7 +117,7 @@ class _Plain:
 
 
 def _inside(value: object) -> Mapping[Any, Any] | Iterable[Any] | None:
-    """Open a container; None for a leaf. Iterators stay closed: they may never end."""
+    """Return the content of a container, or None for a leaf. An iterator is a leaf, because it may never end."""
     if isinstance(value, BaseModel):
         return {name: getattr(value, name) for name in type(value).model_fields}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

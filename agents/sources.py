@@ -1,4 +1,4 @@
-"""Numbers of the pages that tools find, by which answers cite them; and what an answer cites."""
+"""The pages that tools find, with the numbers by which answers cite them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agents.safe_text import clean
 
 LONGEST_TITLE = 200
 LONGEST_ADDRESS = 2_000
-# Sources of one turn that are kept for its answers.
+# The most sources of one turn that are kept for its answers.
 MOST_SOURCES = 200
 _CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
 
 
 class SourceNumbers:
-    """Numbers pages in the order in which they are found; a page keeps its number in the whole conversation."""
+    """The numbers of pages, in the order in which they are found. A page keeps its number in the whole conversation."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         known = [source for message in messages for result in message.tool_results for source in result.sources]
@@ -26,7 +26,7 @@ class SourceNumbers:
         self._last = max((source.number for source in known), default=0)
 
     def number(self, title: str, url: str, *aliases: str) -> Source:
-        """Return the source of a page. `aliases` are other addresses of it."""
+        """Return the source of a page, with a new number if the page is new. `aliases` are other addresses of it."""
         found = next((self._by_url[each] for each in (url, *aliases) if each in self._by_url), None)
         if found is None:
             self._last += 1
@@ -36,7 +36,7 @@ class SourceNumbers:
 
 
 def is_web_address(url: object) -> bool:
-    """Whether a link to it is a link to the web."""
+    """Return whether this is a web address that a link may have."""
     return (
         isinstance(url, str)
         and len(url) <= LONGEST_ADDRESS
@@ -46,12 +46,12 @@ def is_web_address(url: object) -> bool:
 
 
 def is_source_address(url: object) -> bool:
-    """Whether a source can have it: a web address, or that of a passage in the knowledge of a workspace."""
+    """Return whether a source can have this address: a web address, or that of a passage of knowledge."""
     return is_web_address(url) or is_address(url)
 
 
 def cited_source(title: object, url: object) -> Source | None:
-    """Return a source without a number of what a vendor names; None if its address cannot be one."""
+    """Return the source that a vendor names, with the number 0, or None if a source cannot have its address."""
     if not is_source_address(url):
         return None
     name = clean(" ".join(title.split())) if isinstance(title, str) else ""
@@ -59,18 +59,18 @@ def cited_source(title: object, url: object) -> Source | None:
 
 
 def cited_numbers(text: str) -> set[int]:
-    """Return the numbers that a text cites, as [1]."""
+    """Return the numbers that a text cites in the form [1]."""
     return {int(number) for number in _CITATION.findall(text)}
 
 
 def cited(text: str, sources: Iterable[Source]) -> tuple[Source, ...]:
-    """Return those of the sources that a text cites."""
+    """Return the sources that a text cites."""
     numbers = cited_numbers(text)
     return tuple(source for source in sources if source.number in numbers)
 
 
 def read_sources(stored: object) -> tuple[Source, ...]:
-    """Return the valid sources in a JSON list, which may come from a file or have been edited by hand."""
+    """Return the valid sources in a JSON list. Skip all others, because the list may be imported or edited."""
     found = []
     for each in stored[:MOST_SOURCES] if isinstance(stored, list) else ():
         number = each.get("number") if isinstance(each, dict) else None

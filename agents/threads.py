@@ -1,4 +1,4 @@
-"""Blocking work off the event loop, in threads that do not delay the end of the process."""
+"""Blocking work outside the event loop, in threads that do not delay the end of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ThreadError(Exception):
-    """The work raised what must not leave its thread: SystemExit, KeyboardInterrupt, StopIteration and the like."""
+    """The work raised an exception that must not leave its thread, such as SystemExit or StopIteration."""
 
     def __init__(self, original: BaseException) -> None:
         super().__init__(type(original).__name__)
@@ -25,10 +25,10 @@ class ThreadError(Exception):
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run the function in a daemon thread of its own and return its result.
+    """Run the function in its own daemon thread and return its result.
 
-    Unlike a pool's, a thread that never ends takes no place from others and does not hold up the end of the process.
-    Cancelling stops the waiting, not the thread.
+    In contrast to a thread of a pool, a thread that never ends does not block other work or the end of the process.
+    Cancelling this stops the wait, but not the thread.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -46,11 +46,15 @@ def _work(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], work: Call
     try:
         loop.call_soon_threadsafe(settle)
     except RuntimeError:
-        logger.info("A thread's work ended after its event loop")
+        # Expected when a process ends: nothing waits for the result any more, and an operator has nothing to do.
+        logger.debug("A thread's work ended after its event loop was closed")
 
 
 def _portable(error: BaseException) -> Exception:
-    """What a future can carry: it refuses StopIteration, and a thread's SystemExit is not the process's."""
+    """Return the error in a form for a future.
+
+    A future refuses StopIteration, and a SystemExit of the work must not end the process.
+    """
     return error if isinstance(error, Exception) and not isinstance(error, StopIteration) else ThreadError(error)
 
 

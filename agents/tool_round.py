@@ -1,4 +1,4 @@
-"""The tool round: which calls run together, in which order, and how their tasks end (RUN-11)."""
+"""The tool round: it runs the calls of a response, in parallel where that is safe, and ends their tasks (RUN-11)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from agents.tools import NO_CONTEXT, Tool, ToolContext, call_tool
 
 logger = logging.getLogger(__name__)
 
-# How long a cancelled tool may clean up before it is left behind: Stop is within 200 ms (RUN-07).
+# The seconds that a cancelled tool has to clean up before it is abandoned, because Stop takes at most 200 ms (RUN-07).
 CLEAN_UP_SECONDS = 0.1
-# Seconds between two events with output of a running tool, and how many characters of its end they have.
+# The seconds between two events with output of a running tool, and the most characters of its end that they have.
 OUTPUT_INTERVAL = 0.5
 LONGEST_OUTPUT = 8_000
-# What a call may ask people; further questions are cancelled.
+# The most questions that a call may ask users. Further questions are cancelled.
 MOST_QUESTIONS = 10
-# Why a question is not answered any more.
+# The reasons why a call no longer waits for an answer.
 EXPIRED, WITHDRAWN, LEAVING = "expired", "withdrawn", "leaving"
 
 Reported = ToolOutput | ToolAsked | ToolAnswered | FilesChanged
 Queue = asyncio.Queue[asyncio.Task[ToolResult] | Reported]
-# Waits until people have answered a call's question, by the call's id and the question's number from 1. Returns None if
-# this process can wait no longer.
+# Waits until users have answered a question, given by the call's id and the question's number, which counts from 1.
+# Returns None if this process has to stop waiting.
 WaitForAnswer = Callable[[str, int], Awaitable[Json | None]]
 
 
@@ -38,11 +38,11 @@ async def run_tools(
     context: ToolContext = NO_CONTEXT,
     wait_for_answer: WaitForAnswer | None = None,
 ) -> AsyncGenerator[ToolStarted | Reported | ToolReturned, None]:
-    """Run the calls: neighbours that are safe to run together do, the others wait for those before them.
+    """Run the calls. Adjacent calls that may run in parallel do so; all others wait for the calls before them.
 
-    Yields the ToolStarted of all that start together before any of them runs, ToolOutput, ToolAsked, ToolAnswered and
-    FilesChanged as they report, ToolReturned as each one ends. Without `wait_for_answer` no one is there to be asked.
-    Closing the generator cancels what still runs.
+    Yields the ToolStarted of all calls that start together before any of them runs. Then yields ToolOutput, ToolAsked,
+    ToolAnswered and FilesChanged as the tools report them, and ToolReturned as each call ends. Without
+    `wait_for_answer`, no user is present, and calls cannot ask. Closing the generator cancels running calls.
     """
     for batch in _batches(tools, calls):
         for call in batch:
@@ -65,7 +65,7 @@ async def run_tools(
 def _start(
     tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, queue: Queue, wait: WaitForAnswer | None
 ) -> asyncio.Task[ToolResult]:
-    """Run a call in a task, which is in the queue when it is done, behind its output."""
+    """Run a call in a task. The task puts itself into the queue when it is done, after its output."""
     output = _Output(call.id, queue)
     files_changed = partial(queue.put_nowait, FilesChanged())
     ask = _Questions(call.id, queue, wait).ask if wait is not None else None
@@ -77,7 +77,7 @@ def _start(
 
 
 class _Output:
-    """The end of a running tool's output. Events with it are few, however often and much the tool reports."""
+    """The end of a running tool's output. It sends at most one event per OUTPUT_INTERVAL, however much it gets."""
 
     def __init__(self, call_id: str, queue: Queue) -> None:
         self._call_id = call_id
@@ -104,7 +104,7 @@ class _Output:
 
 
 class _Questions:
-    """What a running call asks people, one question after the other."""
+    """The questions of a running call to users, one after the other."""
 
     def __init__(self, call_id: str, queue: Queue, wait: WaitForAnswer) -> None:
         self._call_id = call_id
@@ -114,7 +114,10 @@ class _Questions:
         self._asking = asyncio.Lock()
 
     async def ask(self, question: Elicitation, seconds: float) -> Json:
-        """Ask people, and wait for their answer; "cancel" after so many seconds, or if this process has to stop."""
+        """Ask users, and return their answer for the server.
+
+        Return CANCELLED after `seconds`, if this process has to stop, or if the call has asked too often.
+        """
         async with self._asking:
             if self._count >= MOST_QUESTIONS:
                 return CANCELLED
@@ -157,4 +160,4 @@ async def _cancel(tasks: Collection[asyncio.Task[ToolResult]]) -> None:
         return
     _, stubborn = await asyncio.wait(running, timeout=CLEAN_UP_SECONDS)
     for task in stubborn:
-        logger.warning("A cancelled tool does not end and is left behind: %s", task.get_name())
+        logger.warning("A cancelled tool did not end and was abandoned: %s", task.get_name())

@@ -1,4 +1,4 @@
-"""What a tool is: a Python function that a model may call, with its schema, its limits and its safe way to run."""
+"""Tools: Python functions that a model may call, with their schema and limits. Their errors become results."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ DEFAULT_TIME_LIMIT = 60.0
 MAX_ERROR_CHARACTERS = 4_000
 # Whether a tool can send data to others: always, or if its sandbox has a network.
 SendsOut = Literal["never", "always", "network"]
-# Asks people something while a call runs, for so many seconds at most, and returns their answer.
+# Asks users a question while a call runs, waits for at most this many seconds, and returns their answer.
 Ask = Callable[[Elicitation, float], Awaitable[Json]]
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def _ignore(*_: object) -> None:
-    """Ignore what no one is shown."""
+    """Do nothing with a report that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may know of the turn in which it runs. A parameter of this type is given to it, not by the model.
+    """The turn in which a tool runs. A function gets it in a parameter of this type, which the model does not see.
 
-    `messages` is the conversation so far and `system` the instructions. `own_tools` are the tools whose results hold no
-    foreign text; `is_imported`: the conversation comes from a file. No `allowed_hosts`: all public hosts are allowed.
-    `sandbox` is where commands run and files are kept; None if there is no session. `report` takes more output of a
-    tool that is still running, to show it; `files_changed` says that files of the workspace are different now. Call
-    both on the event loop. `sources` numbers the pages that tools find. `knowledge` are the files that people have
-    chosen for the session; None without any. `ask` asks people something, while the time limit of the call does
-    not run; None if no one is there.
+    `messages` is the conversation so far, and `system` the instructions. `own_tools` are the tools whose results have
+    no foreign text. `is_imported`: the conversation was imported from a file. If `allowed_hosts` is empty, all public
+    hosts are allowed. `sandbox` runs commands and has the files; None without a session. `report` shows more output of
+    the running tool, and `files_changed` announces changed session files; call both on the event loop.
+    `sources` numbers the pages that tools find. `knowledge` are the files that users have chosen for the session, or
+    None. `ask` asks users a question, and the call's time limit stops until the answer; None if no user is present.
     """
 
     messages: Sequence[Message] = ()
@@ -73,14 +72,13 @@ NO_CONTEXT = ToolContext()
 class Tool:
     """A function that a model may call.
 
-    `arguments` checks what the model gives; None: the function takes it as it is, as its parameter of that name.
-    `time_limit` in seconds; `parallel`: may run beside others; `approval`: people have to agree first, unless a rule
-    says otherwise (`agents.approval`); `foreign`: its results hold text that neither people nor Parley wrote, which
-    comes from the tool itself unless it returns a ForeignText. `context` names the parameter that takes the
-    ToolContext, "" where there is none. An async function runs on the loop; any other runs in a thread of its own,
-    which cannot be stopped: after its time limit, or Stop, it runs on until it ends, and its result is ignored.
-    `question`: people answer the call, and the function is never called. `delegates`: another agent does. `about` says
-    in a few words for people what it does.
+    `arguments` checks the arguments; if it is None, the function gets them unchecked, in its parameter `arguments`.
+    `time_limit` is in seconds. `parallel`: it may run beside other calls. `approval`: users have to approve calls,
+    unless a rule decides otherwise (`agents.approval`). `foreign`: its results have text that neither users nor Parley
+    wrote; its origin is the tool, unless the function returns a ForeignText. `context` is the name of the parameter for
+    the ToolContext, or "". An async function runs on the event loop. Any other function runs in its own thread, which
+    cannot be stopped: after the time limit or Stop, its result is ignored. `question`: users answer the call, and the
+    function is never called. `delegates`: another agent does the work. `about` describes the tool briefly for users.
     """
 
     name: str
@@ -99,17 +97,17 @@ class Tool:
     about: str = ""
 
     @property
-    def only_looks(self) -> bool:
-        """Whether a call changes nothing, sends nothing out, and needs no one's consent."""
+    def changes_nothing(self) -> bool:
+        """Whether a call changes nothing, sends nothing out, and needs no approval."""
         return not self.approval and self.parallel and self.sends_out == "never"
 
     @property
     def summary(self) -> str:
-        """What people read of the tool: its own words for them, else the first paragraph of the model's description."""
+        """The description for users: `about`, or the first paragraph of the description for models."""
         return self.about or " ".join(self.description.strip().split("\n\n")[0].split())
 
     def problem(self, call: ToolCall) -> ToolResult | None:
-        """Return the failed result of a call with invalid arguments, about which no one needs to be asked."""
+        """Return the failed result of a call with invalid arguments, which no user has to approve, or None."""
         try:
             self._validated(call)
         except ToolError as error:
@@ -117,7 +115,7 @@ class Tool:
         return None
 
     async def run(self, call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
-        """Run the call within the time limit. Every failure but cancellation is an `is_error` result (RUN-11)."""
+        """Run the call within the time limit. Every failure except cancellation is an `is_error` result (RUN-11)."""
         try:
             arguments = self._validated(call) | ({self.context: context} if self.context else {})
             value = await self._within_limit(arguments)
@@ -133,7 +131,7 @@ class Tool:
             return failed(call, f"{self.name} was cancelled from within.")
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a tool may raise anything; the model reads it, the log keeps the traceback
+        except BaseException as error:  # a tool may raise anything; the model gets the message, the log the traceback
             logger.warning("Tool %s failed", self.name, exc_info=error)
             return failed(call, _words(error.original if isinstance(error, ThreadError) else error))
 
@@ -165,7 +163,7 @@ class Tool:
 
 
 class _Clock:
-    """The time limit of a call, which does not run while people are asked."""
+    """The time limit of a call, which stops while users are asked."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
@@ -208,11 +206,11 @@ def tool(
     sends_out: SendsOut = "never",
     about: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]:
-    """Make a Tool of a function: its name, its docstring, and a schema from its signature.
+    """Return a decorator that makes a Tool of a function, with its name, its docstring and a schema of its signature.
 
-    `about` says in a few words for people what it does.
-    Parameters are described by `Annotated[type, Field(description=…)]`; one of type ToolContext is not the model's to
-    give. Raises TypeError when the function lacks a docstring or has parameters that cannot be named.
+    `about` describes the tool briefly for users. Describe parameters by `Annotated[type, Field(description=…)]`. The
+    model does not see a parameter of the type ToolContext. The decorator raises TypeError if the function has no
+    docstring, or has parameters that cannot be passed by name.
     """
 
     def decorate(function: Callable[..., Any]) -> Tool:
@@ -241,7 +239,7 @@ def tool(
 
 
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
-    """Run a call by the tool's name. An unknown name gives a failed result that lists the known ones."""
+    """Run a call by the tool's name. An unknown name gives a failed result that lists the known names."""
     chosen = tools.get(call.name)
     if chosen is None:
         known = ", ".join(sorted(tools)) or "none"
@@ -250,19 +248,19 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolCont
 
 
 def failed(call: ToolCall, why: str) -> ToolResult:
-    """Answer a call with an error that the model can act on."""
+    """Return a failed result, with a message for the model."""
     return ToolResult(call.id, safe_text(cut(why, MAX_ERROR_CHARACTERS)), is_error=True)
 
 
 class _Schema(GenerateJsonSchema):
-    """Without titles: they repeat the names and cost tokens in every request."""
+    """Schemas without titles, because these repeat the names and cost tokens in each request."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def schema_of(arguments: type[BaseModel]) -> Json:
-    """Return the JSON schema of arguments, as a model gets it."""
+    """Return the JSON schema of arguments in the form for models."""
     schema = arguments.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
     return schema
@@ -281,7 +279,7 @@ def _arguments_model(name: str, function: Callable[..., Any], context: str) -> t
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"The tool {name} has a parameter that cannot be given by name: {parameter}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        # The prefix keeps names such as "schema" or "_x" away from pydantic's own.
+        # The prefix prevents conflicts of names such as "schema" or "_x" with pydantic's own.
         fields[f"p_{parameter.name}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
 

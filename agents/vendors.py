@@ -1,4 +1,4 @@
-"""The vendors: for each type of provider what follows from the type alone, and how its adapter is made."""
+"""The vendors: the facts that follow from a provider's type alone, and the functions that make its adapter."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 class Vendor:
     """One type of provider. `make` gets the provider's name, its key and its configuration.
 
-    `key_env` and `url_env` are environment variables: the key, "" if the vendor takes none, and another address.
-    `models` are known without asking, the default first.
+    `key_env` is the environment variable with the key, or "" if the vendor takes none. `url_env` is the variable with
+    another base URL. `models` are known without a request to the server, the default first.
     """
 
     make: Callable[[str, str, ProviderConfig], Provider]
     key_env: str = ""
     url_env: str = ""
     models: tuple[str, ...] = ()
-    # Whether an address alone is enough, as for a server of one's own.
+    # Whether a base URL without a key is enough, such as for a local model server.
     works_without_key: bool = False
 
 
-# The SDKs take a second to import, which commands that talk to no model should not wait for.
+# The SDKs are imported late because that takes a second, and many commands do not need a model.
 def _anthropic(name: str, key: str, config: ProviderConfig) -> Provider:
     from agents.providers.anthropic.provider import AnthropicProvider
 
@@ -48,14 +48,14 @@ def _demo(name: str, key: str, config: ProviderConfig) -> Provider:
 
 
 def _connection(config: ProviderConfig) -> dict[str, Any]:
-    """Return what each adapter of a server takes from the configuration."""
-    # A model may be silent before its first word as long as between two.
+    """Return the arguments that all adapters of servers take from the configuration."""
+    # The configured timeout also applies to the first word of an answer.
     timeout = {} if config.timeout is None else {"timeout": config.timeout, "first_timeout": config.timeout}
     hint = config.key_name
     return {"base_url": config.base_url, "key_hint": hint, "max_retries": config.max_retries, **timeout}
 
 
-# In the order in which the environment offers them.
+# In this order, providers are made from the environment.
 VENDORS: Mapping[str, Vendor] = {
     "anthropic": Vendor(
         make=_anthropic,
@@ -75,7 +75,7 @@ VENDORS: Mapping[str, Vendor] = {
 
 
 def vendor_type(value: str) -> str:
-    """Return a type of provider as it is. Raises ValueError for one that is not known."""
+    """Return the type of a provider unchanged. Raise ValueError if it is unknown."""
     if value not in VENDORS:
-        raise ValueError(f"choose from {', '.join(VENDORS)}")
+        raise ValueError(f"must be one of {', '.join(VENDORS)}")
     return value

@@ -1,1 +1,1 @@
-"""The benchmark: one Parley process on one core, streaming models and viewers on the other (docs/performance.md)."""
+"""The benchmark: a Parley process on one core, and models and viewers on another (docs/performance.md)."""

@@ -1,4 +1,4 @@
-"""Run it: `python -m bench [what …]`; --help says what it offers. It needs two cores and no network."""
+"""The command `python -m bench [what …]`; --help lists the measurements. It needs two cores and no network."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WHAT = (
     "room",
     "asking-room",
 )
-# What needs other servers beside Parley is measured only where it is named.
+# This measurement needs servers besides Parley, so it only runs if it is named.
 TEAM = "team"
 HELP = "what to measure; everything but the team if not given"
 
 
 def main() -> None:
     arguments = _arguments()
-    if TEAM not in arguments.what:  # its processes share the cores
+    if TEAM not in arguments.what:  # the processes of a team share the cores
         stay_away()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as data:
         os.environ.update(PARLEY_DATA=data, DJANGO_SETTINGS_MODULE="config.settings")

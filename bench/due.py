@@ -1,6 +1,6 @@
-"""What finding work costs a database full of sessions at rest: `python -m bench.due [--sessions 1000000]`.
+"""The cost of finding work in a database with many sessions at rest: `python -m bench.due [--sessions 1000000]`.
 
-On SQLite in a temporary folder, or on the PostgreSQL in DATABASE_URL (scripts/on-postgres gives one).
+It uses SQLite in a temporary folder, or the PostgreSQL in DATABASE_URL (scripts/on-postgres starts one).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _measure(count: int) -> None:
 
 
 def _milliseconds(sql: str) -> float:
-    """The best time of a statement in the database: others may use the machine."""
+    """Return the shortest time of a statement in the database, because other programs may slow the machine down."""
     from django.db import connection
 
     best = float("inf")

@@ -1,4 +1,4 @@
-"""One session streams to many viewers: what a frame costs for each of them."""
+"""The cost of a frame for each viewer, when one session streams to many viewers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD = ["viewers", "deliveries/s", "CPU %", "deliveries per CPU second", "p50 ms
 
 
 async def measure(stage: Stage, counts: Sequence[int], seconds: float) -> None:
-    """Print, for each number of viewers, what their frames cost, and how late they are."""
+    """Print the cost and the latency of frames for each number of viewers."""
     rows = [await _row(stage, count, seconds) for count in counts]
     print_table(f"Viewers of one answer of 50 tokens/s, {stage.server.kind}, {stage.face}", HEAD, rows)
 

@@ -1,4 +1,4 @@
-"""What the benchmark prints: percentiles and tables."""
+"""The output of the benchmark: percentiles and tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench import machine
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of all values does not exceed; NaN of nothing."""
+    """Return the value that this share (0 to 1) of all values does not exceed, or NaN if there are no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
@@ -18,12 +18,12 @@ def ms(seconds: float) -> str:
 
 
 def both(values: Sequence[float]) -> list[str]:
-    """Give the median and the 99th percentile in milliseconds."""
+    """Return the median and the 99th percentile in milliseconds, as text. The values are in seconds."""
     return [ms(percentile(values, 0.5)), ms(percentile(values, 0.99))]
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print Markdown that docs/performance.md can hold as it is, and how busy the machine was."""
+    """Print a Markdown table for docs/performance.md, with the load of the machine in its title."""
     print(f"\n{title} ({machine.state()})\n", flush=True)
     for row in (head, ["---"] * len(head), *rows):
         print("| " + " | ".join(row) + " |", flush=True)

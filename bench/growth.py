@@ -1,4 +1,4 @@
-"""What a token costs when much has been said: at the ends of a long answer, in short and long sessions."""
+"""The cost of a token at the start and end of a long answer, and in short and long sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STREAMS = 20
 
 
 async def measure(stage: Stage) -> None:
-    """Print the cost of a token in each of these places."""
+    """Print the cost of a token at the start and the end of a long answer, and in a short and a long session."""
     start, end = await _long_answer(stage)
     rows = [["start of a 100 KB answer", *_costs(start)], ["its end", *_costs(end)]]
     rows += [[f"a session of {size:,} messages", *_costs(await _session(stage, size))] for size in (10, 10_000)]

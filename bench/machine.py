@@ -1,4 +1,4 @@
-"""The two cores of a measurement, and how much of them others take away during it."""
+"""The two cores of a measurement, and their load by other programs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ROUNDS = 1_000_000
 
 
 def stay_away() -> None:
-    """Leave the server's core to it; the server goes there by itself."""
+    """Run this process on the other core. The server is started on its own core."""
     os.sched_setaffinity(0, {LOAD_CORE})
 
 
 def state() -> str:
-    """Tell the load, and the CPU milliseconds of a fixed loop on the server's core: the more, the slower it is."""
+    """Return the load, and the CPU milliseconds of a fixed loop on the server's core as a measure of its speed."""
     os.sched_setaffinity(0, {SERVER_CORE})
     began, total = time.process_time(), 0
     for number in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""The session page in a real Chromium: what it transfers, when it can be used, what its main thread does."""
+"""The session page in a real Chromium: the bytes transferred, the time until it is usable, and its main thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ new PerformanceObserver((list) => {
 
 @dataclass
 class Tab:
-    """A page with its own cache, and what Chromium knows of it."""
+    """A page with its own cache, and Chromium's measurements of it. `received` are the bytes of each response."""
 
     page: Page
     cdp: CDPSession
@@ -68,14 +68,14 @@ async def _tab(browser: Browser, stage: Stage) -> AsyncIterator[Tab]:
     tab = Tab(page, await context.new_cdp_session(page))
     tab.cdp.on("Network.loadingFinished", lambda event: tab.received.append(event["encodedDataLength"]))
     await tab.cdp.send("Network.enable")
-    # Its own time: on few cores a main thread also waits for the compositor, the server and the model.
+    # Measure CPU time, because on few cores, a main thread also waits for the compositor, the server and the model.
     await tab.cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
     yield tab
     await context.close()
 
 
 async def _open(tab: Tab, session_id: str) -> float:
-    """Load a session; returns the milliseconds until one can write in it and it is live."""
+    """Load a session. Return the milliseconds until a user can write and the page is connected."""
     await tab.page.goto(f"/sessions/{session_id}/", wait_until="commit")
     await expect(tab.page.locator("#connection")).to_have_attribute("data-state", "connected")
     now: float = await tab.page.evaluate("performance.now()")
@@ -132,7 +132,7 @@ async def _busy(stage: Stage, tabs: Sequence[Tab], streams: Sequence[Stream]) ->
 
 
 async def _scrolling(browser: Browser, stage: Stage, session_id: str) -> None:
-    """Scroll up as a reader does until three hundred rows are there."""
+    """Scroll up, as a reader does, until the page has ROWS rows, and print the measurements."""
     async with _tab(browser, stage) as tab:
         await _open(tab, session_id)
         await tab.long_tasks()
@@ -162,5 +162,5 @@ async def _scrolling(browser: Browser, stage: Stage, session_id: str) -> None:
 
 
 def _tasks(durations: Sequence[float]) -> str:
-    """Report tasks of more than 50 ms: how many, and the longest."""
+    """Describe the tasks of more than 50 ms: their number, and the longest."""
     return f"{len(durations)}, longest {max(durations):.0f} ms" if durations else "none"

@@ -1,4 +1,4 @@
-"""Loading a session's page: its time on the server, whatever has been said in it."""
+"""The time to load a session's page from the server, by the number of its messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOADS = 30
 
 
 async def measure(stage: Stage, sizes: list[int]) -> None:
-    """Print the first load of pages that no one has seen since the start, and further loads of one."""
+    """Print the times of first loads of different pages, and of repeated loads of one page."""
     head = ["messages", "first load p50 ms", "p99", "again p50 ms", "p99", "CPU ms per load", "KB"]
     host = {"Cookie": stage.cookie}
     async with aiohttp.ClientSession(f"http://127.0.0.1:{stage.server.port}", headers=host) as client:

@@ -1,4 +1,4 @@
-"""One turn in a room: what it costs the server that many people have the same session open in their browsers."""
+"""The cost of one turn in a room: a session that many users have open in their browsers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TOKENS = 100
 OTHER_SESSIONS = 20
 ROUNDS = 3
 AT_ONCE = 50
-# As the scripts in static/js do it: after a notice of the session list, and after something new is on the screen.
+# The delays of the scripts in static/js: after a notice about the session list, and after a new message is shown.
 LIST_SECONDS, READ_SECONDS = 0.3, 1.5
 
 
 class Page(Viewer):
-    """A page on the session. `knows_own`: what changes in its own session's row of the list it shows without asking."""
+    """A page on the session. `knows_own`: it updates its own session's row of the list without a request."""
 
     def __init__(self, session_id: str, cookie: str, host: str, client: aiohttp.ClientSession, *, knows_own: bool):
         super().__init__(PATHS["page"].format(session_id), cookie, host)
@@ -72,7 +72,7 @@ class Page(Viewer):
 
 
 async def measure(stage: Stage, counts: list[int], *, knows_own: bool) -> None:
-    """Print the CPU seconds of a turn of 100 tokens in rooms of so many people, and what their pages asked for."""
+    """Print the CPU seconds of a turn of 100 tokens in rooms of `counts` users, and the requests of their pages."""
     head = ["people", "CPU s a turn", "lists a page", "read marks a page"]
     table = []
     host = f"127.0.0.1:{stage.server.port}"

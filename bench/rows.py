@@ -1,4 +1,4 @@
-"""The benchmark's people, sessions and messages, written straight into the server's database."""
+"""The users, sessions and messages of the benchmark, written directly to the server's database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SAID = "How does this part work, and what would have to change to make it twice 
 
 
 def prepare() -> User:
-    """Make the tables and the one person of the benchmark."""
+    """Make the tables and the first user of the benchmark, and return the user."""
     call_command("migrate", interactive=False, verbosity=0)
     return first_administrator()
 
 
 def cookie(user: User) -> str:
-    """Sign a browser in; returns what it sends along."""
+    """Sign a browser in, and return its cookie."""
     login = SessionStore()
     login[SESSION_KEY] = str(user.pk)
     login[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
@@ -36,7 +36,7 @@ def cookie(user: User) -> str:
 
 
 def sessions(owner: User, count: int, provider: str, messages: int = 0) -> list[str]:
-    """Make sessions with that many messages each; returns their ids."""
+    """Make `count` sessions with `messages` messages each, and return their ids."""
     workspace = current_workspace(owner)
     made = [_session(owner, workspace, provider, messages) for _ in range(count)]
     Session.objects.bulk_create(made)
@@ -62,7 +62,7 @@ def _session(owner: User, workspace: Workspace, provider: str, messages: int) ->
 
 
 def _messages(session: Session, owner: User, count: int) -> Sequence[ChatMessage]:
-    """A question, an answer of 300 tokens, and so on; each answer differs a little, so that no cache helps."""
+    """Return alternating questions and answers of 300 tokens. All answers differ, so that caches do not help."""
     words = tokens()
     return [_message(session, owner, number, "".join(itertools.islice(words, 300))) for number in range(1, count + 1)]
 
@@ -87,7 +87,7 @@ def _message(session: Session, owner: User, number: int, answer: str) -> ChatMes
 
 
 def room(owner: User, provider: str, people: int, others: int) -> tuple[str, list[str]]:
-    """Make a session that people share, besides others of theirs; return its id and their cookies."""
+    """Make a session that `people` users share, and `others` further sessions. Return its id and the users' cookies."""
     made = sessions(owner, others + 1, provider)
     workspace = current_workspace(owner)
     first = User.objects.count()

@@ -1,4 +1,4 @@
-"""One Parley process on a core of its own, and what it costs there."""
+"""A Parley process on its own core, with its CPU time and memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PATIENCE = 150.0
 
 
 class Server:
-    """Parley as an operator starts it, on one of its servers. `with` ends it.
+    """Parley as an operator starts it, with one of its web servers. The process runs until the context ends.
 
-    A process with a `name` is one of several: it has further settings, and all cores.
+    If it has a `name`, it is one of several processes, with further settings and on all cores.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Server:
         self.port = _free_port()
         self._environment = {
             **os.environ,
-            # One person has all sessions.
+            # One user has all sessions.
             "LIMITS": "sends=0, sessions=0, changes=0",
             "QUOTAS": "running_turns=0, tokens_per_day=0",
             "PARLEY_DATA": str(data),
@@ -42,7 +42,7 @@ class Server:
             "PORT": str(self.port),
             "LOG_LEVEL": "WARNING",
             "WEB_SERVER": kind,
-            # One person on one machine represents all viewers.
+            # One user on one machine represents all viewers.
             "CONNECTIONS_PER_ADDRESS": "0",
             "SOCKETS_PER_USER": "0",
             "BENCH_KEY": "key",
@@ -70,7 +70,7 @@ class Server:
             print(f"\nThe server's log ends:\n{log[-3000:]}")
 
     def kill(self) -> None:
-        """End it without a chance to release anything."""
+        """Kill the process, so that it cannot release anything."""
         assert self._process
         self._process.kill()
         self._process.wait()
@@ -85,14 +85,14 @@ class Server:
         return "\n".join(line for line in lines if "Parley is ready" not in line)
 
     async def ready(self) -> None:
-        """Wait until it takes connections, and has loaded in the background what its first answer needs."""
+        """Wait until the server accepts connections and has finished loading in the background."""
         async with asyncio.timeout(PATIENCE):
             while not await self._answers():  # noqa: ASYNC110  # another process has no event to wait for
                 await asyncio.sleep(0.1)
         await self.quiet()
 
     async def quiet(self) -> None:
-        """Wait until it has nothing to do."""
+        """Wait until the server is idle."""
         async with asyncio.timeout(PATIENCE):
             while await self._is_busy():
                 pass
@@ -103,13 +103,13 @@ class Server:
         return self.cpu() - before > 0.05
 
     def cpu(self) -> float:
-        """Return the CPU seconds that it has used, all threads."""
+        """Return the CPU seconds that all threads of the process have used."""
         assert self._process
         times = self._process.cpu_times()
         return float(times.user + times.system)
 
     def memory(self) -> int:
-        """Return its resident bytes."""
+        """Return the resident memory of the process in bytes."""
         assert self._process
         return int(self._process.memory_info().rss)
 

@@ -1,4 +1,4 @@
-"""Sockets on which nothing happens: what each of them holds of the server's memory."""
+"""The server's memory for each idle socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WARM_UP = 50
 
 
 async def measure(stage: Stage, count: int) -> None:
-    """Print the memory per idle socket: each on a session of its own, and all on one."""
+    """Print the memory per idle socket, with a session for each socket and with one session for all."""
     await stage.watch(await stage.sessions(WARM_UP))
     apart = await _each(stage, await stage.sessions(count))
     together = await _each(stage, await stage.sessions(1) * count)
@@ -23,7 +23,7 @@ async def measure(stage: Stage, count: int) -> None:
 async def _each(stage: Stage, session_ids: list[str]) -> float:
     before = stage.server.memory()
     streams = await stage.watch(session_ids)
-    await asyncio.sleep(4)  # the beacon has told all of them by then
+    await asyncio.sleep(4)  # by then, all viewers have been reported
     after = stage.server.memory()
     if any(stream.viewer.closed for stream in streams):
         raise RuntimeError("the server has closed sockets")

@@ -1,4 +1,4 @@
-"""What every measurement stands on: the upstream, a server, its people, and sessions that stream."""
+"""The base of all measurements: the upstream, a server, its users, and sessions that stream."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ models = ["bench"]
 
 @dataclass
 class Stream:
-    """One session with a viewer; `name` is what the upstream knows its present answer by."""
+    """One session with a viewer. `name` is the key of its current answer in `Upstream.sent`."""
 
     session_id: str
     viewer: Viewer
@@ -54,7 +54,7 @@ class Stream:
 
 @dataclass
 class Stage:
-    """A running server beside its upstream."""
+    """A running server with its upstream."""
 
     server: Server
     upstream: Upstream
@@ -82,7 +82,7 @@ class Stage:
         return opened
 
     def ask(self, stream: Stream, *, count: int, rate: int = 50, size: int = 0) -> None:
-        """Say what starts an answer."""
+        """Send the message that starts an answer of `count` tokens at `rate` tokens per second."""
         stream.name = f"n{next(self._names)}"
         stream.viewer.seen.clear()
         text = prompt(stream.name, count=count, rate=rate, size=size)
@@ -92,13 +92,13 @@ class Stage:
         return self.upstream.sent.get(stream.name)
 
     async def streaming(self, streams: Sequence[Stream]) -> None:
-        """Wait until every one of them shows text."""
+        """Wait until all streams have shown text."""
         async with asyncio.timeout(60):
             while not all(stream.viewer.seen for stream in streams):  # noqa: ASYNC110  # another process has no event to wait for
                 await asyncio.sleep(0.05)
 
     async def cancel(self, streams: Sequence[Stream]) -> None:
-        """Stop what streams, and wait until it is over."""
+        """Stop the answers, and wait until they have ended."""
         ended = [stream.viewer.wait_for(b"cancelled") for stream in streams]
         for stream in streams:
             stream.viewer.send(type="cancel")
@@ -106,7 +106,7 @@ class Stage:
             await asyncio.gather(*ended)
 
     async def quiet(self) -> None:
-        """Wait until the server has finished what it was asked for."""
+        """Wait until the server is idle."""
         await self.server.quiet()
 
     async def leave(self, streams: Sequence[Stream]) -> None:
@@ -117,7 +117,7 @@ class Stage:
 
 @dataclass
 class Spent:
-    """What a stretch of time cost the server."""
+    """The CPU seconds that the server used, and the tokens that it streamed, in a period of `seconds`."""
 
     seconds: float
     cpu: float
@@ -133,7 +133,7 @@ class Spent:
 
 
 async def spend(stage: Stage, seconds: float) -> Spent:
-    """Let the streams go on for a while and tell what they cost."""
+    """Let the streams continue for `seconds`, and return their cost."""
     tokens, cpu, began = _tokens(stage), stage.server.cpu(), time.monotonic()
     await asyncio.sleep(seconds)
     return Spent(time.monotonic() - began, stage.server.cpu() - cpu, _tokens(stage) - tokens)
@@ -145,7 +145,7 @@ def _tokens(stage: Stage) -> int:
 
 @asynccontextmanager
 async def open_stage(kind: str, provider: str, face: str) -> AsyncIterator[Stage]:
-    """Start the upstream and a server."""
+    """Start the upstream and a server, and stop them at the end of the context."""
     data = Path(settings.DATA_DIR)
     owner = await asyncio.to_thread(rows.prepare)
     cookie = await asyncio.to_thread(rows.cookie, owner)

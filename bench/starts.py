@@ -1,4 +1,4 @@
-"""Many sessions start within a second: how long Parley itself keeps the first token back."""
+"""The delay that Parley itself adds to the first token, when many sessions start within a second."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from bench.stage import Stage, Stream, spend
 
 
 async def measure(stage: Stage, counts: list[int], messages: int = 0, beside: int = 0) -> None:
-    """Print, for each number of starts, from Send to the upstream's request, and from its first token to the frame.
+    """Print two times for each number of starts: from Send to the upstream's request, and from its first token to the
+    frame.
 
-    The sessions have so many `messages`; `beside` them the database has other sessions.
+    Each session has `messages` messages. The database has `beside` further sessions.
     """
     if beside:
         await stage.sessions(beside)

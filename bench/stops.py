@@ -1,4 +1,4 @@
-"""A user presses Stop while others stream: how long until the viewer sees it."""
+"""The time from Stop until the viewer sees it, while other sessions stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTERVAL = 0.1
 
 
 async def measure(stage: Stage, counts: list[int]) -> None:
-    """Print from pressing Stop to the frame that says so, one stop at a time among so many streams."""
+    """Print the time from Stop to its frame, with one stop at a time, for each number of streams."""
     rows = [[str(count), *await _row(stage, count)] for count in counts]
     print_table(f"Stop, {stage.server.kind}, {stage.provider}", ["sessions", "p50 ms", "p99 ms"], rows)
 

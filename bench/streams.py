@@ -1,4 +1,4 @@
-"""Many sessions stream at once: from upstream token to client frame, and what a token costs."""
+"""The time from the upstream's token to the client's frame, and the cost of a token, when many sessions stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD = [
 
 @dataclass
 class Run:
-    """One number of sessions, streamed for a while."""
+    """The measurement of one number of sessions."""
 
     count: int
     latencies: list[float]
@@ -56,7 +56,7 @@ class Run:
 
 
 async def measure(stage: Stage, counts: Sequence[int], seconds: float) -> None:
-    """Print the figures of each number of sessions."""
+    """Print the measurements for each number of sessions."""
     runs = [await stream(stage, count, seconds) for count in counts]
     print_table(f"Streaming, 50 tokens/s each, {_what(stage)}, {seconds:.0f} s", HEAD, [run.row() for run in runs])
 
@@ -73,7 +73,7 @@ async def search(stage: Stage, start: int, step: int, seconds: float) -> None:
 
 
 async def stream(stage: Stage, count: int, seconds: float) -> Run:
-    """Start so many sessions one after the other, let them settle, measure, and stop them."""
+    """Start `count` sessions one after the other, wait for WARM_UP, measure for `seconds`, and stop them."""
     streams = await stage.watch(await stage.sessions(count))
     tokens = int((seconds + WARM_UP + count / STARTS_PER_SECOND + 20) * 50)
     for each in streams:

@@ -1,4 +1,4 @@
-"""Web processes and workers on PostgreSQL and Redis: a user is at one process, the agent at another."""
+"""A team of web processes and workers on PostgreSQL and Redis, in which users and agents are in different processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HANGING_SECONDS = 6.0
 
 @dataclass
 class Team:
-    """A stage whose server is the first web process, with the other processes and what they share."""
+    """A stage whose server is the first web process, with the other processes and their database."""
 
     stage: Stage
     webs: list[Server]
@@ -45,7 +45,7 @@ class Team:
 
 
 async def measure(postgres: OwnPostgres, counts: list[int]) -> None:
-    """Print what a team takes beside so many streams, each figure in milliseconds."""
+    """Print the times of a team, in milliseconds, for each number of streams."""
     for count in counts:
         async with open_team(postgres) as team:
             streams = await _stream(team, count)
@@ -71,7 +71,7 @@ async def open_team(postgres: OwnPostgres) -> AsyncIterator[Team]:
         webs = [Server("uvicorn", data, config, f"web{n}", RUNNER="none", **shared) for n in range(WEBS)]
         workers = [Server("uvicorn", data, config, f"agents{n}", "runagents", **shared) for n in range(WORKERS)]
         stack.enter_context(webs[0])
-        await webs[0].ready()  # it prepares the static files for all
+        await webs[0].ready()  # the first process prepares the static files for all
         for server in (*webs[1:], *workers):
             stack.enter_context(server)
         threads = Threads(1, "bench-team")
@@ -86,7 +86,7 @@ async def open_team(postgres: OwnPostgres) -> AsyncIterator[Team]:
 
 
 async def _stream(team: Team, count: int) -> list[Stream]:
-    """Let sessions stream during all that follows."""
+    """Start sessions that stream during all further measurements."""
     streams = await team.stage.watch(await team.stage.sessions(count))
     for stream in streams:
         team.stage.ask(stream, count=ENDLESS, rate=RATE)
@@ -123,7 +123,7 @@ async def _starts_and_stops(team: Team, count: int) -> None:
 
 
 async def _takeovers(team: Team, streams: list[Stream]) -> None:
-    """Kill a worker and measure until others have each of its sessions."""
+    """Kill a worker, and measure the time until other workers have claimed each of its sessions."""
     claims = [(await team.threads.run(claims_of, worker.pid), worker) for worker in team.workers]
     claimed, victim = max(claims, key=lambda each: len(each[0]))
     killed_at = time.monotonic()
@@ -138,7 +138,7 @@ async def _takeovers(team: Team, streams: list[Stream]) -> None:
 
 
 async def _hanging(team: Team) -> None:
-    """Freeze PostgreSQL and measure how soon sockets are answered."""
+    """Freeze PostgreSQL, and measure the time until sockets are answered."""
     stage = team.stage
     session = (await stage.sessions(1))[0]
     path, web = f"/ws/sessions/{session}/", team.webs[1]
@@ -168,7 +168,7 @@ async def _hanging(team: Team) -> None:
 
 
 async def _refused(port: int, path: str, cookie: str) -> float:
-    """Connect a socket, and return how long it takes until the server closes it."""
+    """Connect a socket, and return the seconds until the server closes it."""
     began = time.monotonic()
     with suppress(ConnectionError):
         viewer = await open_viewer(port, path, cookie)

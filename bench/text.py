@@ -1,4 +1,4 @@
-"""Answers whose every token can be recognised in any frame, inside Markdown as models write it."""
+"""Answers in typical Markdown of models, in which each token can be recognized in any frame."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ WORD = re.compile(rb"[A-Z]{%d}" % WIDTH)
 
 
 def _parts(*parts: tuple[str, int, str]) -> list[str]:
-    """Each part gives one prefix to its first token, and another one to the tokens that follow."""
+    """Return the prefixes of tokens. A part is (prefix of its first token, number of tokens, prefix of the others)."""
     return [prefix for first, count, other in parts for prefix in (first, *[other] * (count - 1))]
 
 
-# The text before each token, over and over: about 260 tokens of prose, a list, code, a table and a heading.
+# The text before each token, repeated without end: about 260 tokens of prose, a list, code, a table and a heading.
 PREFIXES = _parts(
     ("\n\n## ", 5, " "),
     ("\n\n", 70, " "),
@@ -43,7 +43,7 @@ PREFIXES = _parts(
 
 
 def word(number: int) -> str:
-    """Name a token by four capital letters; Parley's own HTML holds no such word."""
+    """Return the four capital letters that name a token. Parley's own HTML has no such words."""
     letters = []
     for _ in range(WIDTH):
         number, letter = divmod(number, 26)
@@ -52,7 +52,7 @@ def word(number: int) -> str:
 
 
 def number_of(name: bytes) -> int:
-    """Tell which token a word names."""
+    """Return the number of the token that a word names."""
     number = 0
     for letter in name:
         number = number * 26 + letter - 65
@@ -60,7 +60,7 @@ def number_of(name: bytes) -> int:
 
 
 def tokens(size: int = 0) -> Iterator[str]:
-    """Give tokens without end, each with its word last; `size` fills them up to that many characters."""
+    """Yield tokens without end. Each ends with its word, and is filled up to `size` characters."""
     number = 0
     while True:
         for prefix in PREFIXES:
@@ -70,6 +70,6 @@ def tokens(size: int = 0) -> Iterator[str]:
 
 
 def last_word(frame: bytes) -> int:
-    """Return the number of the newest token in a frame, -1 if it shows none."""
+    """Return the number of the last token in a frame, or -1 if there is none."""
     found = WORD.findall(frame)
     return number_of(found[-1]) if found else -1

@@ -1,4 +1,4 @@
-"""Short turns, one after the other: what a whole turn costs the server, from Send to rest."""
+"""The cost of a whole turn for the server, from Send until it is idle, in short turns one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARM_UP = 20
 
 
 async def measure(stage: Stage, count: int) -> None:
-    """Print the CPU milliseconds of a turn of five tokens with one viewer, in the turns of so many sessions."""
+    """Print the CPU milliseconds of a turn of TOKENS tokens with one viewer, as the mean of `count` sessions."""
     streams = await stage.watch(await stage.sessions(count))
     for stream in streams[:WARM_UP]:
         stage.ask(stream, count=TOKENS)

@@ -1,4 +1,4 @@
-"""The models behind Parley: the streams of all APIs at a steady rate, with a note of when each token left."""
+"""The models behind Parley: they stream at a steady rate in all APIs, and record when each token was sent."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ OLD = 5_000
 
 @dataclass
 class Sent:
-    """One answer on its way: when it was asked for, and when each of its tokens left. Times are monotonic."""
+    """One answer: the time at which its request arrived, and the times at which its tokens were sent. Monotonic."""
 
     arrived: float
     times: list[float] = field(default_factory=list)
 
 
 def prompt(name: str, *, count: int, rate: int = 50, size: int = 0) -> str:
-    """Return what a person says to get such an answer; `name` finds it again in `Upstream.sent`."""
+    """Return the message that asks for an answer of this length and speed. `name` is its key in `Upstream.sent`."""
     return f"bench {name} {count} tokens of {size} at {rate}"
 
 
 class Upstream:
-    """A server on 127.0.0.1 that answers `prompt`s; `async with Upstream() as upstream`."""
+    """A server on 127.0.0.1 that answers messages made by `prompt`. Use it by `async with Upstream() as upstream`."""
 
     def __init__(self) -> None:
         self.sent: dict[str, Sent] = {}
@@ -88,7 +88,7 @@ class Upstream:
 
 
 def _asked(body: bytes) -> re.Match[str]:
-    """Return what the last message asks for that asks for tokens: a note follows it if another worker continues it."""
+    """Return the last request for tokens in the messages. Notes may follow it if another worker continues the turn."""
     asked = json.loads(body)
     messages: list[dict[str, Any]] = asked["input"] if "input" in asked else asked["messages"]
     found = (list(ASKED.finditer(json.dumps(message["content"]))) for message in reversed(messages))

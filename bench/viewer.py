@@ -1,4 +1,4 @@
-"""A viewer's socket at the least cost: WebSocket frames cut from the bytes as they come."""
+"""A viewer's socket that costs as little as possible: it cuts WebSocket frames directly from the received bytes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ OnFrame = Callable[[bytes, float], None]
 
 
 class Viewer(asyncio.Protocol):
-    """One socket on one session, which takes compressed frames as browsers do.
+    """A socket on one session. It accepts compressed frames, as browsers do.
 
-    `seen[n]` is when token n was first shown; `wait_for` finds a frame by its bytes; `bytes` came over the wire.
+    `seen[n]` is the monotonic time at which token n was first shown. `bytes` is the number of bytes received.
     """
 
     def __init__(self, path: str, cookie: str, host: str) -> None:
@@ -44,7 +44,7 @@ class Viewer(asyncio.Protocol):
         await self._open
 
     def send(self, **command: Any) -> float:
-        """Send a command; returns when."""
+        """Send a command, and return the monotonic time."""
         payload = json.dumps(command).encode()
         assert self._transport
         assert len(payload) < 65536
@@ -53,7 +53,7 @@ class Viewer(asyncio.Protocol):
         return time.monotonic()
 
     def wait_for(self, part: bytes) -> asyncio.Future[float]:
-        """Return a future of when the next frame that holds these bytes comes."""
+        """Return a future of the time at which the next frame with these bytes arrives."""
         found: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.append((part, found))
         return found
@@ -128,7 +128,7 @@ class Viewer(asyncio.Protocol):
 
 
 async def open_viewer(port: int, path: str, cookie: str) -> Viewer:
-    """Connect and shake hands."""
+    """Return a connected viewer, after the WebSocket handshake."""
     host = f"127.0.0.1:{port}"
     loop = asyncio.get_running_loop()
     _, viewer = await loop.create_connection(lambda: Viewer(path, cookie, host), "127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""The access gate: all sessions, workspaces and users that a request names are fetched here."""
+"""The access gate. It fetches all sessions, workspaces and users that a request names."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from chat.models import (
 from chat.overrides.composed_queries import Composed
 from chat.permissions import Permission, roles_with
 
-# The names of agents. Other texts would be errors for PostgreSQL.
+# The form of agents' names. Some other texts would cause errors in PostgreSQL.
 AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
     """Return the sessions that a user may see: their own, those shared with them, and those open to their workspaces.
 
-    Deleted ones are left out. The query checks that the user is active, because a socket's user object is as old as the
-    socket.
+    Deleted sessions are left out. The query checks that the user is active, because a socket's user object was read
+    when the socket was opened.
     """
     if not isinstance(user, User):
         return Session.objects.none()
@@ -43,7 +43,7 @@ def sessions_of(user: User | AnonymousUser) -> QuerySet[Session]:
 
 
 def listed_sessions_of(user: User) -> QuerySet[Session]:
-    """Return the sessions of a user's list. Those that are open to a workspace are in it once the user opens them."""
+    """Return the sessions of a user's list. A session that is open to a workspace is listed once the user opens it."""
     entered = UserSessionState.objects.filter(user=user).values("session")
     listed = _own_or_shared(user) | Q(open_to(user), pk__in=entered)
     return Session.objects.filter(listed).exclude(status=Session.Status.DELETED)
@@ -54,28 +54,28 @@ def _own_or_shared(user: User) -> Q:
 
 
 def in_lists_at_once(session_id: str, user_ids: Iterable[int]) -> set[int]:
-    """Return those of some users who have a session in their lists without opening it: its owner, and its people."""
+    """Return the users who have a session in their list without opening it: its owner, and users with a share."""
     users = set(user_ids)
     owner = Session.objects.filter(pk=session_id, owner__in=users).values_list("owner", flat=True)
     return {*owner, *shares().filter(session=session_id, user__in=users).values_list("user", flat=True)}
 
 
 def open_to(user: User) -> Q:
-    """Return the condition for sessions, deleted ones too, that are open to the members of a workspace of the user.
+    """Return the condition for sessions, including deleted ones, that are open to members of a workspace of the user.
 
-    It is one of the row, not of a set of all open sessions, so that a query for one session looks at no other.
+    It is a condition on the row, not on a set of all open sessions, so that a query for one session reads no others.
     """
     mine = memberships_of(user).filter(user__is_active=True)
     return Q(_is_open(), workspace__in=mine.values("workspace"))
 
 
 def _is_open() -> Q:
-    """Return the condition for sessions that are open. Owners who have left the workspace do not open theirs to it."""
+    """Return the condition for sessions that are open. Owners who left the workspace do not open theirs to it."""
     return Q(is_member("owner", "workspace"), workspace_role__gt="")
 
 
 def is_member(user: str, workspace: str) -> Exists:
-    """Return the condition that the user at a path of a row is a member, not a guest, of the workspace at another."""
+    """Return the condition that the user at one path of a row is a member, not a guest, of the workspace at another."""
     members = Membership.objects.filter(user=OuterRef(user), workspace=OuterRef(workspace))
     return Exists(members.exclude(role=Membership.Role.GUEST))
 
@@ -90,7 +90,7 @@ def session_for(
 ) -> tuple[Session, SessionRole]:
     """Fetch a session in which the user has at least the role `needs`; return it with the user's role.
 
-    Raises NoSuchSession if it does not exist or the user may not see it, Forbidden if the role is not sufficient.
+    Raise NoSuchSession if it does not exist or the user may not see it, Forbidden if the role is not sufficient.
     """
     if not isinstance(user, User) or not ids.may_be_one(session_id):
         raise NoSuchSession
@@ -104,9 +104,14 @@ def session_for(
 
 
 def still_in(user: User, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
-    """Return whether a user has at least a role in a session now: for what takes long, and has asked before."""
+    """Return whether a user still has at least a role in a session, for long operations that check it again."""
     role = roles([(user.pk, session.pk)]).get((user.pk, session.pk))
     return role is not None and role.covers(needs)
+
+
+def still_active(user: User) -> bool:
+    """Return whether a user is still active, for long operations that check it again."""
+    return User.objects.filter(pk=user.pk, is_active=True).exists()
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
@@ -115,7 +120,7 @@ def memberships_of(user: User) -> QuerySet[Membership]:
 
 
 def workspace_for(user: User, workspace_id: int | None) -> Workspace:
-    """Fetch a workspace of which the user is a member, not a guest. Raises NoSuchWorkspace, also for None."""
+    """Fetch a workspace of which the user is a member, not a guest. Raise NoSuchWorkspace, also for None."""
     mine = memberships_of(user).values("workspace")
     workspace = Workspace.objects.filter(pk=workspace_id, pk__in=mine).first() if workspace_id else None
     if workspace is None:
@@ -132,23 +137,26 @@ def workspaces_where(user: User, permission: Permission) -> QuerySet[Workspace]:
 def team_of(session: Session) -> QuerySet[Workspace]:
     """Return the workspace whose files, notes and servers a session's agents use.
 
-    Nothing if the session's owner is no member of it (any more), or a guest: they keep the session, not what is the
-    team's.
+    Return none if the session's owner is not a member of it, or only a guest. They keep the session, but not the files,
+    notes and servers of the team.
     """
     members = Membership.objects.filter(user=session.owner_id, workspace=session.workspace_id)
     return Workspace.objects.filter(pk__in=members.exclude(role=Membership.Role.GUEST).values("workspace"))
 
 
 def may_approve(user: User, session: Session, approvers: Approvers) -> bool:
-    """Return whether a user is one of those who have to approve a call; they must be able to answer it, too."""
+    """Return whether a user has the role to approve a call. The caller checks that they may answer the call."""
+    return not approvers or approving(approvers).filter(user=user, workspace=session.workspace_id).exists()
+
+
+def approving(approvers: Approvers) -> QuerySet[Membership]:
+    """Return the memberships with a role that may approve. Not for "", for which any editor of the session may."""
     roles = {"admin": (Membership.Role.ADMIN, Membership.Role.OWNER), "owner": (Membership.Role.OWNER,)}
-    if not approvers:
-        return True
-    return memberships_of(user).filter(workspace=session.workspace_id, role__in=roles[approvers]).exists()
+    return Membership.objects.filter(role__in=roles[approvers])
 
 
 def still_approve(user_ids: Iterable[int], session: Session, approvers: Approvers) -> set[int]:
-    """Return those of some users who may approve a call now: they can answer it, and have the role that it needs."""
+    """Return the users who may approve a call now, because they can answer it and have the role that it needs."""
     found = roles((user_id, session.pk) for user_id in user_ids)
     editors = [user_id for (user_id, _session), role in found.items() if role.covers(SessionRole.EDITOR)]
     return {each.pk for each in User.objects.filter(pk__in=editors) if may_approve(each, session, approvers)}
@@ -162,7 +170,7 @@ def may(user: User, permission: Permission, workspace_id: int) -> bool:
 def workspace_where(user: User, permission: Permission, workspace_id: int | None) -> Workspace:
     """Fetch a workspace in which the user has a permission.
 
-    Raises NoSuchWorkspace if they are not a member of it, Forbidden if their role is not sufficient.
+    Raise NoSuchWorkspace if they are not a member of it, Forbidden if their role is not sufficient.
     """
     workspace = workspace_for(user, workspace_id)
     if not may(user, permission, workspace.pk):
@@ -177,7 +185,7 @@ def agents_in(user: User, workspace_id: int) -> QuerySet[AgentPreset]:
 
 
 def agent_in(user: User, workspace_id: int, name: str) -> AgentPreset:
-    """Fetch an agent of members that a user sees in a workspace. Raises NoSuchAgentHere."""
+    """Fetch an agent of members that a user sees in a workspace. Raise NoSuchAgentHere."""
     row = agents_in(user, workspace_id).filter(name=name).first() if AGENT_NAME.fullmatch(name) else None
     if row is None:
         raise NoSuchAgentHere
@@ -185,25 +193,25 @@ def agent_in(user: User, workspace_id: int, name: str) -> AgentPreset:
 
 
 def may_change_agent(user: User, row: AgentPreset, *, is_manager: bool) -> bool:
-    """Return whether a user who sees an agent of a workspace may change it: it is theirs, or they manage all."""
+    """Return whether a user who sees an agent of a workspace may change it. Managers may change shared agents."""
     return row.user_id == user.pk or (is_manager and row.is_shared)
 
 
 def agent_to_change(user: User, workspace_id: int, name: str) -> AgentPreset:
     """Fetch an agent of a workspace that a user may change.
 
-    Raises NoSuchWorkspace, NoSuchAgentHere if the user does not see it, and Forbidden if it is for others to change.
+    Raise NoSuchWorkspace, NoSuchAgentHere if the user does not see it, and Forbidden if only others may change it.
     """
     workspace = workspace_where(user, Permission.MAKE_AGENTS, workspace_id)
     row = agent_in(user, workspace.pk, name)
     if not may_change_agent(user, row, is_manager=may(user, Permission.MANAGE_AGENTS, workspace.pk)):
-        raise Forbidden(_("Only its maker, and owners and admins of the workspace, can change this agent."))
+        raise Forbidden(_("Only its creator, and owners and admins of the workspace, can change this agent."))
     return row
 
 
 def may_begin_sessions(user: User) -> bool:
     """Return whether a user may start sessions in any workspace. Users who are only guests may not."""
-    # As stored now: the user object is as old as the socket.
+    # Read the present value, because a socket's user object was read when the socket was opened.
     return memberships_of(user).exists() or User.objects.filter(pk=user.pk, can_own_workspace=True).exists()
 
 
@@ -220,9 +228,9 @@ def is_guest_in(user: User, session: Session) -> bool:
 
 
 def session_to_schedule(user: User, session_id: str) -> tuple[Session, SessionRole]:
-    """Fetch a session in which a user may have schedules: editors may who are no guests of its workspace.
+    """Fetch a session in which a user may have schedules, as an editor who is not a guest of its workspace.
 
-    Raises NoSuchSession, Forbidden.
+    Raise NoSuchSession, Forbidden.
     """
     session, role = session_for(user, session_id, SessionRole.EDITOR)
     require_no_guest(user, session)
@@ -230,16 +238,16 @@ def session_to_schedule(user: User, session_id: str) -> tuple[Session, SessionRo
 
 
 def may_schedule(user: User, session: Session) -> bool:
-    """Return whether a user may have schedules in a session, as a run of one asks again."""
+    """Return whether a user may have schedules in a session. Each run of a schedule checks this again."""
     role = role_in(user, session) if user.is_active else None
     return role is not None and role.covers(SessionRole.EDITOR) and not is_guest_in(user, session)
 
 
 def schedule_for(user: User, session_id: str, schedule_id: str, *, only_own: bool) -> Schedule:
-    """Fetch a schedule, removed ones too, that a user may change.
+    """Fetch a schedule that a user may change, including removed ones.
 
-    It sends messages in its owner's name: only they change it. Unless `only_own`, the session's owner may, too: turn it
-    off, remove and restore it. Raises NoSuchSession, NoSuchSchedule, Forbidden.
+    A schedule sends messages in its owner's name, so only its owner may change it. Unless `only_own`, the session's
+    owner may turn it off, remove and restore it, too. Raise NoSuchSession, NoSuchSchedule, Forbidden.
     """
     session, role = session_to_schedule(user, session_id)
     known = Schedule.objects.filter(session=session, pk=schedule_id).select_related("session", "owner")
@@ -247,12 +255,14 @@ def schedule_for(user: User, session_id: str, schedule_id: str, *, only_own: boo
     if row is None:
         raise NoSuchSchedule
     if row.owner_id != user.pk and (only_own or role != SessionRole.OWNER):
-        raise Forbidden(_("Only the person who made this schedule can do that: it sends messages in their name."))
+        raise Forbidden(
+            _("Only the person who created this schedule can do that, because it sends messages in their name.")
+        )
     return row
 
 
 def person_for(viewer: User, user_id: int) -> User | None:
-    """Fetch a user if the viewer may see them: they share a workspace or a session. Return None if not."""
+    """Fetch a user if the viewer may see them, because they share a workspace or a session. Otherwise return None."""
     if user_id == viewer.pk:
         return viewer
     seen = sessions_of(viewer).order_by()
@@ -271,7 +281,7 @@ def deleted_sessions_of(user: User) -> QuerySet[Session]:
 
 
 def deleted_session_for(user: User, session_id: str) -> Session:
-    """Fetch a deleted session that a user may restore. Raises NoSuchSession."""
+    """Fetch a deleted session that a user may restore. Raise NoSuchSession."""
     session = deleted_sessions_of(user).filter(pk=session_id).first() if ids.may_be_one(session_id) else None
     if session is None:
         raise NoSuchSession
@@ -283,11 +293,10 @@ def session_for_staff(
 ) -> Session:
     """Fetch any session, including deleted ones, for staff with the admin's permissions.
 
-    `is_deleted` allows changes of a deleted session. Raises NoSuchSession, and Forbidden for users without permission
+    `is_deleted` allows changes of a deleted session. Raise NoSuchSession, and Forbidden for users without permission
     and for other changes of deleted sessions.
     """
-    permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
-    if not isinstance(user, User) or not user.is_staff or not any(map(user.has_perm, permissions)):
+    if not isinstance(user, User) or not is_session_staff(user, needs_change=needs_change):
         raise Forbidden(_("You don’t have permission to do that in the admin."))
     sessions = Session.objects.select_related("owner", "workspace", "run", "parent_session").filter(building_until=None)
     session = sessions.filter(pk=session_id).first() if ids.may_be_one(session_id) else None
@@ -298,8 +307,14 @@ def session_for_staff(
     return session
 
 
+def is_session_staff(user: User, *, needs_change: bool) -> bool:
+    """Return whether a user is staff with the permission to view sessions, or to change them if `needs_change`."""
+    permissions = ["chat.change_session"] if needs_change else ["chat.view_session", "chat.change_session"]
+    return user.is_staff and any(map(user.has_perm, permissions))
+
+
 def role_in(user: User, session: Session) -> SessionRole | None:
-    """Return a user's role in a session that is not deleted; None if they have no access."""
+    """Return a user's role in a session that is not deleted, or None if they have no access."""
     if session.owner_id == user.pk:
         return SessionRole.OWNER
     found = _ROLES_SHARED.read(user.pk, session.pk)
@@ -327,7 +342,7 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
 
 
 def _roles_of_members(users: set[int], opened: list[Session]) -> list[tuple[int, str, str]]:
-    """Return the roles that some users have in sessions because these are open to their workspace."""
+    """Return user id, session id and role of users whose role comes from sessions that are open to their workspace."""
     if not opened:
         return []
     people = users.union(session.owner_id for session in opened)
@@ -351,7 +366,7 @@ def shares() -> QuerySet[Share]:
     return valid.exclude(session__status=Session.Status.DELETED)
 
 
-# What each request and each socket reads.
+# The queries of each request and each socket.
 
 
 def _visible(user_id: int, session_id: str) -> QuerySet[Session]:

@@ -19,7 +19,7 @@ _HOST = re.compile(r"www(?:\.[\w-]+){2,}", re.IGNORECASE)
 # A text without one of these has no address.
 MARK = re.compile(r"://|www\.", re.IGNORECASE)
 _END = re.compile(f"[{_ENDS}]")
-# Most addresses are shorter.
+# Most addresses have fewer characters.
 _NEAR = 256
 _TRAILING = ".,;:!?*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -34,7 +34,7 @@ class Address(NamedTuple):
 
 
 def find(text: str) -> Iterator[Address]:
-    """Find the http, https and www. addresses of a text, in order, in time linear in its length."""
+    """Yield the http, https and www. addresses of a text, in order, in time linear in its length."""
     for found in _ADDRESS.finditer(text):
         address = found[0][: _length(found[0])]
         is_bare = address[0] in "wW"
@@ -43,7 +43,7 @@ def find(text: str) -> Iterator[Address]:
 
 
 def _length(address: str) -> int:
-    """Return the length without trailing punctuation, and without a closing bracket that was opened before."""
+    """Return the length without trailing punctuation, and without closing brackets that the address does not open."""
     surplus = {closing: address.count(closing) - address.count(opening) for closing, opening in _PAIRS.items()}
     end = len(address)
     while address[end - 1] in _TRAILING or surplus.get(address[end - 1], 0) > 0:
@@ -54,7 +54,7 @@ def _length(address: str) -> int:
 
 
 def may_continue(text: str, delta: str) -> bool:
-    """Tell whether text that is appended may belong to an address, which starts in `text` or in `delta`."""
+    """Return whether appended text may belong to an address that starts in `text` or in `delta`."""
     for part in (text[-_NEAR:], text):
         end = _END.search(part[::-1])
         if end or len(part) == len(text):

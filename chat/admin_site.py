@@ -1,6 +1,6 @@
-"""The admin site: its pages in groups, times in the zone of the viewer's browser, and 400 for impossible values.
+"""The admin site. It groups its pages, shows times in the viewer's time zone, and answers 400 to impossible values.
 
-It is not part of the package `chat.admin`, which Django imports to register pages at the site.
+This module is not in the package `chat.admin`, because Django imports that package to register pages with the site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.zones import zone_of
 
-# The groups of the navigation: their names, and their models with the icon of each.
+# The groups of the navigation: label, name, and the models with their icons.
 GROUPS: list[tuple[str, Any, dict[str, str]]] = [
     (
         "sessions",
@@ -50,8 +50,8 @@ GROUPS: list[tuple[str, Any, dict[str, str]]] = [
     ("logs", _("Logs"), {"SecurityEvent": "lock", "LogEntry": "history", "Erasure": "trash-2"}),
 ]
 
-# What Django's queries raise for values that a column cannot have, as a number of more than 64 bits or a NUL. Its
-# forms, lists and actions look up what a request names without a check of their own.
+# Errors of Django's queries for values that a column cannot have, such as a number of more than 64 bits or a NUL. The
+# admin's forms, lists and actions query for values of a request without checking them.
 UNUSABLE = (DataError, FieldDoesNotExist, NotSupportedError, OverflowError, ValueError)
 
 
@@ -60,7 +60,7 @@ class ParleyAdminSite(AdminSite):
     index_title = _("Overview")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the models that the user may see in GROUPS instead of by app; models of no group come last."""
+        """Return the models that the user may see by GROUPS instead of by app. Models without a group come last."""
         models = {model["object_name"]: model for app in super().get_app_list(request) for model in app["models"]}
         groups = []
         for label, name, icons in GROUPS:
@@ -70,11 +70,11 @@ class ParleyAdminSite(AdminSite):
         return [group for group in groups if group["models"]]
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None) -> Any:
-        """Redirect to the index: the groups are not Django's apps."""
+        """Redirect to the index, because the groups are not Django's apps."""
         return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
-        """Wrap a view: filters such as “today” mean the viewer's day, and values that no row can have get 400."""
+        """Wrap a view, so that filters such as “today” mean the viewer's day, and impossible values get 400."""
 
         @wraps(view)
         def in_zone(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -91,7 +91,7 @@ class ParleyAdminSite(AdminSite):
 
 
 def _is_raised_by_queries(error: Exception) -> bool:
-    """Return whether Django's database layer raised an error, and not our code or a view's."""
+    """Return whether Django's database layer raised an error, rather than a view or other code."""
     frames = [frame for frame, _line in walk_tb(error.__traceback__)]
     module: str = frames[-1].f_globals.get("__name__", "") if frames else ""
     return module.startswith("django.db.")

@@ -19,7 +19,7 @@ _registry: Registry | None = None
 
 
 def registry() -> Registry:
-    """Return the providers, models and agents that are configured. Raises agents.errors.ConfigError."""
+    """Return the providers, models and agents that are configured. Raise agents.errors.ConfigError."""
     global _registry
     with _loading:
         if _registry is None:
@@ -33,12 +33,12 @@ def registry() -> Registry:
 
 
 def sandbox(session_id: str) -> Sandbox:
-    """Return where the commands of a session's agent run. The folder exists once one has run."""
+    """Return the sandbox for the commands of a session's agent. Its folder exists once a command has run."""
     return _sandbox(session_id, network=settings.SANDBOX_NETWORK)
 
 
 def server_sandbox(name: str, network: bool) -> Sandbox:
-    """Return where the program of an MCP server runs. Its folder is kept, for what the program stores there."""
+    """Return the sandbox for an MCP server's program. Its folder is kept, because the program can store data there."""
     return _sandbox(f"mcp-{name}", network=network)
 
 
@@ -57,17 +57,17 @@ def _sandbox(folder: str, *, network: bool) -> Sandbox:
 
 @lru_cache(maxsize=16)
 def _resolved(folder: str) -> Path:
-    """Return Parley's own folder without links. It stays in its place while the process runs: each request asks."""
+    """Return a folder of Parley's without links. The result is cached, because each request needs it."""
     return Path(folder).resolve()
 
 
 def install(configured: Registry) -> None:
-    """Use these from now on."""
+    """Replace the registry of this process."""
     global _registry
     _registry = configured
 
 
 def reset() -> None:
-    """Forget them: the next caller reads the configuration again."""
+    """Discard the registry, so that the next caller reads the configuration again."""
     global _registry
     _registry = None

@@ -1,4 +1,4 @@
-"""Results that are kept for good, except while a developer edits the files that they are made of."""
+"""Caches that do not expire. With DEBUG nothing is cached, because a developer edits the files behind the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def kept_unless_debug(function: Callable[[*Arguments], T], size: int | None = None) -> Callable[[*Arguments], T]:
-    """Decorate a function whose results are kept, the last `size` of them or all, unless DEBUG is set."""
+    """Return a function that caches its last `size` results, or all for None, unless DEBUG is set."""
     kept = lru_cache(maxsize=size)(function)
 
     @wraps(function)

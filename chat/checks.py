@@ -1,4 +1,4 @@
-"""System checks: find configuration errors at startup, with remedies."""
+"""System checks: report configuration errors at startup, with remedies."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 @register()
 def configuration(**kwargs: Any) -> list[CheckMessage]:
-    """The providers, models and agents can be read."""
-    from chat.agents_setup import registry  # it loads the vendors' SDKs, which most commands do without
+    """Check that the providers, models and agents can be read."""
+    from chat.agents_setup import registry  # here, because it loads the vendors' SDKs, which most commands do not need
 
     try:
         registry()
@@ -42,13 +42,13 @@ def configuration(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def sandbox(**kwargs: Any) -> list[CheckMessage]:
-    """Agents that may run commands can do so on this machine."""
+    """Warn if agents may run commands, but this machine has no sandbox for them."""
     from agents.sandbox import probe
     from agents.toolbox import SANDBOX_TOOLS
     from chat.agents_setup import registry
 
     needed = {tool.name for tool in SANDBOX_TOOLS}
-    if not settings.PARLEY_CONFIG:  # no operator has asked for them
+    if not settings.PARLEY_CONFIG:  # the operator has not configured agents
         return []
     try:
         agents = [preset.name for preset in registry().presets() if needed & set(preset.tools)]
@@ -57,13 +57,16 @@ def sandbox(**kwargs: Any) -> list[CheckMessage]:
     problem = probe.problem() if agents else ""
     if not problem:
         return []
-    text = f"Commands cannot run in a sandbox here: {problem}. Agents do without these tools: {', '.join(agents)}."
-    return [Warning(text, hint="docs/sandbox.md says what a machine needs.", id="parley.W006")]
+    text = (
+        f"This machine cannot run commands in a sandbox: {problem}. "
+        f"These agents run without their sandbox tools: {', '.join(agents)}."
+    )
+    return [Warning(text, hint="See docs/sandbox.md for what the machine needs.", id="parley.W006")]
 
 
 @register()
 def web_search(**kwargs: Any) -> list[CheckMessage]:
-    """Agents that may search the web have a service for it."""
+    """Warn if agents may search the web, but no search service is configured."""
     from agents.toolbox import SEARCH
     from chat.agents_setup import registry
 
@@ -73,13 +76,14 @@ def web_search(**kwargs: Any) -> list[CheckMessage]:
             return []
     except ConfigError:  # reported above
         return []
-    text = f"There is no [search] in the configuration file. Agents do without {SEARCH}: {', '.join(agents)}."
-    return [Warning(text, hint="docs/tools.md says how a search service is configured.", id="parley.W008")]
+    text = f"No search service is configured. These agents run without {SEARCH}: {', '.join(agents)}."
+    hint = "Add a [search] section to the configuration file. See docs/tools.md."
+    return [Warning(text, hint=hint, id="parley.W008")]
 
 
 @register()
 def added_tools(**kwargs: Any) -> list[CheckMessage]:
-    """The operator's own tools could be loaded."""
+    """Check that the operator's own tools can be loaded."""
     from chat.agents_setup import registry
 
     try:
@@ -90,32 +94,30 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
     if folder and not Path(folder).is_dir():
         hint = "Set TOOLS_FOLDER to a folder with your tools, or unset it."
         return [Error(f"TOOLS_FOLDER={folder} is not a folder.", hint=hint, id="parley.E019")]
-    hint = "docs/tools.md says how to write one. Parley works without it."
-    texts = [f"A tool is left out. {why}." for why in problems]
+    hint = "See docs/tools.md for how to write a tool. Parley starts without it."
+    texts = [f"A tool was not loaded. {why}." for why in problems]
     for preset in presets if problems else ():
         if missing := [name for name in preset.tools if not (registry().may_be_tool(name) or is_delegate(name))]:
-            texts.append(
-                f"The agent {preset.name} does without these tools, which are not known: {', '.join(missing)}."
-            )
+            texts.append(f"The agent {preset.name} runs without these tools, which do not exist: {', '.join(missing)}.")
     return [Warning(text, hint=hint, id="parley.W009") for text in texts]
 
 
 @register()
 def mcp_servers(**kwargs: Any) -> list[CheckMessage]:
-    """The MCP servers can work on this machine, as far as that is known without asking them."""
+    """Warn about MCP servers that cannot work on this machine, without connecting to them."""
     from chat.agents_setup import registry
 
     try:
         found = list(registry().servers.problems())
     except ConfigError:  # reported above
         return []
-    hint = "docs/mcp.md says what a server needs. Agents do without its tools."
-    return [Warning(f"The MCP server {name} cannot work: {why}.", hint=hint, id="parley.W007") for name, why in found]
+    hint = "See docs/mcp.md for what a server needs. Agents run without its tools."
+    return [Warning(f"The MCP server {name} cannot start: {why}.", hint=hint, id="parley.W007") for name, why in found]
 
 
 @register()
 def folders(**kwargs: Any) -> list[CheckMessage]:
-    """Parley can write where it keeps its data."""
+    """Check that Parley can write to its folders."""
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
     if connection.vendor == "sqlite":
         places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
@@ -123,7 +125,11 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     if workspaces.exists() or Path(settings.DATA_DIR) not in workspaces.parents:
         places.setdefault(workspaces, "WORKSPACES")
     return [
-        Error(f"Parley cannot write to {place}: {problem}.", hint=f"Set {name} to another place.", id="parley.E002")
+        Error(
+            f"Parley cannot write to {place}: {problem}.",
+            hint=f"Make it writable, or set {name} to another folder.",
+            id="parley.E002",
+        )
         for place, name in places.items()
         if (problem := _problem_with(place))
     ]
@@ -131,145 +137,183 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def key(**kwargs: Any) -> list[CheckMessage]:
-    """The key that signs sessions cannot be guessed."""
+    """Warn if SECRET_KEY, which signs sessions, is short enough to be guessed."""
     if len(settings.SECRET_KEY) >= SHORTEST_KEY:
         return []
-    text = f"SECRET_KEY has {len(settings.SECRET_KEY)} characters: it can be guessed, and with it anyone's sign-in."
-    return [Warning(text, hint="Set a random one of 50 characters, or none: Parley makes its own.", id="parley.W005")]
+    text = (
+        f"SECRET_KEY has only {len(settings.SECRET_KEY)} characters. "
+        "An attacker who guesses it can sign in as any user."
+    )
+    hint = "Set it to 50 random characters, or unset it: Parley then generates its own."
+    return [Warning(text, hint=hint, id="parley.W005")]
 
 
 @register()
 def push_messages(**kwargs: Any) -> list[CheckMessage]:
-    """Push messages can be signed, and say whom push services can reach."""
+    """Check that push messages can be signed, and name a contact for push services."""
     key, subject = settings.VAPID_PRIVATE_KEY, settings.VAPID_SUBJECT
-    random = "Set it to 32 random bytes in Base64: openssl rand -base64 32."
+    random = "Set VAPID_PRIVATE_KEY to 32 random bytes in Base64: openssl rand -base64 32."
+    contact = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
     if not key:  # REDIS_URL is set
         if os.environ.get("VAPID_SUBJECT"):
-            text = "VAPID_SUBJECT is set, and VAPID_PRIVATE_KEY is not: no notifications can be sent."
+            text = "VAPID_SUBJECT is set, but VAPID_PRIVATE_KEY is not: push notifications cannot be sent."
             return [Error(text, hint=random, id="parley.E015")]
-        text = "VAPID_PRIVATE_KEY is not set: Parley sends no notifications to browsers in which it is closed."
-        hint = "Set it to the same 32 random bytes in Base64 everywhere: openssl rand -base64 32."
+        text = "VAPID_PRIVATE_KEY is not set: users get no notifications while Parley is closed."
+        hint = "Set it to the same 32 random bytes in Base64 on all machines: openssl rand -base64 32."
+        if not subject:
+            hint += f" {contact}"  # with the key alone, Parley would not start
         return [Warning(text, hint=hint, id="parley.W010")]
     try:
         web_push.check_private_key(key)
     except ValueError as error:
-        return [Error(f"VAPID_PRIVATE_KEY is no key for push messages: {error}.", hint=random, id="parley.E014")]
-    hint = "Set it to mailto:NAME@DOMAIN or to an address that begins with https://."
+        return [Error(f"VAPID_PRIVATE_KEY is not a valid key: {error}.", hint=random, id="parley.E014")]
     if subject and not subject.startswith(("mailto:", "https://")):
-        return [Error(f"VAPID_SUBJECT={subject} is no address for push services.", hint=hint, id="parley.E016")]
+        return [Error(f"VAPID_SUBJECT={subject} is not a mailto: or https:// address.", hint=contact, id="parley.E016")]
     if os.environ.get("VAPID_PRIVATE_KEY") and not subject:
-        text = "VAPID_PRIVATE_KEY is set, and neither VAPID_SUBJECT nor a PUBLIC_URL with https://."
-        return [Error(text, hint=hint, id="parley.E017")]
+        text = "VAPID_PRIVATE_KEY is set, but push services need a contact, and VAPID_SUBJECT is not set."
+        return [Error(text, hint=contact, id="parley.E017")]
     return []
 
 
 @register()
 def traces(**kwargs: Any) -> list[CheckMessage]:
-    """What sends traces is installed, if they are wanted."""
+    """Check that the address for traces is a web address, and that the package that sends traces is installed."""
+    address: str = settings.OTEL_EXPORTER_OTLP_ENDPOINT
+    if address and not address.startswith(("http://", "https://")):
+        text = "OTEL_EXPORTER_OTLP_ENDPOINT must be a web address."
+        return [Error(text, hint="Set it to an address such as http://collector:4318, or unset it.", id="parley.E021")]
     if not (missing := tracing.missing_package()):
         return []
-    text = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, and the package {missing} is not installed."
-    hint = "Install requirements/tracing.txt, or unset it."
+    text = f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but the package {missing} is not installed."
+    hint = "Install requirements/tracing.txt, or unset OTEL_EXPORTER_OTLP_ENDPOINT."
     return [Error(text, hint=hint, id="parley.E013")]
 
 
 @register()
 def files(**kwargs: Any) -> list[CheckMessage]:
-    """The settings of an S3 server belong together, and its client is installed."""
+    """Check that the S3 settings fit together, and that the S3 client is installed."""
     problem, hint = _problem_of_s3()
     return [Error(problem, hint=hint, id="parley.E018")] if problem else []
 
 
 def _problem_of_s3() -> tuple[str, str]:
-    """Return what is wrong with the settings of S3, and a remedy."""
+    """Return a problem with the S3 settings and its remedy, or two empty strings."""
     if not settings.S3_BUCKET:
         names = ("S3_ENDPOINT", "S3_REGION", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "S3_PREFIX")
         unused = next((name for name in names if getattr(settings, name)), "")
         hint = f"Set S3_BUCKET too, or unset {unused}."
-        return (f"{unused} is set without S3_BUCKET: files would be kept in a folder.", hint) if unused else ("", "")
+        text = f"{unused} is set, but S3_BUCKET is not: files would be stored in a local folder."
+        return (text, hint) if unused else ("", "")
     if bool(settings.S3_ACCESS_KEY_ID) != bool(settings.S3_SECRET_ACCESS_KEY):
-        hint = "Set both, or neither where the machine has a role that may use the bucket."
+        hint = "Set both, or neither if the machine has a role with access to the bucket."
         return "Only one of S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY is set.", hint
     if settings.S3_ENDPOINT and not settings.S3_ENDPOINT.startswith(("http://", "https://")):
-        return f"S3_ENDPOINT={settings.S3_ENDPOINT} is no address.", "Write https://s3.example.org."
+        hint = "Set it to an address such as https://s3.example.org."
+        return f"S3_ENDPOINT={settings.S3_ENDPOINT} is not a web address.", hint
     if find_spec("botocore") is None:
-        return "S3_BUCKET is set, and the package botocore is not installed.", "Install requirements/s3.txt."
+        return "S3_BUCKET is set, but the package botocore is not installed.", "Install requirements/s3.txt."
     return "", ""
 
 
 @register()
 def lease(**kwargs: Any) -> list[CheckMessage]:
-    """A worker has the time to say that it lives."""
+    """Check that a busy worker has enough time to renew its lease."""
     if settings.LEASE_SECONDS >= SHORTEST_LEASE:
         return []
-    text = f"LEASE_SECONDS={settings.LEASE_SECONDS} is too short: a worker that is merely busy would lose its sessions."
+    text = f"LEASE_SECONDS={settings.LEASE_SECONDS} is too short: a busy worker would lose its sessions."
     return [Error(text, hint=f"Set it to {SHORTEST_LEASE} or more; 10 is a good value.", id="parley.E003")]
 
 
 @register()
 def processes(**kwargs: Any) -> list[CheckMessage]:
-    """Several processes have what they must share: a database, Redis, and the key that signs sessions."""
+    """Check that several processes share a database, Redis, and the key that signs sessions."""
     signs = [name for name, holds in _signs_of_several_processes().items() if holds]
     if not signs:
         return []
     several = signs[0]
     found: list[CheckMessage] = []
     if connection.vendor == "sqlite":
-        text = f"{several} means several processes, and SQLite serves one machine and few writers."
+        text = f"With {several}, Parley runs as several processes, which need PostgreSQL instead of SQLite."
         found.append(Error(text, hint="Set DATABASE_URL to a PostgreSQL database.", id="parley.E008"))
     if not settings.REDIS_URL:
-        text = f"{several} means several processes; without Redis a page sees only what its own process does."
-        found.append(Error(text, hint="Set REDIS_URL.", id="parley.E009"))
+        text = (
+            f"With {several}, Parley runs as several processes. "
+            "Without Redis, a page shows only what its own process does."
+        )
+        found.append(Error(text, hint="Set REDIS_URL to a Redis server.", id="parley.E009"))
     if not os.environ.get("SECRET_KEY") and signs != [WORKERS_SIGN.format(os.environ.get("WEB_CONCURRENCY"))]:
         text = (
-            f"{several} means several processes, and SECRET_KEY is not set: each machine would make a key of its own."
+            f"With {several}, Parley runs as several processes, but SECRET_KEY is not set: "
+            "each machine would generate its own."
         )
-        hint = "Set SECRET_KEY to the same value everywhere. The file secret_key in PARLEY_DATA has the present one."
+        hint = "Set SECRET_KEY to the same value on all machines. The current one is in PARLEY_DATA/secret_key."
         found.append(Error(text, hint=hint, id="parley.E010"))
     return found
 
 
 @register()
 def limits(**kwargs: Any) -> list[CheckMessage]:
-    """LIMITS and QUOTAS can be read."""
+    """Check that LIMITS and QUOTAS can be parsed."""
     try:
         rates()
     except ValueError as error:
-        text = f"LIMITS={settings.LIMITS} cannot be read: {error}."
-        hint = f'Write "sends=60/minute, forks=0". The limits are: {", ".join(RATES)}.'
+        text = f"LIMITS={settings.LIMITS} is not valid: {error}."
+        hint = f'Use a form such as "sends=60/minute, forks=0". The limits are: {", ".join(RATES)}.'
         return [Error(text, hint=hint, id="parley.E006")]
     try:
         quotas()
     except ValueError as error:
-        text = f"QUOTAS={settings.QUOTAS} cannot be read: {error}."
-        hint = f'Write "tokens_per_day=5000000". The quotas are: {", ".join(Quotas.__slots__)}.'
+        text = f"QUOTAS={settings.QUOTAS} is not valid: {error}."
+        hint = f'Use a form such as "tokens_per_day=5000000". The quotas are: {", ".join(Quotas.__slots__)}.'
         return [Error(text, hint=hint, id="parley.E007")]
     return []
 
 
 @register()
 def exposure(**kwargs: Any) -> list[CheckMessage]:
-    """Who lets others in knows it."""
+    """Warn about insecure or incomplete settings if the server accepts connections from other machines."""
     if _is_loopback(settings.HOST):
         return []
     try:
         host_name(settings.HOST)
     except ValueError:
-        hint = "Set it to 127.0.0.1, or to 0.0.0.0 for all networks of this machine."
-        return [Error(f"HOST={settings.HOST} is no address of a machine.", hint=hint, id="parley.E020")]
+        hint = "Set it to 127.0.0.1, or to 0.0.0.0 to listen on all networks of this machine."
+        return [Error(f"HOST={settings.HOST} is not a host name or an IP address.", hint=hint, id="parley.E020")]
     return list(_exposed())
+
+
+@register()
+def proxy(**kwargs: Any) -> list[CheckMessage]:
+    """Warn if only one of PUBLIC_URL and HTTPS says that a TLS proxy is in front of Parley."""
+    is_public = settings.PUBLIC_URL.startswith("https://")
+    if is_public and not settings.HTTPS:
+        text = (
+            f"PUBLIC_URL={settings.PUBLIC_URL} begins with https://, but HTTPS=1 is not set: browsers also send "
+            "cookies over plain HTTP, and all users share the proxy's address in rate limits."
+        )
+        return [Warning(text, hint="Set HTTPS=1 if a TLS proxy is in front of Parley.", id="parley.W011")]
+    if settings.HTTPS and not is_public:
+        text = "HTTPS=1 is set, but PUBLIC_URL does not begin with https://: printed sign-in links do not work."
+        hint = "Set PUBLIC_URL to the address at which users reach Parley, such as https://chat.example.org."
+        return [Warning(text, hint=hint, id="parley.W012")]
+    return []
 
 
 def _exposed() -> Iterator[CheckMessage]:
     if not settings.HTTPS:
-        text = f"HOST={settings.HOST} lets other machines in over plain HTTP: anybody on the way can read along."
-        yield Warning(text, hint="Put a proxy with TLS in front and set HTTPS=1.", id="parley.W003")
+        text = (
+            f"With HOST={settings.HOST}, other machines connect over plain HTTP: "
+            "anyone on the network can read messages and passwords."
+        )
+        yield Warning(text, hint="Put a TLS proxy in front of Parley and set HTTPS=1.", id="parley.W003")
     if settings.DEBUG:
-        text = f"DEBUG=1 with HOST={settings.HOST} shows the inside of Parley to other machines."
+        text = f"DEBUG=1 with HOST={settings.HOST} shows source code and settings to other machines."
         yield Error(text, hint="Unset DEBUG or HOST.", id="parley.E004")
     if set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]", "0.0.0.0", "::"}:  # noqa: S104  # compared
-        text = f"HOST={settings.HOST} lets other machines in, but ALLOWED_HOSTS refuses every name they could use."
-        yield Warning(text, hint="Set PUBLIC_URL, or ALLOWED_HOSTS to this machine's names.", id="parley.W004")
+        text = (
+            f"With HOST={settings.HOST}, other machines can connect, but ALLOWED_HOSTS has no name that they could use."
+        )
+        yield Warning(text, hint="Set PUBLIC_URL, or add this machine's names to ALLOWED_HOSTS.", id="parley.W004")
 
 
 def _signs_of_several_processes() -> dict[str, bool]:
@@ -282,7 +326,7 @@ def _signs_of_several_processes() -> dict[str, bool]:
 
 
 def _problem_with(folder: Path) -> str:
-    """Say why nothing can be written there; empty if it can."""
+    """Return why a folder is not writable, or "" if it is. The folder is created if it does not exist."""
     try:
         folder.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -1,4 +1,4 @@
-"""The frames of clients, read as commands."""
+"""Parse the frames of clients into commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chat.commands import COMMANDS, LONGEST_PROMPT, Command
 
 # JSON in UTF-8 takes up to six bytes for a character, for example \u0001.
 BYTES_PER_CHARACTER = 6
-# The other fields of a command.
+# Bytes for the other fields of a command.
 FRAME_OVERHEAD = 256 * 1024
 # The part of a frame in which its `ref` is searched if the frame cannot be read.
 START = 1_000
@@ -42,16 +42,18 @@ class MalformedCommand(ValueError):
 # Read by the `type` of the frame. Pydantic lists the types in this order in an error.
 _ANY: Any = Annotated[reduce(or_, COMMANDS), Field(discriminator="type")]
 _adapter: TypeAdapter[Command] = TypeAdapter(_ANY)
-# The types of all commands, which pydantic puts into the place of an error.
+# The types of all commands, which pydantic includes in the location of an error.
 _TYPES = {name for kind in COMMANDS for name in get_args(kind.model_fields["type"].annotation)}
 
 
-def parse(frame: str) -> Command:
-    """Read a frame. Raises MalformedCommand: no JSON, no object, an unknown type, missing or wrong fields."""
+def parse(frame: str | bytes) -> Command:
+    """Parse a frame. Raise MalformedCommand if it is not a JSON object with a known type and valid fields."""
+    if isinstance(frame, bytes) or len(frame) > longest_frame():
+        raise MalformedCommand(f"Commands must be JSON texts of at most {longest_frame()} bytes.")
     try:
         data = long_json.loads(frame)
     except long_json.TooManyLongValues:
-        raise MalformedCommand("The frame is too long: only texts may be long.", _probable_ref(frame)) from None
+        raise MalformedCommand("The frame is too long. Only text fields may be long.", _probable_ref(frame)) from None
     except (ValueError, RecursionError):
         raise MalformedCommand("The frame is not JSON.", _probable_ref(frame)) from None
     if not isinstance(data, dict):
@@ -60,7 +62,7 @@ def parse(frame: str) -> Command:
 
 
 def checked(data: dict[str, Any]) -> Command:
-    """Take JSON's values as a command. Raises MalformedCommand: an unknown type, missing or wrong fields."""
+    """Return a command from parsed JSON. Raise MalformedCommand for an unknown type, or missing or wrong fields."""
     try:
         return _adapter.validate_python(data)
     except ValidationError as error:
@@ -70,7 +72,7 @@ def checked(data: dict[str, Any]) -> Command:
 
 
 def _probable_ref(frame: str) -> str | None:
-    """Return the `ref` at the beginning of a frame that cannot be read, so that its client does not wait for ever."""
+    """Return the `ref` at the beginning of a frame that cannot be parsed, so that its client gets the error."""
     found = _REF.search(frame, 0, START)
     return found[1] if found else None
 
@@ -82,12 +84,12 @@ def _explain(error: ValidationError) -> str:
 
 
 def problem_of(found: Mapping[str, Any]) -> str:
-    """Return what is wrong with a field as a sentence for programmers, in English, from an error of Pydantic's."""
+    """Return the problem with a field as an English sentence for developers, from an error of Pydantic's."""
     match found["type"]:
         case "missing" | "union_tag_not_found":
             return "This field is required."
         case "extra_forbidden":
-            return "There is no such field."
+            return "Unknown field."
         case "union_tag_invalid":
-            return f"It is none of {found['ctx']['expected_tags']}."
+            return f"It must be one of {found['ctx']['expected_tags']}."
     return f"{str(found['msg']).removeprefix('Value error, ').rstrip('.')}."

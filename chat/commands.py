@@ -1,4 +1,4 @@
-"""The commands of clients. `chat.command_frames` reads them."""
+"""The commands of clients. `chat.command_frames` parses them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from agents.reasoning import LARGEST_BUDGET
 from chat.models import SessionRole
 
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")]
-# Chosen by the client. A repeated request has the same one.
+# Chosen by the client. A repeated request has the same key.
 Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
 # A revision or a position, in the range of its column.
 Number = Annotated[int, Field(ge=0, lt=2**62)]
-# In characters. Every page of the session holds the prompt.
+# In characters. Every page of the session contains the prompt.
 LONGEST_PROMPT = 200_000
 MOST_KNOWN = 200
-# What an editor is open on, if not a message.
+# The id for an editor that is open on the system prompt instead of a message.
 SYSTEM_PROMPT = "system_prompt"
 MOST_TOOLS = 200
 MOST_ROUNDS = 1000
-# Files of the workspace that a session can choose one by one.
+# The most files of the workspace that a session can list.
 MOST_FILES = 500
 ToolName = Annotated[str, Field(max_length=200)]
 EffortName = Annotated[str, Field(max_length=10)]
@@ -38,11 +38,11 @@ class Command(BaseModel):
 class SessionCommand(Command):
     """A command on the session. `chat.dispatch` has its handler."""
 
-    # The least role in the session that may give the command.
+    # The lowest role in the session that may give the command.
     needs: ClassVar[SessionRole] = SessionRole.EDITOR
-    # The rate limit that counts it here. None: never refused, or counted by its service.
+    # The rate limit by which the dispatcher counts the command. None if it has no limit, or its service counts it.
     limit: ClassVar[Literal["changes", "turns"] | None] = "changes"
-    # Whether guests of the session's workspace may give it.
+    # True if guests of the session's workspace may give the command.
     for_guests: ClassVar[bool] = True
 
 
@@ -51,7 +51,7 @@ Kind = TypeVar("Kind", bound=Command)
 
 
 def command(kind: type[Kind]) -> type[Kind]:
-    """Register a command, so that frames are read as it."""
+    """Register a command, so that frames of its type are parsed as it."""
     COMMANDS.append(kind)
     return kind
 
@@ -128,7 +128,7 @@ class Typing(SessionCommand):
 
 @command
 class Editing(SessionCommand):
-    """Say that an editor is `open` on a message, or on the system prompt; or that it is not any more."""
+    """Report that an editor is `open` on a message or on the system prompt, or that it was closed."""
 
     limit = None
 
@@ -139,7 +139,7 @@ class Editing(SessionCommand):
 
 @command
 class Compact(SessionCommand):
-    """Summarise earlier messages, so that the summary stands for them in the context."""
+    """Summarize earlier messages, so that the summary replaces them in the context."""
 
     limit = "turns"
 
@@ -154,9 +154,10 @@ class CancelRun(SessionCommand):
 
 
 class WithdrawingCommand(SessionCommand):
-    """A command that may withdraw messages. It is refused if that would be more than `at_most` besides the last answer.
+    """A command that may withdraw messages. It is refused if it would withdraw more than `at_most`.
 
-    `preview` only asks what it would withdraw.
+    The last answer can always be withdrawn. With `preview`, nothing is changed, and the client gets what the command
+    would withdraw.
     """
 
     at_most: Number | None = None
@@ -165,7 +166,7 @@ class WithdrawingCommand(SessionCommand):
 
 @command
 class Retry(WithdrawingCommand):
-    """`edited`: the message was edited for this retry, so its earlier text belongs to what is withdrawn."""
+    """Retry at a message. `edited` is true if its text was changed for the retry, so that it answers the new text."""
 
     limit = "turns"
 
@@ -199,7 +200,7 @@ class RestoreAttempt(WithdrawingCommand):
 
 @command
 class SwitchAttempt(WithdrawingCommand):
-    """Let another of the attempts that follow the message `id` follow it; they are numbered from 1."""
+    """Switch to another of the attempts that follow the message `id`. They are numbered from 1."""
 
     limit = "turns"
 
@@ -226,7 +227,7 @@ class SuggestEdit(SessionCommand):
 
 @command
 class AcceptSuggestion(SessionCommand):
-    """`revision` is the message's that the suggestion was compared with."""
+    """Accept a suggestion. `revision` is the revision of the message that the user compared it with."""
 
     type: Literal["accept_suggestion"]
     id: Id
@@ -253,7 +254,7 @@ class Include(SessionCommand):
 
 @command
 class ExcludeBefore(SessionCommand):
-    """Exclude everything before the message from context."""
+    """Exclude all messages before the message from the context."""
 
     type: Literal["exclude_before"]
     id: Id
@@ -261,7 +262,7 @@ class ExcludeBefore(SessionCommand):
 
 @command
 class IncludeBefore(SessionCommand):
-    """Include everything before the message; with `since`, only what was excluded after that revision."""
+    """Include all messages before the message; with `since`, only those that were excluded after that revision."""
 
     type: Literal["include_before"]
     id: Id
@@ -282,7 +283,7 @@ class Restore(SessionCommand):
 
 @command
 class Fork(SessionCommand):
-    """Without `run`, the agent answers if the text was changed. One `key` makes one fork."""
+    """Fork at a message. Without `run`, the agent answers if the text was changed. One `key` makes one fork."""
 
     needs = SessionRole.VIEWER
     limit = None
@@ -317,7 +318,7 @@ class SetAgent(AgentCommand):
 
 @command
 class AddAgent(AgentCommand):
-    """Add another agent, which answers messages that mention it. `again`: one that was removed, as it was."""
+    """Add another agent, which answers messages that mention it. `again` undoes its removal, with its stored copy."""
 
     type: Literal["add_agent"]
     again: bool = False
@@ -330,7 +331,7 @@ class RemoveAgent(AgentCommand):
 
 @command
 class Configure(SessionCommand):
-    """Fields that are left out keep their values; an empty effort and a budget of 0 leave it to the model."""
+    """Change settings. Fields that are left out keep their values; "" and 0 for reasoning leave it to the model."""
 
     for_guests = False
 

@@ -1,4 +1,4 @@
-"""The WebSocket consumers: read commands, answer them, and leave the rest to the hub. None of them waits for a run."""
+"""The WebSocket consumers: read commands, answer them, and leave the rest to the hub. No consumer waits for a run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from urllib.parse import parse_qs
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat import languages
-from chat.command_frames import MalformedCommand, longest_frame, parse
+from chat.command_frames import MalformedCommand, parse
 from chat.commands import Command, Editing, Fork, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
@@ -27,7 +28,7 @@ from chat.live.credentials import Credential, Login, Token
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.sign_ins import role_and_name, user_of_browser
-from chat.live.socket_queue import RELOAD, SocketQueue, takes_nothing
+from chat.live.socket_queue import RELOAD, SocketQueue, never_sends
 from chat.live.subscriber import (
     NO_SUCH_SESSION,
     SIGN_IN_AGAIN,
@@ -44,25 +45,26 @@ from chat.services.people import api_tokens
 
 logger = logging.getLogger(__name__)
 
-# The rate limit of a socket: so many frames at once, and so many a second in the long run.
+# The rate limit of a socket: the most frames in a burst, and the frames per second in the long run.
 BURST = 120
 RATE = 20.0
-# What a lookup raises while the database is away or hangs.
+# Errors of a query while the database is unavailable or does not respond.
 AWAY = (DatabaseError, InterfaceError, TimeoutError)
-# Commands of a socket that wait for the one that runs. Behind more of them, and behind a long one, frames are not read.
+# After more waiting commands, or a frame with more characters, no frames are read until all commands are handled.
 MOST_WAITING = 32
 LONGEST_WAITING = 10_000
-# A long frame counts as one frame more for each of these.
+# A long frame counts as one more frame for each of these.
 CHARS_PER_FRAME = 200_000
 # The answer to a ping, by protocol.
 PONG = {"events": '{"type":"pong"}', "page": '{"op":"pong"}'}
 
 
 class AuthenticatedConsumer(AsyncWebsocketConsumer):
-    """A socket of a signed-in user. Subclasses say what it is for."""
+    """A socket of a signed-in user. Subclasses define its purpose."""
 
     protocol: ClassVar[Protocol] = "page"
-    # The hub listens once for all sockets of the process. A channel layer of each socket would slow down the others.
+    # The hub subscribes once for all sockets of the process. A channel layer per socket would slow down the other
+    # sockets.
     channel_layer_alias = "none"
 
     user: User
@@ -79,20 +81,20 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler of a message.
 
-        Channels first looks, in the one thread that synchronous views share, for database connections that are too
-        old: a frame then waits for whatever that thread does. Consumers use other threads, which look for themselves
+        Channels would first check for old database connections in the one thread that synchronous views share, so that
+        a frame would wait for whatever that thread does. Consumers use other threads, which do this check
         (`chat/db.py`).
         """
         await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
-        """Accept every socket, then close those without access with a code that says why."""
+        """Accept every socket, then close those without access with a code for the reason."""
         await self.accept()
         self.hub = runtime.hub()
         try:
             user = await self.authenticate()
         except AWAY as error:
-            logger.warning("A socket could not be authenticated: %s", error)
+            logger.warning("Could not authenticate a socket: %s", error)
             await self.close(TRY_LATER)
             return
         if user is None:
@@ -107,11 +109,11 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
                 await self.close(TOO_MANY_FRAMES)
 
     async def authenticate(self) -> User | None:
-        """Return the user of the browser; None if they are not signed in or must set up a second factor first."""
+        """Return the user of the browser, or None if they are not signed in or must set up a second factor first."""
         return await self.hub.sign_ins.look_up(user_of_browser, self.scope)
 
     async def enter(self) -> None:
-        """Subscribe the signed-in user."""
+        """Subscribe the signed-in user, or close the socket."""
         raise NotImplementedError
 
     async def handle_command(self, socket_queue: SocketQueue, command: Command) -> None:
@@ -119,18 +121,14 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         raise NotImplementedError
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Handle a frame. A faulty one is answered with an error and the socket stays open."""
+        """Handle a frame. An invalid one is answered with an error, and the socket stays open."""
         socket_queue = self.socket_queue
         if socket_queue is None or socket_queue.closed:
             return
-        if not self._may_send(len(text_data or bytes_data or "")):
+        frame = (bytes_data or b"") if text_data is None else text_data
+        if not self._may_send(len(frame)):
             socket_queue.close(TOO_MANY_FRAMES)
-        elif text_data is None or len(text_data) > longest_frame():
-            _refuse(socket_queue, None, "malformed", f"Commands are JSON texts of at most {longest_frame()} bytes.")
-        else:
-            await self._read(socket_queue, text_data)
-
-    async def _read(self, socket_queue: SocketQueue, frame: str) -> None:
+            return
         try:
             command = parse(frame)
         except MalformedCommand as error:
@@ -148,7 +146,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             await self.commands_handled()
 
     async def _handle_commands(self, socket_queue: SocketQueue, commands: deque[Command]) -> None:
-        """Handle commands in order, in a task: pings are answered in the meantime, also if the database hangs."""
+        """Handle commands in order, in a task, so that pings are answered even if the database does not respond."""
         while commands:
             await self.handle_command(socket_queue, commands.popleft())
 
@@ -171,18 +169,18 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         )
 
     def _credential(self) -> Credential | None:
-        """Return the token or login of the socket, which is closed when it ends (LIVE-06)."""
+        """Return the token or login of the socket. The socket is closed when it ends (LIVE-06)."""
         if self.token is not None:
             return Token(self.token.pk)
         key = self.scope["session"].session_key
         return Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
-        """Return the language of the page, which sends it in the address."""
+        """Return the language of the page, which is a parameter of the address."""
         return languages.offered(self.query_parameter("lang"))
 
     def query_parameter(self, name: str) -> str:
-        """Return a parameter of the address's query string; "" without it."""
+        """Return a parameter of the address's query string, or "" if it is missing."""
         return parse_qs(self.scope["query_string"].decode("latin-1")).get(name, [""])[-1]
 
     def _may_send(self, size: int) -> bool:
@@ -193,12 +191,9 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         return self.allowance >= 0
 
     def _send_now(self) -> Callable[[str], bool]:
-        """Return the server's way around the layers of ASGI, which cost several times what the write costs.
-
-        Other servers than Parley's have none.
-        """
+        """Return the server's function to send a frame past the layers of ASGI, which cost several times the write."""
         extensions: Any = self.scope.get("extensions") or {}
-        found: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", takes_nothing)
+        found: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", never_sends)
         return found
 
     async def _send_text(self, frame: str) -> None:
@@ -209,7 +204,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
 
 class NotificationConsumer(AuthenticatedConsumer):
-    """The socket of pages without a session: notifies them when a session list changed (docs/protocol.md, 5)."""
+    """The socket of pages without a session. It notifies them when a session list changed (docs/protocol.md, 5)."""
 
     async def enter(self) -> None:
         self.socket_queue = self.make_socket_queue()
@@ -222,12 +217,12 @@ class NotificationConsumer(AuthenticatedConsumer):
             self.hub.exit(self.socket_queue)
 
     async def handle_command(self, socket_queue: SocketQueue, command: Command) -> None:
-        _refuse(socket_queue, command.ref, "no_such_session", "This socket is on no session.")
+        _refuse(socket_queue, command.ref, "no_such_session", "This socket has not joined a session.")
 
 
 @dataclass(slots=True)
 class Viewer:
-    """A socket with access to a session: its outgoing frames, its feed and its catch-up."""
+    """A socket with access to a session: its outgoing frames, its feed and its pending sync."""
 
     socket_queue: SocketQueue
     feed: Feed
@@ -240,12 +235,12 @@ class SessionConsumer(AuthenticatedConsumer):
 
     session_id: str
     viewer: Viewer | None = None
-    # The last read mark that is being stored.
+    # The task that stores the last read mark.
     _marking: asyncio.Task[None] | None = None
-    _forking: asyncio.Task[None] | None = None  # other commands do not wait until its files are copied
+    _forking: asyncio.Task[None] | None = None  # a task, because other commands must not wait until files are copied
 
     async def enter(self) -> None:
-        """Subscribe a user with access to the session; close the socket of any other."""
+        """Subscribe a user with access to the session. Close the socket of other users."""
         self.session_id = self.scope["url_route"]["kwargs"]["session_id"]
         add_log_ids(session=self.session_id)
         try:
@@ -253,7 +248,7 @@ class SessionConsumer(AuthenticatedConsumer):
         except NoSuchSession:
             await self.close(NO_SUCH_SESSION)
         except AWAY as error:
-            logger.warning("A socket could not be subscribed: %s", error)
+            logger.warning("Could not subscribe a socket to its session: %s", error)
             await self.close(TRY_LATER)
         else:
             self.socket_queue = self.make_socket_queue(role, name)
@@ -281,13 +276,13 @@ class SessionConsumer(AuthenticatedConsumer):
                 await _answer(self.viewer.socket_queue, command, self._execute(socket_queue, command))
 
     async def _fork(self, earlier: asyncio.Task[None] | None, socket_queue: SocketQueue, command: Fork) -> None:
-        """Fork when the earlier fork of this socket is made."""
+        """Fork after the previous fork of this socket has ended."""
         if earlier is not None:
             await asyncio.wait([earlier])
         await _answer(socket_queue, command, self._execute(socket_queue, command))
 
     def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
-        """Store a read mark with those of others. Commands do not wait for it; its answer says that it is stored."""
+        """Store a read mark together with those of other users, in a task. The answer reports that it is stored."""
         self._marking = asyncio.create_task(_answer(socket_queue, command, self._store_mark(socket_queue, command)))
 
     async def _store_mark(self, socket_queue: SocketQueue, command: MarkRead) -> None:
@@ -296,10 +291,10 @@ class SessionConsumer(AuthenticatedConsumer):
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref}))
 
     def require_write(self, socket_queue: SocketQueue) -> None:
-        """Raise ServiceError if the socket's credential allows no commands."""
+        """Raise ServiceError if the socket's credential does not allow commands."""
 
     def _catch_up(self, viewer: Viewer, command: Sync) -> None:
-        """Catch up in a task, so that commands need not wait. Of several waiting requests only the last one counts."""
+        """Sync in a task, so that commands need not wait. If several requests wait, only the last one is answered."""
         viewer.pending_sync = command
         if viewer.syncing is None:
             viewer.syncing = asyncio.get_running_loop().create_task(self._catch_up_until_current(viewer))
@@ -326,12 +321,12 @@ class SessionConsumer(AuthenticatedConsumer):
 
     def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:
         """Execute a command in a thread of the hub, with the language and the origin of this socket."""
-        with acting_from(self.origin):
-            return languages.speaking(language, execute, self.user, self.session_id, command)
+        with acting_from(self.origin), translation.override(language):
+            return execute(self.user, self.session_id, command)
 
 
 async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[Any, Any, None]) -> None:
-    """Await the work of a command; answer with the error if it fails."""
+    """Await the work of a command. Answer with the error if it fails."""
     try:
         await work
     except NoSuchSession:
@@ -339,11 +334,11 @@ async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[A
     except ServiceError as error:
         _refuse(socket_queue, command.ref, error.code, error.message, **error.details)
     except (DatabaseError, InterfaceError):
-        logger.exception("A command could not be carried out")
-        _refuse(socket_queue, command.ref, "unavailable", languages.speaking(socket_queue.language, unavailable))
+        logger.exception("Could not carry out a socket's command: the database is not available")
+        _refuse(socket_queue, command.ref, "unavailable", languages.in_language(socket_queue.language, unavailable))
     except Exception:
-        logger.exception("A command failed")
-        _refuse(socket_queue, command.ref, "internal", languages.speaking(socket_queue.language, _internal))
+        logger.exception("A socket's command failed")
+        _refuse(socket_queue, command.ref, "internal", languages.in_language(socket_queue.language, _internal))
 
 
 def _read_only() -> str:
@@ -359,15 +354,12 @@ def _refuse(socket_queue: SocketQueue, ref: str | None, code: str, message: str,
 
 
 def _dump(answer: Json) -> str:
-    """Encode a response in ASCII: it can repeat what the client sent, and lone surrogates have no UTF-8 form."""
+    """Encode an answer in ASCII, because it can repeat lone surrogates from the client, which UTF-8 cannot encode."""
     return json.dumps(answer)
 
 
 class EventsConsumer(SessionConsumer):
-    """Events as JSON (docs/protocol.md, 1), for browsers and for programs with a token.
-
-    Refusals are in the language that the client accepts.
-    """
+    """JSON events (docs/protocol.md, 1), for browsers and API clients. Refusals are in the client's language."""
 
     protocol = "events"
 
@@ -376,12 +368,12 @@ class EventsConsumer(SessionConsumer):
         secret = self.scope.get("api_token")
         if not isinstance(secret, str):
             return await super().authenticate()
-        self.token = await self.hub.sign_ins.look_up(api_tokens.recognised, secret)
+        self.token = await self.hub.sign_ins.look_up(api_tokens.recognized, secret)
         return self.token.user if self.token else None
 
     def require_write(self, socket_queue: SocketQueue) -> None:
         if self.token is not None and self.token.scope != ApiToken.Scope.WRITE:
-            raise ServiceError("read_only_token", languages.speaking(socket_queue.language, _read_only))
+            raise ServiceError("read_only_token", languages.in_language(socket_queue.language, _read_only))
 
     def language(self) -> str:
         header = dict(self.scope["headers"]).get(b"accept-language", b"")
@@ -399,7 +391,7 @@ class PageConsumer(SessionConsumer):
         return socket_queue
 
     async def enter(self) -> None:
-        """Accept the page, and reload it if the viewer's role or workspace changed since it was rendered."""
+        """Subscribe the page, and reload it if the viewer's role has changed since it was rendered."""
         await super().enter()
         if self.socket_queue is not None and self.query_parameter("role") not in ("", self.socket_queue.role):
             self.socket_queue.answer(RELOAD)

@@ -1,6 +1,6 @@
 """Run synchronous services from coroutines: pools of threads, each thread with its own database connection.
 
-Also: detect an unavailable database, and lift time limits (PostgreSQL).
+Also detect an unavailable database, and lift time limits (PostgreSQL).
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Seconds between two tries while the database is away: the first, and the longest.
+# Seconds between two tries while the database is unavailable: the first delay, and the longest.
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 2.0
-# PostgreSQL's states that are not operational errors for psycopg: a standby, or a primary that has been demoted, takes
-# no writes; a transaction was ended by the server because its client was silent.
+# States of PostgreSQL that psycopg does not report as operational errors. In the first, the server is a standby, or a
+# demoted primary, and accepts no writes. In the second, it ended a transaction because its client was silent.
 AWAY = ("25006", "25P03")
 LOCK_TIMEOUT = "55P03"
 
 
 class Threads:
-    """Some threads for database work. Channels' own helper has one thread for everything: one slow query stalls all.
+    """A pool of threads for database work. Channels' own helper has a single thread, which one slow query would block.
 
-    Each thread keeps a connection to itself. On PostgreSQL requests share a pool of others, so that any number of them
-    leaves these threads theirs; `limits` are their time limits where they differ from those of a request.
-    `durable` off is for work that would be done again after a power cut: it need not wait for the disk (SQLite).
-    `close` ends them and closes their connections, which the threads themselves cannot do any more.
+    Each thread keeps its own connection. On PostgreSQL, requests share a pool of other connections, so that any number
+    of requests leaves these available. `limits` are the time limits that differ from those of requests.
+
+    `durable` is False for work that would be repeated after a power cut, so that it need not wait for the disk
+    (SQLite). `close` ends the threads and closes their connections, because the threads can no longer do so themselves.
     """
 
     def __init__(self, count: int, name: str, *, durable: bool = True, limits: Mapping[str, int] | None = None) -> None:
@@ -78,7 +79,7 @@ class Threads:
     async def run_with_retry(
         self, function: Callable[..., T], *args: Any, unless: Callable[[], bool] = lambda: False
     ) -> T:
-        """Retry while the database is unavailable; once `unless` returns true, errors are raised."""
+        """Call the function, and again while the database is unavailable. If `unless` returns True, raise the error."""
         delay = FIRST_DELAY
         while True:
             try:
@@ -86,7 +87,7 @@ class Threads:
             except (DatabaseError, InterfaceError) as error:
                 if not is_away(error) or unless():
                     raise
-                logger.warning("The database is not available, trying again: %s", error)
+                logger.warning("The database is not available; retrying: %s", error)
             await asyncio.sleep(jittered(delay))
             delay = min(LONGEST_DELAY, delay * 2)
 
@@ -103,7 +104,7 @@ class Threads:
 
 
 def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDatabaseWrapper:
-    """Give the calling thread its own connection, outside of the pool; it is not opened yet."""
+    """Give the calling thread its own connection, which is outside of the pool and not yet opened."""
     shared = connections[DEFAULT_DB_ALIAS]
     if isinstance(shared, SqliteWrapper):
         shared.waits_for_disk = durable
@@ -129,19 +130,19 @@ def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
 
 
 def lift_time_limits(using: str, **signal: object) -> None:
-    """Remove the time limits of the calling thread's connection; also a receiver of Django's `pre_migrate`."""
+    """Remove the time limits of the calling thread's connection. Also a receiver of Django's `pre_migrate`."""
     if (postgres := _as_postgres(connections[using])) is not None:
         postgres.set_limits(dict.fromkeys(postgres.limits, 0))
 
 
 def restore_time_limits(using: str, **signal: object) -> None:
-    """Set the time limits again that the settings give; also a receiver of Django's `post_migrate`."""
+    """Restore the time limits of the settings. Also a receiver of Django's `post_migrate`."""
     if (postgres := _as_postgres(connections[using])) is not None:
         postgres.set_limits(postgres.limits)
 
 
 def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
-    """Return the connection if it is one to PostgreSQL, else None. Only then is psycopg imported: it takes 9 MiB."""
+    """Return the connection if it is to PostgreSQL, otherwise None. Only then psycopg is imported: it takes 9 MiB."""
     if wrapper.vendor != "postgresql":
         return None
     from chat.overrides.postgres.base import DatabaseWrapper
@@ -155,10 +156,10 @@ def is_away(error: BaseException) -> bool:
 
 
 def sqlstate(error: BaseException) -> str:
-    """Return PostgreSQL's code of an error, "" where there is none."""
+    """Return PostgreSQL's code of an error, or ""."""
     return getattr(error.__cause__, "sqlstate", None) or ""
 
 
 def jittered(delay: float) -> float:
-    """Add jitter to a delay, so that clients do not reconnect together."""
+    """Return a delay with jitter, so that clients do not reconnect at the same time."""
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  # no secret

@@ -1,6 +1,6 @@
 """Detect that the client of a request has disconnected, for synchronous views that take long.
 
-Django cancels the coroutine of a request whose client has hung up, but not the thread in which its view runs.
+Django cancels the coroutine of a request whose client has disconnected, but not the thread in which its view runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Disconnect:
             callback()
 
     def call(self, callback: Callable[[], None]) -> None:
-        """Call this when the client goes, or at once if it has."""
+        """Call a function when the client disconnects, or immediately if it has."""
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
@@ -42,7 +42,7 @@ class Disconnect:
 
 
 def watched(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], Any]:
-    """Set a request's Disconnect when its client goes; return the `receive` to use instead."""
+    """Create a request's Disconnect, and return a `receive` that sets it when the client disconnects."""
     scope[KEY] = disconnect = Disconnect()
 
     async def watching() -> Any:

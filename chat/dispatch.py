@@ -1,4 +1,4 @@
-"""From a command to its service: check the access, count it, run its handler. Sockets and REST requests use it."""
+"""From a command to its service: check the access, count the command, call its handler. For sockets and REST."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ HANDLERS: dict[type[SessionCommand], Handler[Any]] = {}
 
 
 def execute(user: User, session_id: str, command: SessionCommand) -> Json:
-    """Execute a command for a user; return the contents of its `ack`. Raises ServiceError."""
+    """Execute a command for a user, and return the content of its `ack`. Raise ServiceError."""
     if isinstance(command, commands.SendMessage):
         spend("sends", user.pk)
         if not command.attachments:
-            # Only a plain message begins its turn here. The transaction checks the access.
+            # Only a plain message begins its turn here. Its transaction checks the access.
             begun = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
             if begun is not None:
                 return {**asdict(begun), "queued": False, "repeated": False}
@@ -59,10 +59,10 @@ def amend(
     actions: Collection[SessionAction] = (),
     seen: Collection[int] | None = None,
 ) -> list[Json]:
-    """Apply all of several commands and list actions to a session, or none; return the result of each command.
+    """Apply all of several commands and list actions to a session, or none. Return the result of each command.
 
-    Raises ServiceError as "stale", with the present `revision`, when the session's revision is none of those `seen`;
-    and as each of the commands does.
+    Raise ServiceError "stale", with the present `revision`, if `seen` is given and does not include the session's
+    revision; and the errors of the commands.
     """
     session, _role = session_for(user, session_id)
     if seen is not None and (revision := SessionTransaction.lock(session.pk).session.revision) not in seen:
@@ -70,7 +70,7 @@ def amend(
     for action in set(actions) - {SessionAction.ARCHIVE}:
         apply_action(user=user, action=action, session_ids=[session_id])
     results = [execute(user, session_id, command) for command in commands]
-    if SessionAction.ARCHIVE in actions:  # last: an archived session takes no changes
+    if SessionAction.ARCHIVE in actions:  # last, because an archived session accepts no changes
         apply_action(user=user, action=SessionAction.ARCHIVE, session_ids=[session_id])
     return results
 
@@ -84,10 +84,10 @@ def amend_message(
     commands: Sequence[SessionCommand],
     seen: Collection[int] | None = None,
 ) -> list[Json]:
-    """Apply all of several commands to a message, or none; return the result of each.
+    """Apply all of several commands to a message, or none. Return the result of each.
 
-    Raises ServiceError as "stale", with the present message as `current` and its `revision`, when that is none of
-    those `seen`.
+    Raise ServiceError "stale", with the present message as `current` and its `revision`, if `seen` is given and does
+    not include that revision.
     """
     if seen is not None:
         _require_unchanged(user, session_id, message_id, seen)
@@ -97,7 +97,7 @@ def amend_message(
 def fork_message(
     *, user: User, session_id: str, message_id: str, command: SessionCommand, seen: Collection[int] | None = None
 ) -> Json:
-    """Fork at a message, in transactions of the service's own: a copy takes seconds. Raises as `amend_message` does."""
+    """Fork at a message, outside of a transaction, because a copy takes seconds. Raise as `amend_message` does."""
     if seen is not None:
         with transaction.atomic():
             _require_unchanged(user, session_id, message_id, seen)
@@ -117,7 +117,7 @@ def _require_unchanged(user: User, session_id: str, message_id: str, seen: Colle
 
 
 def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command]]:
-    """Register the handler of a command. It returns what the `ack` says beside the command's `ref`, if anything."""
+    """Register the handler of a command. It returns the content of the `ack` besides the command's `ref`, or None."""
 
     def register(handler: Handler[Command]) -> Handler[Command]:
         HANDLERS[kind] = handler
@@ -161,7 +161,7 @@ def _send_now(user: User, session: Session, command: commands.SendNow) -> Json:
 
 @handles(commands.Editing)
 def _editing(user: User, session: Session, command: commands.Editing) -> None:
-    """Check that the user may edit this. The consumer notes it, because it ends with the socket."""
+    """Check that the user may edit the message. The consumer records the editor, because it ends with the socket."""
     if command.open:
         message_id = None if command.id == commands.SYSTEM_PROMPT else command.id
         editing.require_editor(session=session, author=user, message_id=message_id)

@@ -19,28 +19,29 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
 from agents.sandbox.browsing import OpenFile
+from chat.log_context import ExpectedEnd
 from chat.overrides.postgres.lending import return_connection
 
-# What some system's file names cannot have.
+# Characters that some systems do not allow in file names.
 FORBIDDEN = '\\/:*?"<>|'
 HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 LONGEST = 80
-# A hop to the thread that reads the rows costs more than a message does.
+# Pieces that are read in one call, because the switch to the thread that reads the rows takes longer than one message.
 PIECES_AT_ONCE = 100
-# A piece may hold files.
+# The most bytes that are read in one call. A piece may contain files.
 BYTES_AT_ONCE = 1_000_000
-# So much of an archive is handed on together.
+# Bytes of an archive that are yielded together.
 ZIPPED_AT_ONCE = 64 * 1024
-# Bytes of a stored file that are read at once.
+# Bytes of a stored file that are read at a time.
 PIECE = 256 * 1024
-# After so many seconds a download that is made while it is sent asks again whether it may go on.
+# Seconds after which a download that is generated while it is sent checks the user's access again.
 RECHECKED = 5.0
 T = TypeVar("T")
 SINGLE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 def file_name(title: str, otherwise: str, ending: str) -> str:
-    """Make a file name from a title in any script, valid on every system; `otherwise` if nothing is left."""
+    """Return a file name from a title in any script, valid on every system. It is `otherwise` if nothing remains."""
     kept = (" " if char in FORBIDDEN else char for char in title if unicodedata.category(char) not in HIDDEN)
     stem = " ".join("".join(kept).split())[:LONGEST].strip(" .")
     return f"{stem or otherwise}.{ending}"
@@ -60,33 +61,40 @@ def passed_on(
     media_type: str,
     inline: bool = False,
 ) -> StreamingHttpResponse:
-    """Stream bytes that are not cached: as a download, or `inline` for the browser to show."""
+    """Stream bytes that are not cached, as a download, or `inline` for the browser to show."""
     content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
     kept_as = content_disposition_header(not inline, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
 
 
-class CutOffError(Exception):
-    """The user of a download may not read on. It breaks the connection: the file would look complete otherwise."""
+class CutOffError(ExpectedEnd):
+    """The user of a download has lost access. The connection is broken, or else the file would look complete."""
+
+    def __init__(self) -> None:
+        super().__init__("A download was ended, because its user has lost access")
 
 
 def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> Iterator[T]:
-    """Pass pieces on until there are no more. Raises CutOffError when the user may not read on.
+    """Yield the pieces. Raise CutOffError as soon as the user has lost access.
 
-    A client decides how long a download takes, and what is written in the meantime would be in it.
+    The client determines how long a download takes, and the download would include what is written in the meantime.
     """
     due = time.monotonic() + RECHECKED
-    for piece in pieces:
-        if time.monotonic() >= due:
-            if not is_permitted():
-                raise CutOffError
-            due = time.monotonic() + RECHECKED
-        yield piece
+    try:
+        for piece in pieces:
+            if time.monotonic() >= due:
+                if not is_permitted():
+                    raise CutOffError
+                due = time.monotonic() + RECHECKED
+            yield piece
+    finally:
+        if isinstance(pieces, Generator):  # otherwise an error keeps the generator and its data alive
+            pieces.close()
 
 
 def zipped(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:
-    """Pack named entries into a ZIP archive, piece by piece as it is read: nothing is kept but the list of entries."""
+    """Yield a ZIP archive of named entries while they are read. Only the list of entries is kept in memory."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, pieces in entries:
@@ -113,10 +121,10 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: zipfile asks for it."""
+        """Do nothing, because zipfile calls it."""
 
     def close(self) -> None:
-        """Do nothing, likewise."""
+        """Do nothing, because zipfile calls it."""
 
     def take(self) -> bytes:
         taken = b"".join(self._pieces)
@@ -126,17 +134,17 @@ class _Sink:
 
 
 def of_file(request: HttpRequest, found: OpenFile, *, media_type: str = "") -> StreamingHttpResponse:
-    """Stream a file of a workspace and close it: as a download, or for the browser to show as the given media type."""
+    """Stream a file of a workspace and close it: as a download, or for the browser to show if `media_type` is given."""
     name, kind = found.entry.name, media_type or "application/octet-stream"
     response = passed_on(request, found.pieces(), name=name, media_type=kind, inline=bool(media_type))
     response["Content-Length"] = str(found.entry.size)
-    # It may never be read. FileResponse does the same.
+    # The content may never be read, so close the file with the response, as FileResponse does.
     response._resource_closers.append(found.stream.close)  # type: ignore[attr-defined]  # the stubs lack it
     return response
 
 
 def requested_range(request: HttpRequest, tag: str, size: int) -> range | None:
-    """Return the bytes that `Range` asks for; None for the whole file, an empty range for bytes that do not exist.
+    """Return the bytes that `Range` requests: None for the whole file, an empty range if they do not exist.
 
     Several ranges, other units and a stale `If-Range` get the whole file, as RFC 9110 allows.
     """
@@ -154,7 +162,7 @@ def requested_range(request: HttpRequest, tag: str, size: int) -> range | None:
 def of_stored(
     request: HttpRequest, file: File[bytes], part: range | None = None, *, media_type: str, headers: dict[str, str]
 ) -> HttpResponseBase:
-    """Serve a stored file, or a part of it, and close it. What is large is streamed."""
+    """Serve a stored file, or a part of it, and close it. More than BYTES_AT_ONCE is streamed."""
     size = file.size
     wanted = range(size) if part is None else part
     if part is not None:
@@ -187,7 +195,7 @@ async def _asynchronous(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         while batch := await sync_to_async(_next)(pieces):
             yield b"".join(batch)
     finally:
-        if isinstance(pieces, Generator):  # what it holds is given back in a thread, where it may use the database
+        if isinstance(pieces, Generator):  # closed in a thread, because its cleanup may use the database
             await sync_to_async(pieces.close)()
 
 

@@ -1,16 +1,16 @@
 """Errors that services raise, each with a stable code for programs and a message for users.
 
-ServiceError                 the request cannot be carried out; the message says why and what to do
+ServiceError                 the request cannot be carried out; the message gives the reason and what to do
 ├── NoSuchSession            it does not exist or the user may not see it (the error does not tell which)
 ├── NoSuchMessage            the same, in a session that the user may see
-├── NoSuchSchedule           likewise
+├── NoSuchSchedule           the same, in a session that the user may see
 ├── NoSuchWorkspace          it does not exist or the user is not a member (the error does not tell which)
-├── NoSuchAgentHere          no member has made it in the workspace, or not for the user to see
+├── NoSuchAgentHere          it does not exist in the workspace, or the user may not see it
 ├── Forbidden                the user's role does not allow it
 │   └── NotForGuests         the user is a guest of the workspace
 ├── Busy                     not possible while the agent is running
 ├── FilesUnavailable         the storage of uploaded files does not respond
-│   └── FilesRefused         it refuses what Parley asks
+│   └── FilesRefused         the storage refuses the request
 └── Invalid                  the input is not valid
 """
 
@@ -68,7 +68,7 @@ class NoSuchAgentHere(ServiceError):
     CODE: ClassVar[str] = "agent_not_found"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("Agent not found. It may have been withdrawn."))
+        super().__init__(self.CODE, _("Agent not found. It may no longer be available."))
 
 
 class Forbidden(ServiceError):
@@ -98,7 +98,7 @@ class Invalid(ServiceError):
 
 
 class FilesUnavailable(ServiceError, OSError):
-    """The storage of uploaded files does not respond, or refuses: an OSError, as from a disk that fails."""
+    """The storage of uploaded files does not respond, or refuses. It is an OSError, like an error of a disk."""
 
     CODE: ClassVar[str] = "unavailable"
 
@@ -107,7 +107,7 @@ class FilesUnavailable(ServiceError, OSError):
 
 
 class FilesRefused(FilesUnavailable):
-    """The storage responds and refuses: a setting is wrong. `reason` is for operators."""
+    """The storage responds and refuses, because a setting is wrong. `reason` is for operators."""
 
     def __init__(self, reason: str) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ over it. Ids are not secret: access is checked by the rows.
 
 import secrets
 import time
+from datetime import datetime
 
 
 def session_id() -> str:
@@ -40,8 +41,9 @@ def knowledge_id() -> str:
     return _new("k")
 
 
-def delivery_id() -> str:
-    return _new("d")
+def delivery_id(at: datetime | None = None) -> str:
+    """Return an id that sorts by its time: `at`, or now."""
+    return _new("d", at)
 
 
 def schedule_id() -> str:
@@ -53,9 +55,10 @@ def worker_id() -> str:
 
 
 def may_be_one(text: object) -> bool:
-    """Return whether a text has the form of an id. Databases reject some others, such as NUL characters."""
+    """Return whether a text has the form of an id. Databases reject some other texts, such as NUL characters."""
     return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
-def _new(kind: str) -> str:
-    return f"{kind}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+def _new(kind: str, at: datetime | None = None) -> str:
+    milliseconds = time.time_ns() // 1_000_000 if at is None else int(at.timestamp() * 1000)
+    return f"{kind}_{milliseconds:012x}{secrets.token_hex(6)}"

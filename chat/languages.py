@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def offered(code: str) -> str:
-    """Return the language if Parley offers it, else English."""
+    """Return the language if Parley offers it, otherwise English."""
     return code if code in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
 
 
 def of_request(request: HttpRequest) -> str:
-    """Return the user's choice, else the cookie's language, else the browser's, else English."""
+    """Return the first of these languages: the user's choice, the cookie's, the browser's, English."""
     chosen = getattr(request.user, "language", "")
     return chosen if chosen in dict(settings.LANGUAGES) else translation.get_language_from_request(request)
 
@@ -31,7 +31,7 @@ def of_header(accept_language: str) -> str:
     return translation.get_language_from_request(request)
 
 
-def speaking(language: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function in a language. The language is bound to the thread, so work in another thread must pass it on."""
+def in_language(language: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a language. It is active in this thread only, so work in other threads must set it again."""
     with translation.override(language):
         return function(*args, **kwargs)

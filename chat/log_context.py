@@ -1,4 +1,4 @@
-"""The ids that log lines carry: of the request or socket, the session, the turn and the worker."""
+"""The ids in log lines: of the request or socket, the session, the turn and the worker."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+
+class ExpectedEnd(Exception):
+    """An exception that ends a response without a fault of the server. The log has only its message, in one line."""
+
+
 _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids")
 _NONE: Mapping[str, str] = {}
-# Those of the whole process.
+# The ids of the whole process.
 _of_process: dict[str, str] = {}
 
 

@@ -1,8 +1,8 @@
-"""JSON that clients send, parsed without holding up the event loop or the interpreter, whatever is in it.
+"""Parse JSON of clients without blocking the event loop or the interpreter for long, whatever the JSON contains.
 
-Parsing is one step for the interpreter, in which nothing else runs. A long text is a few long strings in an object,
-which take 2 ms per megabyte; a million small values would take fifty times that, and their memory. So what is long must
-be an object, and what is long in it a string, or an object or an array of few members for which that holds again.
+Parsing is one step of the interpreter, in which nothing else runs. A few long strings in an object take 2 ms per
+megabyte, but a million small values would take fifty times as long, and as much memory. So a long text must be an
+object, and its long values must be strings, or objects or arrays with few members to which the same rule applies.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # left out of the stubs
 from typing import Any
 
-# Up to so many characters anything is parsed.
+# Texts of up to this many characters are parsed in any case.
 SHORT = 200_000
-# Of all long objects and arrays together, and how deep these may be in each other: each level is searched for its end.
+# The most members of all long objects and arrays together, and how deep these may be nested, because each level is
+# searched for its end.
 MOST_MEMBERS = 1_000
 DEPTH = 8
 # Patterns of JSON; `chat/transfer/parsing/json_parts.py` uses them for bytes.
 SPACE = r"[ \t\r\n]*+"
-# A string or a bracket. A string without an end reaches to the end of the text: a search that began again after each
-# of its quotes would take minutes.
+# A string or a bracket. A string without an end extends to the end of the text, because a search that began again after
+# each of its quotes would take minutes.
 MARK = r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]'
 PLAIN = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null"
 _SPACE, _MARK, _PLAIN = re.compile(SPACE), re.compile(MARK, re.DOTALL), re.compile(PLAIN)
 
 
 class TooManyLongValues(ValueError):
-    """The text may be JSON, but what is long in it is not a few strings."""
+    """The text may be JSON, but its long values are not a few strings."""
 
 
 def loads(data: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError and RecursionError, and TooManyLongValues for other long texts than those above."""
+    """Parse JSON. Raise ValueError and RecursionError, and TooManyLongValues for long texts of another form."""
     text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
     if len(text) <= SHORT:
         return json.loads(text)
@@ -45,14 +46,14 @@ def loads(data: str | bytes) -> Any:
 
 
 class _Long:
-    """Reads long objects and arrays, one member after the other."""
+    """A parser of long objects and arrays that parses one member after the other."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._left = MOST_MEMBERS
 
     def container(self, at: int, depth: int) -> tuple[Any, int]:
-        """Read the object or array that begins here; return it and where it ends."""
+        """Parse the object or array that begins here. Return it and the position after it."""
         if not depth:
             raise TooManyLongValues("long values are in each other too deep")
         closing = "}" if self._text[at] == "{" else "]"
@@ -72,7 +73,7 @@ class _Long:
         return dict(members) if closing == "}" else [value for _key, value in members], at + 1
 
     def _key(self, at: int) -> tuple[str, int]:
-        """Read a name and the colon behind it."""
+        """Parse a name and the colon after it. Return the name and the position after the colon."""
         if self._text[at : at + 1] != '"':
             raise ValueError("a member must have a name")
         key, at = scanstring(self._text, at + 1)
@@ -94,7 +95,7 @@ class _Long:
 
 
 def _end(text: str, at: int) -> int | None:
-    """Return where a value ends that is no string; None for a long object or array."""
+    """Return the position after a value that is not a string, or None for a long object or array."""
     if text[at : at + 1] in ("[", "{"):
         depth = 0
         for mark in _MARK.finditer(text, at, at + SHORT):

@@ -1,6 +1,6 @@
-"""Whom a text mentions: agents and people, by their name after an @ (RUN-17, LIVE-07). Pure.
+"""Find mentions of agents and people in a text: their name after an @ (RUN-17, LIVE-07). Pure.
 
-Names in code and in web addresses mention no one: the page marks none there.
+Names in code and in web addresses are not mentions, and the page does not mark them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from itertools import islice
 
 from chat.user_markup import plain_parts
 
-# Every agent has this name, beside its own.
+# Every agent can be mentioned by this name, besides its own.
 ANY_AGENT = "agent"
-# An e-mail address mentions no one, and neither does the beginning of a longer word. Some languages have no spaces
-# between words, and Korean particles follow a name directly: Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean.
+# An @ in an e-mail address and the beginning of a longer word are not mentions. Some languages have no spaces between
+# words, and Korean particles follow a name directly: Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean.
 NOT_INSIDE = r"(?<![A-Za-z0-9_.@])"
 NOT_LONGER = r"(?![^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|-)"
 _POSSIBLE = re.compile(NOT_INSIDE + r"@(?=[^\s@])")
-# So many @ of a text are looked at for people. Each can cost as much as there are names.
+# The most @ of a text that are checked for people. Each check can cost as much as there are names.
 MOST_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Where a text mentions a person: its characters from `start` on, the @ included."""
+    """A mention of a user: `length` characters from `start` on, including the @."""
 
     user_id: int
     start: int
@@ -33,9 +33,9 @@ class Mention:
 
 
 def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
-    """Return the agents that a text mentions, in its order. `names` are what can follow an @, and the agents so called.
+    """Return the agents that a text mentions, in the text's order. `names` maps the names after an @ to agents.
 
-    The case of letters does not matter.
+    Case does not matter.
     """
     known: dict[str, str] = {}
     for name, agent in names.items():
@@ -45,7 +45,7 @@ def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
 
 
 def mentioned_agents(text: str, names: Mapping[str, str]) -> list[tuple[str, int, int]]:
-    """Return where a text mentions agents, in its order: the agent, and the start and the length, the @ included."""
+    """Return the mentions of agents in a text, in order, as (agent, start, length) in characters, including the @."""
     known: dict[str, str] = {}
     for name, agent in names.items():
         known.setdefault(name.casefold(), agent)
@@ -59,7 +59,7 @@ def mentions(text: str, names: Iterable[str]) -> bool:
 
 
 def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mention]:
-    """Return where a text mentions people, in its order. `names` are what can follow an @, and the user so called.
+    """Return the mentions of users in a text, in order. `names` are pairs of a name after an @ and the user's id.
 
     A name of several users mentions all of them.
     """
@@ -74,7 +74,7 @@ def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mentio
 
 
 def _matches(text: str, names: Iterable[str], most: int | None = None) -> Iterator[tuple[int, str]]:
-    """Yield where one of the names follows an @, and the longest that fits, among the first `most` possible @."""
+    """Yield the position of each @ before a name, and the longest such name. Only the first `most` @ are checked."""
     anyone = "|".join(map(re.escape, sorted((name for name in names if name), key=len, reverse=True)))
     if not anyone or "@" not in text:
         return

@@ -1,4 +1,4 @@
-"""Middleware for all responses: compression, language, headers, rate limits."""
+"""Middleware for all responses: compression, language, origin, second factor, refusals and headers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from chat.origin import acting_from, origin_of
 from chat.security.password_hashing import HashersBusy
 from chat.services.people.second_factor import is_missing
 
-# What is small already: making it smaller takes a second for a large photograph, and nothing off it. Events are small,
-# too, one by one.
+# Responses that are not compressed. Images and PDF files hardly get smaller, and a large photograph takes a second.
+# Events are small and sent one by one.
 PACKED = ("image/", "application/pdf", "text/event-stream")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Dictation uses the microphone. None of the others is used, and no script that got in should ask for them.
+# Dictation uses the microphone. The other features are not used, and an injected script should not get them.
 PERMISSIONS = "microphone=(self), " + ", ".join(
     f"{feature}=()"
     for feature in (
@@ -51,9 +51,9 @@ PERMISSIONS = "microphone=(self), " + ", ".join(
 )
 
 
-# After how many seconds a password may be sent again when too many others are being checked.
+# Seconds after which a password may be sent again if too many others are being checked.
 RETRY_SECONDS = 5
-# What stays open until a second factor is set up: signing in and out, and setting it up.
+# Views that are available before a second factor is set up: signing in and out, and the setup.
 WITHOUT_SECOND_FACTOR = {
     "sign-in",
     "sign-in-link",
@@ -69,13 +69,13 @@ WITHOUT_SECOND_FACTOR = {
 
 
 class Compression(GZipMiddleware):
-    """Pages shrink to a fifth, what is packed already is left as it is."""
+    """Compression of pages, to about a fifth. Responses that are compressed already stay as they are."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         packed = response.headers.get("Content-Type", "").startswith(PACKED)
-        # What is sent piece by piece while things happen must not wait in a compressor.
+        # A response that is sent piece by piece while things happen must not wait in a compressor.
         packed = packed or response.headers.get("X-Accel-Buffering") == "no"
-        # Ranges count the bytes of the file, not those of a compressed answer.
+        # Ranges count the bytes of the file, not those of a compressed response.
         packed = packed or "Accept-Ranges" in response.headers
         return response if packed else super().process_response(request, response)
 
@@ -106,7 +106,7 @@ def language(
 def origin(
     get_response: Callable[[HttpRequest], Any],
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
-    """Tell services the origin of the request."""
+    """Set the origin of the request for services."""
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
@@ -130,7 +130,7 @@ def second_factor(
 ) -> Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]:
     """Redirect users who must set up a second factor (REQUIRE_MFA) to its page.
 
-    Place it after `language`, which loads the user and the session: then it needs no query and no thread.
+    Place it after `language`, which loads the user and the session, so that it needs no query and no thread.
     """
     if iscoroutinefunction(get_response):
 
@@ -166,7 +166,7 @@ def _set_up_first(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
-    """Set the Vary header."""
+    """Return the response with its headers about the language."""
     patch_vary_headers(response, ("Accept-Language",))
     response.headers.setdefault("Content-Language", chosen)
     return response
@@ -174,9 +174,9 @@ def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
 
 @sync_and_async_middleware
 def refusals(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Answer requests that exceed a limit with 429, and those that need files that are not available with 503.
+    """Answer requests that exceed a limit with 429, and requests for files that are unavailable with 503.
 
-    Their views may show it in their own pages.
+    Views may show these errors in their own pages instead.
     """
     middleware = finishing(lambda request, response: response)(get_response)
     middleware.process_exception = _refused  # type: ignore[attr-defined]  # Django looks for it on the callable
@@ -204,7 +204,7 @@ def _refused(request: HttpRequest, error: Exception) -> HttpResponse | None:
 def finishing(
     finish: Callable[[HttpRequest, HttpResponseBase], HttpResponseBase],
 ) -> Callable[[Callable[[HttpRequest], Any]], Callable[[HttpRequest], Any]]:
-    """Make a middleware from a function on responses, for sync and async views."""
+    """Return a middleware from a function on responses, for sync and async views."""
 
     @sync_and_async_middleware
     def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
@@ -220,18 +220,18 @@ def finishing(
 
 
 def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Forbid inline and external scripts: model output cannot run or send requests, even if the renderer has a bug."""
+    """Forbid inline and external scripts, so that model output cannot run any, even if the renderer has a bug."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers.setdefault("Permissions-Policy", PERMISSIONS)
     response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     return response
 
 
-def _kept_nowhere(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Forbid caching unless the view allows it: responses are personal, and must not appear after signing out."""
+def _forbid_caching(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Forbid caching unless the view allows it. Responses are personal and must not appear after signing out."""
     response.headers.setdefault("Cache-Control", "private, no-store")
     return response
 
 
 content_security_policy = finishing(_guarded)
-kept_nowhere = finishing(_kept_nowhere)
+not_cached = finishing(_forbid_caching)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-# What the columns for names hold.
+# The length of the columns for names, in characters.
 LONGEST = 200
 # Format and control characters, surrogates, private and unassigned code points, line and paragraph separators.
 _UNSEEN_KINDS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-# Blank although their category does not say so: fillers, variation selectors, an empty braille cell, a null note head.
+# Characters that are blank although their category does not show it: fillers, variation selectors, an empty braille
+# cell, a null note head.
 _BLANKS = {
     *map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159)),
     *map(chr, range(0x180B, 0x1810)),
@@ -30,9 +31,9 @@ _LATIN_LOOKS = str.maketrans("авегікмнопрстухѕјӏԁһԛԝүαβ
 
 
 def clean(name: str) -> str:
-    """Return a name as it may be shown: composed (NFKC), in one line, without characters that cannot be seen.
+    """Return a name as it may be shown: composed (NFKC), in one line, without invisible characters.
 
-    Joiners stay where a script or an emoji needs them. The result is "" when nothing visible is left.
+    Joiners stay where a script or an emoji needs them. The result is "" if nothing visible is left.
     """
     text = unicodedata.normalize("NFKC", name)
     shown = (char if _is_seen(text, place) else " " if char.isspace() else "" for place, char in enumerate(text))
@@ -46,12 +47,12 @@ def look(name: str) -> str:
 
 
 def mixes_scripts(name: str) -> bool:
-    """Tell whether a word has letters of scripts that are not written together, such as Latin and Cyrillic."""
+    """Return whether a word has letters of scripts that are not written together, such as Latin and Cyrillic."""
     return any(not _may_mix(set(map(_script, filter(str.isalpha, word)))) for word in clean(name).split())
 
 
 def distinct(name: str, username: str, others: Iterable[str]) -> str:
-    """Return a person's name, with their user name where one of the `others` looks the same; as long as a column."""
+    """Return a user's name, with their user name if one of the `others` looks the same. It fits into its column."""
     looks = look(name)
     if all(look(other) != looks for other in others):
         return name[:LONGEST]

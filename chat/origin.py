@@ -13,12 +13,12 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-# The longest text of an IPv6 address with a scope; a proxy may pass on anything.
+# The longest text of an IPv6 address with a scope. Longer texts are cut, because a proxy may pass on anything.
 LONGEST_ADDRESS = 64
 
 
 class Face(StrEnum):
-    """The ways to act in Parley."""
+    """The interfaces of Parley."""
 
     PAGE = "page"
     API = "api"
@@ -30,14 +30,14 @@ class Face(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`token_id` is the API token of a request or socket, if it came with one."""
+    """The interface and the client's address. `token_id` is the API token of the request or socket, if it has one."""
 
     face: Face
     address: str = ""
     token_id: int | None = None
 
 
-# Code without a request runs in a management command unless it says otherwise.
+# Code without a request runs in a management command, unless it sets another origin.
 _WITHOUT_REQUEST = Origin(Face.COMMAND)
 _origin: ContextVar[Origin] = ContextVar("origin", default=_WITHOUT_REQUEST)
 
@@ -58,7 +58,7 @@ def acting_from(origin: Origin) -> Iterator[None]:
 
 
 def note_token(token_id: int) -> None:
-    """Remember the token that the current request came with."""
+    """Add the token of the current request to its origin."""
     _origin.set(replace(_origin.get(), token_id=token_id))
 
 
@@ -70,7 +70,7 @@ def origin_of(request: HttpRequest) -> Origin:
 
 
 def origin_of_socket(scope: Mapping[str, Any], token_id: int | None = None) -> Origin:
-    """Return the origin of what a WebSocket's client sends."""
+    """Return the origin of the frames of a WebSocket's client."""
     forwarded = dict(scope.get("headers") or ()).get(b"x-forwarded-for", b"").decode("latin-1")
     peer = (scope.get("client") or [""])[0]
     return Origin(Face.SOCKET, _client_address(forwarded, peer), token_id)
@@ -89,7 +89,7 @@ def _client_address(forwarded: str, peer: str) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the network that counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # a Unix socket has no address

@@ -1,4 +1,4 @@
-"""What the roles of a workspace permit. `chat.access` asks for it."""
+"""What the roles of a workspace permit. `chat.access` checks it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chat.models import Membership
 
 
 class Permission(StrEnum):
-    """What a role in a workspace permits, besides work in sessions. docs/users.md has the table."""
+    """The permissions of roles in a workspace, besides work in sessions. docs/users.md has the table."""
 
     BEGIN_SESSIONS = "begin_sessions"
     INVITE = "invite"

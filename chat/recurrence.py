@@ -1,8 +1,8 @@
-"""When a schedule is due: the instants of a cron expression in a time zone, and the rhythms that people choose. Pure.
+"""Compute when a schedule is due: the instants of a cron expression in a time zone, and users' rhythms. Pure.
 
-A time of day that a change of the clocks leaves out is due at the next one that exists, and one that exists twice is
-due once. Expressions whose minutes or hours begin with a star go by elapsed time through such a change, as in Debian's
-cron.
+If a change of the clocks skips a time of day, the schedule is due at the next time that exists. If a time exists twice,
+it is due once. Expressions whose minutes or hours begin with a star follow the elapsed time through such a change, as
+in Debian's cron.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ LONGEST_CRON = 100
 SHORTEST_GAP = timedelta(minutes=5)
 # Hours that divide a day. Others would run at different times each day.
 EVERY_HOURS = (1, 2, 3, 4, 6, 8, 12)
-# Days that each month has. The last day is 0.
+# Days that each month has. The last day of a month is 0.
 LAST_DAY = 0
 DAYS_OF_MONTH = (*range(1, 29), LAST_DAY)
 Kind = Literal["daily", "weekdays", "weekly", "monthly", "hours", "cron"]
 Fault = Literal["form", "never", "too_often", "minute", "hour", "day", "month", "weekday"]
 FIELDS: tuple[Fault, ...] = ("minute", "hour", "day", "month", "weekday")
-# Names that the tz database has for machines.
+# Names in the tz database that are not time zones of users.
 _NO_ZONES = {"localtime", "posixrules", "Factory"}
 
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class BadCron(ValueError):
-    """The expression cannot be used: not one of five fields, a field is wrong, without an instant, or due too often."""
+    """The expression cannot be used: it has not five fields, a field is wrong, or it is due never or too often."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
@@ -43,10 +43,10 @@ class BadCron(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """How often a schedule is due, as people choose it.
+    """How often a schedule is due, as users choose it.
 
-    `days` are days of the week from 1, Monday, to 7, of a weekly one; `day` is the day of a monthly one; `every` counts
-    the hours of an hourly one, which has no `hour`. `cron` is what a person has written.
+    `days` are the days of a weekly rhythm, from 1, Monday, to 7. `day` is the day of a monthly one. `every` is the
+    number of hours of an hourly one, which has no `hour`. `cron` is an expression that a user has written.
     """
 
     kind: Kind
@@ -60,12 +60,12 @@ class Rhythm:
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """Return the names of all time zones that this machine knows."""
+    """Return the names of all time zones that this machine has."""
     return frozenset(available_timezones() - _NO_ZONES)
 
 
 def valid_cron(text: str) -> str:
-    """Return an expression of five fields in its usual form. Raises BadCron."""
+    """Return an expression of five fields in its usual form. Raise BadCron."""
     cron = " ".join(text.upper().split())
     if not cron.isascii() or len(cron) > LONGEST_CRON or len(cron.split()) != 5:
         raise BadCron("form")
@@ -81,7 +81,7 @@ def valid_cron(text: str) -> str:
 
 
 def _wrong_field(cron: str) -> Fault:
-    """Return the first field that is wrong by itself."""
+    """Return the first field that is invalid on its own, or "form"."""
     for place, (field, name) in enumerate(zip(cron.split(), FIELDS, strict=True)):
         alone = ["*"] * len(FIELDS)
         alone[place] = field
@@ -93,7 +93,7 @@ def _wrong_field(cron: str) -> Fault:
 
 
 def _is_of_no_month(cron: str) -> bool:
-    """Return whether an expression that cronsim refuses is one of a day that its months do not have."""
+    """Return whether an expression that cronsim refuses has a day that its months do not have."""
     minute, hour, day, month, weekday = cron.split()
     try:
         CronSim(f"{minute} {hour} 1 {month} {weekday}", _SOME_DAY)
@@ -104,7 +104,7 @@ def _is_of_no_month(cron: str) -> bool:
 
 
 def _shortest_gap(minutes: set[int], hours: set[int]) -> timedelta:
-    """Return the shortest time between two instants of a day, or of one and the next."""
+    """Return the shortest time between two instants of a day, or of a day and the next."""
     ordered = sorted(minutes)
     gaps = [later - earlier for earlier, later in pairwise(ordered)]
     if any((hour + 1) % 24 in hours for hour in hours):
@@ -113,29 +113,81 @@ def _shortest_gap(minutes: set[int], hours: set[int]) -> timedelta:
 
 
 def next_after(cron: str, zone: str, after: datetime) -> datetime | None:
-    """Return the first instant after a time, in UTC; None if there is none within 50 years."""
-    for instant in CronSim(cron, after.astimezone(ZoneInfo(zone))):
-        # Of an hour that exists twice, cronsim names the times of the first one.
-        if (found := instant.astimezone(UTC)) > after:
-            return found
-    return None
+    """Return the first instant after a time, in UTC, or None if there is none within 50 years."""
+    minute, hour, *_ = cron.split()
+    follows_elapsed_time = minute.startswith("*") or hour.startswith("*")
+    return (_next_elapsed if follows_elapsed_time else _next_on_clock)(cron, ZoneInfo(zone), after.astimezone(UTC))
 
 
 def latest_until(cron: str, zone: str, since: datetime, now: datetime) -> datetime:
-    """Return the last instant up to `now`. `since` is one, and not after `now`."""
-    latest = since
-    for instant in CronSim(cron, now.astimezone(ZoneInfo(zone)), reverse=True):
-        if (found := instant.astimezone(UTC)) <= now:
-            latest = max(since, found)
-            break
-    # Backwards, times of an hour that exists twice, and of one that was left out, can be missed.
-    while (after := next_after(cron, zone, latest)) is not None and after <= now:
-        latest = after
+    """Return the last instant up to `now`. `since` must be an instant that is not after `now`."""
+    latest, end = since, now
+    # There is no instant between `end` and `now`, and instants are whole minutes.
+    while end - latest >= timedelta(minutes=1):
+        middle = latest + (end - latest) / 2
+        found = next_after(cron, zone, middle)
+        if found is None or found > now:
+            end = middle
+        else:
+            latest = found
     return latest
 
 
+# cronsim gets local times without a time zone: with one, its search misses times, or never ends, if the clocks change
+# by half an hour or at a time that is not a whole hour.
+def _next_on_clock(cron: str, zone: ZoneInfo, after: datetime) -> datetime | None:
+    """Return the next instant of an expression that names times of day."""
+    for local in CronSim(cron, after.astimezone(zone).replace(tzinfo=None)):
+        # If the time exists twice, fold=0 is the first one.
+        instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+        if instant.astimezone(zone).replace(tzinfo=None) != local:
+            # It is skipped, and `instant` has the offset from before the change. Up to a day can be skipped.
+            instant = _next_change(zone, instant - timedelta(days=1, hours=1), instant) or instant
+        if instant > after:
+            return instant
+    return None
+
+
+def _next_elapsed(cron: str, zone: ZoneInfo, after: datetime) -> datetime | None:
+    """Return the next instant whose local time matches. A local time that exists twice has two instants."""
+    since, start = after, after
+    while True:
+        offset = _offset(zone, since)
+        local = next(CronSim(cron, (start + offset).replace(tzinfo=None)), None)
+        if local is None:
+            return None
+        instant = local.replace(tzinfo=UTC) - offset
+        change = _next_change(zone, since, instant)
+        if change is None:
+            return instant
+        since, start = change, change - timedelta(seconds=1)
+
+
+def _next_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
+    """Return when the clocks change next, after a time and up to `until`, or None if they do not change."""
+    before, end = int(after.timestamp()), int(until.timestamp())
+    offset = _offset(zone, after)
+    while before < end:
+        changed = min(before + 24 * 3600, end)
+        if _offset(zone, datetime.fromtimestamp(changed, UTC)) == offset:
+            before = changed
+            continue
+        while changed - before > 1:
+            middle = (before + changed) // 2
+            if _offset(zone, datetime.fromtimestamp(middle, UTC)) == offset:
+                before = middle
+            else:
+                changed = middle
+        return datetime.fromtimestamp(changed, UTC)
+    return None
+
+
+def _offset(zone: ZoneInfo, instant: datetime) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or timedelta()
+
+
 def to_cron(rhythm: Rhythm) -> str:
-    """Return the expression of a rhythm. Raises BadCron if a part of it is out of range."""
+    """Return the expression of a rhythm. Raise BadCron if a part of it is out of range."""
     at = f"{rhythm.minute} {rhythm.hour}"
     match rhythm.kind:
         case "daily":
@@ -170,7 +222,7 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 
 def from_cron(cron: str) -> Rhythm:
-    """Return the rhythm of an expression: a plain one, if there is one, or else the expression itself."""
+    """Return the rhythm of an expression: one of the simple kinds if it fits, otherwise the kind "cron"."""
     for kind, form in _FORMS:
         if match := form.fullmatch(cron):
             found = match.groupdict()

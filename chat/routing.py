@@ -1,4 +1,4 @@
-"""Where the sockets lead."""
+"""The URLs of the sockets."""
 
 from typing import Any
 
@@ -17,6 +17,6 @@ websocket_urlpatterns: list[Any] = [
     path("ws/sessions/<str:session_id>/", events),
     path("ws/sessions/<str:session_id>/page", page),
     path("ws/me", me),
-    # Without it, the router would raise for any other address.
+    # Without this, the router would raise an error for any other address.
     re_path(r"", none),
 ]

@@ -1,7 +1,7 @@
 """Read and write rows of a model with statements that are composed once.
 
-Django composes each statement again, which takes ten times as long as to execute it. The values are those that
-`QuerySet.get` and `Model.save` would read and write; signals are not sent.
+Django composes each statement again, which takes ten times as long as executing it. The values are those that
+`QuerySet.get` and `Model.save` would read and write, but no signals are sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Convert = Callable[[Any], Any]
 class Column(NamedTuple):
     """A column: its quoted name, the attribute with its value, and how values other than None are converted.
 
-    `write` and `read` are None where the database has the same value as the attribute.
+    `write` and `read` are None if the database has the same value as the attribute.
     """
 
     name: str
@@ -31,31 +31,79 @@ class Column(NamedTuple):
     read: Convert | None
 
 
+class _Values:
+    """The values of some columns: of a row, to be written, and of the database, to be made into a row.
+
+    A model has many columns, and few of them need a conversion or are set by their field, so these are found once.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.attributes = [column.attribute for column in columns]
+        self._names = frozenset(self.attributes)
+        self._writes = [(i, column.write) for i, column in enumerate(columns) if column.write is not None]
+        self._reads = [(i, column.read) for i, column in enumerate(columns) if column.read is not None]
+        fields = [(i, column.field) for i, column in enumerate(columns)]
+        self._set_always = [(i, field) for i, field in fields if getattr(field, "auto_now", False)]
+        set_when_new = [(i, field) for i, field in fields if getattr(field, "auto_now_add", False)]
+        self._set_when_new = self._set_always + set_when_new
+
+    def of(self, row: Model, *, is_new: bool) -> list[Any]:
+        """Return the values of a row as they are written."""
+        values = [getattr(row, attribute) for attribute in self.attributes]
+        for i, field in self._set_when_new if is_new else self._set_always:
+            values[i] = field.pre_save(row, is_new)
+        for i, write in self._writes:
+            values[i] = _converted(values[i], write)
+        return values
+
+    def made(self, model: type[Row], values: Sequence[Any]) -> Row:
+        """Return a row from the database's values."""
+        if len(values) != len(self.attributes):
+            raise ValueError(f"{len(self.attributes)} values are needed, not {len(values)}")
+        read = list(values)
+        for i, convert in self._reads:
+            read[i] = _converted(read[i], convert)
+        return model.from_db(connection.alias, self._names, read)
+
+
+def new_row(model: type[Row], /, **values: Any) -> Row:
+    """Return a new row with these values, by attribute, and the defaults of all other columns.
+
+    It is equal to `model(**values)`, which looks up each column's default again and takes three times as long.
+    """
+    defaults = _defaults(model)
+    if unknown := values.keys() - defaults.keys():
+        raise TypeError(f"{model.__name__} has no columns {', '.join(sorted(unknown))}")
+    made = defaults | values
+    for name in _computed_defaults(model) - values.keys():
+        made[name] = made[name]()
+    return model(*made.values())
+
+
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert new rows of one model in one statement."""
-    model = type(rows[0])
-    values = [_written(row, column, is_new=True) for row in rows for column in columns_of(model, connection.vendor)]
+    model, vendor = type(rows[0]), connection.vendor
+    values = [value for row in rows for value in _all_values(model, vendor).of(row, is_new=True)]
     with connection.cursor() as cursor:
-        cursor.execute(_insert_statement(model, connection.vendor, len(rows)), values)
+        cursor.execute(_insert_statement(model, vendor, len(rows)), values)
     for row in rows:
         row._state.adding, row._state.db = False, connection.alias
 
 
 def update_row(row: Model, fields: Iterable[str]) -> None:
-    """Write some fields of a row. Raises DatabaseError if it no longer exists."""
-    model, names = type(row), tuple(dict.fromkeys(fields))
-    by_name = _by_name(model, connection.vendor)
-    values = [_written(row, by_name[name], is_new=False) for name in names]
+    """Write some fields of a row. Raise DatabaseError if it no longer exists."""
+    model, names, vendor = type(row), tuple(dict.fromkeys(fields)), connection.vendor
+    values = _named_values(model, vendor, names).of(row, is_new=False)
     with connection.cursor() as cursor:
-        cursor.execute(_update_statement(model, connection.vendor, names), [*values, row.pk])
+        cursor.execute(_update_statement(model, vendor, names), [*values, row.pk])
         if cursor.rowcount != 1:
             raise DatabaseError(f"no row of {model._meta.db_table} was updated")
 
 
 def update_returning(model: type[Row], key: str, values: Mapping[str, Any], more_text: str = "") -> Row:
-    """Write some fields of the row with this key, put `more_text` behind its text, and return the whole row.
+    """Write some fields of the row with this key, append `more_text` to its text, and return the whole row.
 
-    Raises DatabaseError if the row no longer exists.
+    Raise DatabaseError if the row no longer exists.
     """
     by_name, names = _by_name(model, connection.vendor), tuple(values)
     written = [_converted(value, by_name[name].write) for name, value in values.items()]
@@ -69,9 +117,9 @@ def update_returning(model: type[Row], key: str, values: Mapping[str, Any], more
 
 
 def lock_rows(model: type[Row], keys: Collection[str], *, wait: bool = True) -> list[Row]:
-    """Lock the rows with these keys, in the order of the keys, and return them. No keys need no query.
+    """Lock the rows with these keys, in the order of the keys, and return them. Without keys there is no query.
 
-    Rows that another transaction has locked are left out if `wait` is off. (SQLite locks the whole database when a
+    If `wait` is False, rows that another transaction has locked are left out. (SQLite locks the whole database when a
     transaction begins.)
     """
     if not keys:
@@ -84,7 +132,7 @@ def lock_rows(model: type[Row], keys: Collection[str], *, wait: bool = True) -> 
 
 
 def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any] | None:
-    """Lock the row with this key; return it with the value of an SQL expression, or None if it does not exist."""
+    """Lock the row with this key. Return it with the value of an SQL expression, or None if it does not exist."""
     if not connection.in_atomic_block:
         raise TransactionManagementError("rows can only be locked in a transaction")
     with connection.cursor() as cursor:
@@ -96,7 +144,7 @@ def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any
 def lock_values(
     model: type[Model], attributes: tuple[str, ...], keys: Collection[str], *, wait: bool = True
 ) -> list[tuple[Any, ...]]:
-    """Lock rows as `lock_rows` does; return some of their columns, which must need no conversion, in this order."""
+    """Lock rows as `lock_rows` does. Return some of their columns in this order; these must need no conversion."""
     if not connection.in_atomic_block:
         raise TransactionManagementError("rows can only be locked in a transaction")
     with connection.cursor() as cursor:
@@ -106,25 +154,20 @@ def lock_values(
 
 
 def read_rows(model: type[Row], attributes: tuple[str, ...], condition: str, values: Sequence[Any]) -> list[Row]:
-    """Read some columns of the rows that fulfil a condition: SQL that follows WHERE, with a place for each value."""
+    """Return rows with some columns. `condition` is the SQL after WHERE, with a placeholder for each value."""
     with connection.cursor() as cursor:
         cursor.execute(_read_statement(model, connection.vendor, attributes, condition), values)
-        columns = _chosen(model, connection.vendor, attributes)
-        return [_made(model, columns, row) for row in cursor.fetchall()]
+        chosen = _chosen_values(model, connection.vendor, attributes)
+        return [chosen.made(model, row) for row in cursor.fetchall()]
 
 
 def made(model: type[Row], values: Sequence[Any]) -> Row:
-    """Make a row of the values of all its columns, as the database has them."""
-    return _made(model, columns_of(model, connection.vendor), values)
-
-
-def _made(model: type[Row], columns: Sequence[Column], values: Sequence[Any]) -> Row:
-    read = [_converted(value, column.read) for value, column in zip(values, columns, strict=True)]
-    return model.from_db(connection.alias, [column.attribute for column in columns], read)
+    """Return a row from the database's values of all its columns."""
+    return _all_values(model, connection.vendor).made(model, values)
 
 
 def read_value(model: type[Model], attribute: str, value: Any) -> Any:
-    """Return a value as the model's attribute has it, given what the database has."""
+    """Return the value of a model's attribute for a value of the database."""
     return _converted(value, _by_name(model, connection.vendor)[attribute].read)
 
 
@@ -134,7 +177,7 @@ def columns_of(model: type[Model], vendor: str) -> tuple[Column, ...]:
 
 
 def names_of(model: type[Model], table: str) -> str:
-    """Return the columns that `made` takes for a SELECT in which the model's table is called `table`."""
+    """Return the column list of a SELECT whose rows `made` takes. `table` is the table's name in the statement."""
     return ", ".join(f"{table}.{column.name}" for column in columns_of(model, connection.vendor))
 
 
@@ -148,6 +191,36 @@ def _by_name(model: type[Model], vendor: str) -> dict[str, Column]:
 def _chosen(model: type[Model], vendor: str, attributes: tuple[str, ...]) -> tuple[Column, ...]:
     # Rows are made of values in the order of the model's columns.
     return tuple(column for column in columns_of(model, vendor) if column.attribute in attributes)
+
+
+@cache
+def _defaults(model: type[Model]) -> dict[str, Any]:
+    """Return the default of each column by attribute, or the function that computes it, in the order of the model."""
+    computed = _computed_defaults(model)
+    fields = model._meta.concrete_fields
+    return {each.attname: each.default if each.attname in computed else each.get_default() for each in fields}
+
+
+@cache
+def _computed_defaults(model: type[Model]) -> frozenset[str]:
+    fields = model._meta.concrete_fields
+    return frozenset(each.attname for each in fields if each.has_default() and callable(each.default))
+
+
+@cache
+def _all_values(model: type[Model], vendor: str) -> _Values:
+    return _Values(columns_of(model, vendor))
+
+
+@cache
+def _named_values(model: type[Model], vendor: str, names: tuple[str, ...]) -> _Values:
+    by_name = _by_name(model, vendor)
+    return _Values([by_name[name] for name in names])
+
+
+@cache
+def _chosen_values(model: type[Model], vendor: str, attributes: tuple[str, ...]) -> _Values:
+    return _Values(_chosen(model, vendor, attributes))
 
 
 def _column(field: Field[Any, Any]) -> Column:
@@ -174,13 +247,6 @@ def _reader(field: Field[Any, Any]) -> Convert | None:
         return value
 
     return read
-
-
-def _written(row: Model, column: Column, *, is_new: bool) -> Any:
-    field = column.field
-    is_set_now = getattr(field, "auto_now", False) or (is_new and getattr(field, "auto_now_add", False))
-    value = field.pre_save(row, is_new) if is_set_now else getattr(row, column.attribute)
-    return _converted(value, column.write)
 
 
 def _converted(value: Any, convert: Convert | None) -> Any:

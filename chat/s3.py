@@ -21,15 +21,15 @@ from chat.errors import FilesRefused, FilesUnavailable
 
 logger = logging.getLogger(__name__)
 
-# Seconds until a server that does not answer is given up, at each of two attempts.
+# Seconds until an attempt is cancelled if the server does not respond, and the number of attempts.
 CONNECT_SECONDS = 3
 READ_SECONDS = 10
 ATTEMPTS = 2
 # Requests at the same time. Further ones open connections that are not kept.
 CONNECTIONS = 32
-# Client errors of HTTP that pass.
+# Client errors of HTTP that are temporary.
 TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-# Bytes that a file asks of the network at once.
+# Bytes that a file requests from the network at a time.
 BUFFER = 1 << 17
 
 
@@ -37,8 +37,8 @@ BUFFER = 1 << 17
 class S3Storage(Storage):
     """Files as objects of a bucket, below a prefix.
 
-    The names that Parley gives are never used twice, so that saving does not look for a name that is free. An object
-    that does not exist raises FileNotFoundError, everything else that S3 refuses FilesUnavailable, which is an OSError.
+    Parley never uses a name twice, so saving does not search for a free name. Raises FileNotFoundError for an object
+    that does not exist, and FilesUnavailable, which is an OSError, for all other errors of S3.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class S3Storage(Storage):
 
     def _save(self, name: str, content: File[Any]) -> str:
         body: Any = content
-        while isinstance(body, File):  # one without a name is false, which botocore takes for an empty body
+        while isinstance(body, File):  # a File without a name is false, which botocore takes for an empty body
             body = body.file
         body.seek(0)
         with self._translated(name):
@@ -94,7 +94,7 @@ class S3Storage(Storage):
         return True
 
     def listdir(self, path: str) -> tuple[list[str], list[str]]:
-        """List the folders and files in a folder; nothing in one that does not exist, as S3 has no folders."""
+        """Return the folders and files in a folder; none if it does not exist, because S3 has no folders."""
         above = self._prefix + (f"{path.strip('/')}/" if path.strip("/") else "")
         folders, files = list[str](), list[str]()
         with self._translated(path):
@@ -112,14 +112,14 @@ class S3Storage(Storage):
         return found
 
     def move(self, name: str, new_name: str) -> None:
-        """Move a file within the bucket, without reading it here. Raises FileNotFoundError."""
+        """Move a file within the bucket, without downloading it. Raise FileNotFoundError."""
         source = {"CopySource": {"Bucket": self.bucket, "Key": self._object(name)["Key"]}}
         with self._translated(name):
             self._client.copy_object(**self._object(new_name), **source)
         self.delete(name)
 
     def read_from(self, name: str, start: int) -> Any:
-        """Return the stream of a file's bytes from `start` on. Raises FileNotFoundError."""
+        """Return the stream of a file's bytes from `start` on. Raise FileNotFoundError."""
         with self._translated(name):
             return self._client.get_object(**self._object(name), Range=f"bytes={start}-")["Body"]
 
@@ -144,8 +144,8 @@ class S3Storage(Storage):
 
 
 def unavailable(error: ClientError | BotoCoreError) -> FilesUnavailable:
-    """Log an error of S3, and return the one for the caller."""
-    logger.warning("The file storage does not work: %s", error)
+    """Log an error of S3, and return the error for the caller to raise."""
+    logger.warning("File storage failed: %s", error)
     if isinstance(error, NoCredentialsError):
         return FilesRefused(str(error))
     status = error.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(error, ClientError) else 0
@@ -154,7 +154,7 @@ def unavailable(error: ClientError | BotoCoreError) -> FilesUnavailable:
 
 
 class _Reader(io.RawIOBase):
-    """A file that is read as it is needed, from any position. A connection that breaks is opened once more."""
+    """A file that is read on demand, from any position. If a connection breaks, it is opened once more."""
 
     def __init__(self, storage: S3Storage, name: str, size: int) -> None:
         self._storage = storage

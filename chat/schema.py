@@ -1,4 +1,4 @@
-"""How the database compares with the migrations of this version of Parley."""
+"""Compare the migrations of the database with those of this version of Parley."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ Migration = tuple[str, str]
 
 
 class WrongSchemaError(Exception):
-    """The database is not one of this version of Parley; the message says what to do."""
+    """The database does not belong to this version of Parley. The message states what to do."""
 
 
 def require_known() -> None:
-    """Refuse a database that a newer version has migrated: this one would misread it. Raises WrongSchemaError."""
+    """Raise WrongSchemaError if a newer version has migrated the database, because this one would misread it."""
     if unknown := unknown_migrations():
         names = ", ".join(f"{app}.{name}" for app, name in sorted(unknown)[:3])
         raise WrongSchemaError(
             f"the database was updated by a newer version of Parley ({names}). Install that version again, or restore "
-            "the backup that it made before it updated the database: docs/deployment.md, “Going back”."
+            "the backup that it made before the update. See “Going back” in docs/deployment.md."
         )
 
 
 def require_current() -> None:
-    """Refuse a database that is newer or older than this version. Raises WrongSchemaError."""
+    """Raise WrongSchemaError if the database is newer or older than this version."""
     require_known()
     if missing := missing_migrations():
-        raise WrongSchemaError(f"the database lacks {len(missing)} migrations. Run manage.py migrate first.")
+        raise WrongSchemaError(f"the database has {len(missing)} unapplied migration(s). Run manage.py migrate first.")
 
 
 def missing_migrations() -> set[Migration]:
@@ -41,7 +41,7 @@ def missing_migrations() -> set[Migration]:
 
 
 def unknown_migrations() -> set[Migration]:
-    """Return the migrations that have been applied to the database and that this version does not have."""
+    """Return the migrations that have been applied to the database, but that this version does not have."""
     return applied_migrations() - known_migrations()
 
 
@@ -51,7 +51,7 @@ def applied_migrations() -> set[Migration]:
 
 @cache
 def known_migrations() -> frozenset[Migration]:
-    """Return the migrations of this version, by the names of their files: importing them takes a second and 3 MB."""
+    """Return the migrations of this version by their file names, because importing them takes a second and 3 MB."""
     found = set[Migration]()
     for app in apps.get_app_configs():
         package = f"{app.name}.migrations"

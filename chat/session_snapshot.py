@@ -1,4 +1,4 @@
-"""A session as a plain value, and what its agent does now."""
+"""A session as a plain value, and the status of its agent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from agents.reasoning import Reasoning
 from chat.models import RunState, Session, SessionRun, User
 
 AgentStatus = Literal["idle", "thinking", "tool_calling", "waiting"]
-# What the agent does besides answering.
+# The agent's activity other than answering.
 Activity = Literal["", "compacting", "retrying"]
-# How a compaction ended. "changed": messages were changed while the model read them, "nothing": there were none.
+# How a compaction ended. "changed": messages were changed while the model read them. "nothing": there were none.
 CompactionOutcome = Literal["done", "failed", "stopped", "changed", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """What a session's agent is doing. `asked` is the record of another agent's session for which it waits, or None."""
+
+    status: AgentStatus
+    tool_name: str
+    activity: Activity
+    asked: Json | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +31,13 @@ class SessionSnapshot:
     """A session's own state. `agent_status` is idle, thinking, tool_calling or waiting (RUN-03).
 
     `agents` are all of its agents, its own first, if there are several: names, titles, providers, models and icons.
-    `agent_title` is its agent's name for people; "" where there is no other one to tell it from. `agent_icon` is the
-    icon of its own agent; "" for none. `reasoning_effort` and `thinking_budget` are the session's choice as far as its
-    model offers one; "" and None leave it to the model.
-    `archived_by` and `archived_by_id` are of the user who has archived it, "" and None if it is not archived.
-    `activity` is "compacting" while the agent summarises earlier messages instead of answering.
-    `asked` is the record of the session of another agent while it waits for that one; only pages show it.
+    `agent_title` is the title of its own agent, or "" if no other agent is offered. `agent_icon` is the icon of its own
+    agent, or "". `reasoning_effort` and `thinking_budget` are the session's choice as far as its model offers one; ""
+    and None leave it to the model.
+
+    `archived_by` and `archived_by_id` are the user who has archived it, or "" and None if it is not archived.
+    `activity` is "compacting" while the agent summarizes earlier messages instead of answering. `asked` is the record
+    of another agent's session for which this one waits; only pages show it.
     """
 
     id: str
@@ -60,14 +71,12 @@ class SessionSnapshot:
     def from_row(
         cls,
         session: Session,
-        agent_status: AgentStatus,
-        tool_name: str,
-        agent_title: str,
+        state: AgentState,
         reasoning: Reasoning,
-        agents: tuple[Json, ...] = (),
-        activity: Activity = "",
-        agent_icon: str = "",
-        asked: Json | None = None,
+        agents: tuple[Json, ...],
+        *,
+        agent_title: str,
+        agent_icon: str,
     ) -> SessionSnapshot:
         archiver = _archiver_of(session)
         return cls(
@@ -83,8 +92,8 @@ class SessionSnapshot:
             context_used=session.context_used,
             context_window=session.context_window,
             session_total_tokens=session.total_tokens,
-            agent_status=agent_status,
-            tool_name=tool_name,
+            agent_status=state.status,
+            tool_name=state.tool_name,
             agent_title=agent_title,
             agent_icon=agent_icon,
             mode=session.mode,
@@ -93,10 +102,10 @@ class SessionSnapshot:
             agents=agents,
             reasoning_effort=reasoning.effort,
             thinking_budget=reasoning.budget,
-            activity=activity,
+            activity=state.activity,
             archived_by=archiver.sender if archiver else "",
             archived_by_id=archiver.pk if archiver else None,
-            asked=asked,
+            asked=state.asked,
         )
 
     @property
@@ -105,7 +114,7 @@ class SessionSnapshot:
 
     @property
     def icons(self) -> dict[str, str]:
-        """The icons of its agents by name, of those that have one."""
+        """The icons of its agents by name, for agents that have one."""
         known = {self.agent: self.agent_icon} | {each["name"]: each["icon"] for each in self.agents}
         return {name: icon for name, icon in known.items() if icon}
 
@@ -116,20 +125,23 @@ class SessionSnapshot:
 
 
 def context_percent(used: int | None, window: int | None) -> float | None:
-    """Share of the context window in use, one decimal; None while either figure is unknown (RUN-04)."""
+    """Return the percentage of the context window in use, with one decimal, or None if a value is unknown (RUN-04)."""
     if used is None or not window:
         return None
     return round(used * 100 / window, 1)
 
 
-def activity(run: SessionRun) -> Activity:
-    return "compacting" if run.compacting and run.state != RunState.IDLE else ""
+def agent_state(run: SessionRun, running_tool: str, asked: Json | None, *, is_asking: bool) -> AgentState:
+    """Return the agent's present state. `asked` is the record of the running call's subsession, if it has one."""
+    status, tool_name = agent_status(run, running_tool, is_asking=is_asking)
+    activity: Activity = "compacting" if run.compacting and run.state != RunState.IDLE else ""
+    return AgentState(status, tool_name, activity, asked if status == "tool_calling" else None)
 
 
 def agent_status(run: SessionRun, running_tool: str, *, is_asking: bool = False) -> tuple[AgentStatus, str]:
-    """Tell what the agent does now, from the rows (RUN-03): status and, while tools run, the tool's name.
+    """Return the agent's present status from the rows (RUN-03) and, while tools run, the tool's name.
 
-    `is_asking`: a running tool waits for people.
+    `is_asking` is True if a running tool waits for people.
     """
     if run.state == RunState.IDLE:
         return "idle", ""
@@ -142,5 +154,5 @@ def agent_status(run: SessionRun, running_tool: str, *, is_asking: bool = False)
 
 def _archiver_of(session: Session) -> User | None:
     archived_by = session.archived_by_id if session.status == Session.Status.ARCHIVED else None
-    # Not `session.archived_by`: a release without this column can have deleted the user.
+    # Not `session.archived_by`, because a release without this column may have deleted the user.
     return User.objects.filter(pk=archived_by).first() if archived_by is not None else None

@@ -1,4 +1,4 @@
-"""Messages as plain values, for pages, sockets and API clients alike."""
+"""Messages as plain values, for pages, sockets and API clients."""
 
 from __future__ import annotations
 
@@ -12,52 +12,22 @@ from agents.messages import Json
 from agents.prices import Money
 from agents.sources import cited, read_sources
 from chat.models import Attachment, ChatMessage, Session, attached_to
+from chat.subsession_snapshot import SubsessionSnapshot
 
-# The key of `ChatMessage.arguments` of a user's message for where it mentions agents.
+# The key for mentions of agents in the `ChatMessage.arguments` of a user's message.
 AGENT_MENTIONS = "agents"
 
 
 @dataclass(frozen=True, slots=True)
-class SubsessionSnapshot:
-    """The session in which another agent does what a call asks for.
-
-    `tokens` and `costs` are what it has used, with sessions below it; `tokens` is None while it works. `waits` is what
-    that session waits for from people: "approval", "answer" or "".
-    """
-
-    id: str
-    agent: str
-    title: str
-    tokens: int | None = None
-    costs: tuple[Json, ...] = ()
-    waits: str = ""
-
-    @classmethod
-    def from_json(cls, data: object) -> SubsessionSnapshot | None:
-        """Read what a row has; None for something else that was set by hand."""
-        if not isinstance(data, dict) or not isinstance(data.get("id"), str):
-            return None
-        tokens, costs = data.get("tokens"), data.get("costs")
-        return cls(
-            data["id"],
-            str(data.get("agent", "")),
-            str(data.get("title", "")),
-            tokens if type(tokens) is int else None,
-            tuple(costs) if isinstance(costs, list | tuple) else (),
-            str(data.get("waits", "")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ToolSnapshot:
-    """A tool call with its result; times are ISO 8601.
+    """A tool call with its result. Times are ISO 8601.
 
-    `question` is what people are asked ("" if nothing), and `answer` what they have answered, with who and when.
-    `question` is "elicitation" while a running call waits for an answer to the last of what it has `asked`.
-    `approval` has what a call needs and each decision, if one person alone cannot approve it.
-    `origin` is where foreign text in the result comes from, "" if there is none. `files` are those of the workspace
-    that the tool has returned: path, media_type and size of each. `subsession` is the session of another agent that the
-    call asks.
+    `question` is the kind of question to people, or ""; `answer` is their answer, with the user and the time.
+    `question` is "elicitation" while a running call waits for an answer to the last of the questions that it has
+    `asked`. `approval` has what a call needs and each decision, if one person alone cannot approve it.
+
+    `origin` is the source of foreign text in the result, or "". `files` are session files that the tool has
+    returned: path, media_type and size of each. `subsession` is the session of another agent that works on the call.
     """
 
     call_id: str
@@ -89,7 +59,7 @@ class SourceSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MentionSnapshot:
-    """Where a text mentions a person: its characters from `start` on, the @ included."""
+    """A mention of a user in a text: `length` characters from `start` on, including the @."""
 
     user_id: int
     start: int
@@ -98,7 +68,7 @@ class MentionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class AgentMentionSnapshot:
-    """Where a text mentions an agent of the session, by its name, its title or @agent."""
+    """A mention of an agent of the session in a text, by its name, its title or @agent."""
 
     agent: str
     start: int
@@ -107,7 +77,7 @@ class AgentMentionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
-    """Tokens and latency of the response whose last row this is (MSG-06)."""
+    """Tokens and latency of a response, on its last row (MSG-06)."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -120,7 +90,7 @@ class UsageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSnapshot:
-    """Why a turn failed, for programs: `remedy` is what can mend it, "retry", another "model", or a "setting"."""
+    """The error of a turn, for programs. `remedy` is what can fix it: "retry", another "model", or a "setting"."""
 
     code: str
     remedy: str
@@ -128,7 +98,7 @@ class ErrorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSnapshot:
-    """How often the schedule that has sent a message was due then: a cron expression, and its IANA time zone."""
+    """The times of a schedule when it sent a message: a cron expression, and its IANA time zone."""
 
     cron: str
     zone: str
@@ -136,7 +106,7 @@ class ScheduleSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentSnapshot:
-    """A file that came with a message: `size` in bytes, an image's `width` and `height` in pixels."""
+    """A file of a message. `size` is in bytes; `width` and `height` of an image are in pixels."""
 
     id: str
     name: str
@@ -156,14 +126,15 @@ class AttachmentSnapshot:
 class MessageSnapshot:
     """One message. `timestamp` is ISO 8601 with offset; `text` of a streaming message is what is known so far.
 
-    `words`: of a text that Parley itself has written, the template and values by which other languages say it.
-    `edited_by` is "" unless the last edit was not its author's; `suggestions` counts the open ones. `end_reason` and
-    `stopped_by` are of an interrupted turn's end. `held`: queued, and not delivered until a person sends it.
-    `for_agent`: the agent is to answer it. `attempt_count` and `attempt_current`: how many attempts there are at what
-    follows the message, and which of them follows it now, from 1; 0 if there is only one.
-    `mode`, `agent_id` and `workflow_id` name what produced the message (MSG-09): `workflow_id` is the id of a schedule,
-    and `schedule` what that was then. `summarises`: the number of messages
-    that a summary stands for, and `made_at` when it was made: its `timestamp` is that of the message before it.
+    `words` is set if Parley has written the text: the template and values for other languages. `edited_by` is "" unless
+    the last edit was by another user than the author; `suggestions` is the number of open ones. `end_reason` and
+    `stopped_by` are set at an interrupted turn's end. `held` is True if the message is queued until a user sends it.
+    `for_agent` is True if the agent has to answer it. `attempt_count` is the number of attempts that follow the
+    message, and `attempt_current` the number of the current one, from 1; both are 0 if there is only one.
+
+    `mode`, `agent_id` and `workflow_id` are what produced the message (MSG-09). `workflow_id` is the id of a schedule,
+    and `schedule` its times then. `summarises` is the number of messages that a summary replaces, and `made_at` when it
+    was made, because its `timestamp` is that of the message before it.
     """
 
     id: str
@@ -239,7 +210,7 @@ class MessageSnapshot:
             attachments=tuple(map(AttachmentSnapshot.from_row, attached_to(row))),
             held=row.held,
             sources=_sources(row),
-            mentions=tuple(MentionSnapshot(*each) for each in row.mentions or ()),
+            mentions=_mentions(row),
             agent_mentions=_agent_mentions(row),
             for_agent=row.for_agent,
             summarises=row.summarises,
@@ -255,7 +226,7 @@ class MessageSnapshot:
 
     @classmethod
     def from_json(cls, data: Json) -> MessageSnapshot:
-        # During an upgrade a process of the version before sends fewer fields.
+        # During an upgrade, a process of the previous version sends fewer fields.
         values = {name: data[name] for name in _MESSAGE if name in data}
         values["usage"] = UsageSnapshot(**data["usage"]) if data["usage"] else None
         if tool := data["tool"]:
@@ -270,12 +241,12 @@ class MessageSnapshot:
         return cls(**values)
 
     def to_json(self) -> Json:
-        # Every event and every look at a session does this; asdict would copy it all, arguments too.
+        # This is called for every event and every read of a session. asdict would copy everything, including arguments.
         values = {name: getattr(self, name) for name in _MESSAGE}
         values["usage"] = {name: getattr(self.usage, name) for name in _USAGE} if self.usage else None
         values["tool"] = {name: getattr(self.tool, name) for name in _TOOL} if self.tool else None
         if self.tool and self.tool.subsession:
-            values["tool"]["subsession"] = asdict(self.tool.subsession)
+            values["tool"]["subsession"] = self.tool.subsession.to_json()
         values["error"] = asdict(self.error) if self.error else None
         values["schedule"] = asdict(self.schedule) if self.schedule else None
         values["attachments"] = [asdict(each) for each in self.attachments]
@@ -292,12 +263,12 @@ _usage_values = attrgetter(*_USAGE)
 
 
 def money_of(data: Json) -> Money:
-    """Read an amount that `subsession` of a row has."""
+    """Return an amount from a row's `subsession`."""
     return Money(Decimal(str(data["amount"])), str(data["currency"]))
 
 
 def _marks(row: ChatMessage) -> dict[str, Any]:
-    """Return who has edited a message, and how its turn ended."""
+    """Return the fields about a message's editor, and about the end of its turn."""
     return {
         "edited": row.edited_at is not None,
         "edited_by": row.edited_by_name,
@@ -316,7 +287,7 @@ def _usage(row: ChatMessage) -> UsageSnapshot | None:
 
 
 def _sources(row: ChatMessage) -> tuple[SourceSnapshot, ...]:
-    """Return the pages of a row. A text that was cut off still has all of its turn: it gets those that it cites."""
+    """Return the pages of a row. A text that was cut off has all pages of its turn, so return only those it cites."""
     if not row.sources:
         return ()
     sources = read_sources(row.sources)
@@ -333,7 +304,7 @@ def _words(row: ChatMessage) -> Json | None:
 
 
 def _schedule(row: ChatMessage) -> ScheduleSnapshot | None:
-    """Read what a message keeps of its schedule; None if that is not what Parley writes there."""
+    """Return the schedule that a message keeps, or None if it has another form than Parley writes."""
     if not row.workflow_id or row.type != "text" or not isinstance(row.arguments, dict):
         return None
     kept = row.arguments.get("schedule")
@@ -342,8 +313,15 @@ def _schedule(row: ChatMessage) -> ScheduleSnapshot | None:
     return ScheduleSnapshot(*texts) if len(texts) == len(values) == 2 else None
 
 
+def _mentions(row: ChatMessage) -> tuple[MentionSnapshot, ...]:
+    """Return the mentions of users in a message. Entries of another form are left out."""
+    found = row.mentions if isinstance(row.mentions, list) else []
+    valid = [each for each in found if isinstance(each, list) and list(map(type, each)) == [int, int, int]]
+    return tuple(MentionSnapshot(*each) for each in valid)
+
+
 def _agent_mentions(row: ChatMessage) -> tuple[AgentMentionSnapshot, ...]:
-    """Read where a message mentions agents; nothing of what Parley does not write there, such as in a file."""
+    """Return the mentions of agents in a message. Entries of another form, such as from a file, are left out."""
     if row.type != "text" or not isinstance(row.arguments, dict):
         return ()
     kept = row.arguments.get(AGENT_MENTIONS)
@@ -353,7 +331,7 @@ def _agent_mentions(row: ChatMessage) -> tuple[AgentMentionSnapshot, ...]:
 
 
 def _error(row: ChatMessage) -> ErrorSnapshot:
-    """Read what the row keeps of its error; of one that is older, or written by hand, nothing is known."""
+    """Return the error that a row keeps. Older rows, and those with an invalid value, have no code."""
     kept = row.provider_data.get("error") if isinstance(row.provider_data, dict) else None
     code, remedy = (kept.get("code"), kept.get("remedy")) if isinstance(kept, dict) else (None, None)
     known = remedy if remedy in get_args(Remedy) else "retry"
@@ -373,16 +351,16 @@ def _tool(row: ChatMessage) -> ToolSnapshot:
         answered_by=row.answered_by_name,
         answered_by_id=row.answered_by_id,
         answered_at=row.answered_at.isoformat() if row.answered_at else None,
-        approval=row.approval,
+        approval=row.approval if isinstance(row.approval, dict) else None,
         origin=row.origin,
         subsession=SubsessionSnapshot.from_json(row.subsession),
         files=_files(row),
-        asked=[each for each in row.asked or () if isinstance(each, dict)],
+        asked=[each for each in row.asked if isinstance(each, dict)] if isinstance(row.asked, list) else [],
     )
 
 
 def _files(row: ChatMessage) -> list[Json]:
-    """Return the files that a tool has returned, without what was set by hand and is none."""
+    """Return the files that a tool has returned. Invalid entries, such as from an edit, are left out."""
     found = row.files if isinstance(row.files, list) else []
     return [
         {"path": each["path"], "media_type": each["media_type"], "size": each["size"]}

@@ -61,7 +61,7 @@ urlpatterns = [
     path("accounts/sign-in/passkey", accounts.passkey_sign_in, name="passkey-sign-in"),
     path("accounts/confirm", two_step.confirm, name="confirm"),
     path("accounts/notices/dismiss", accounts.dismiss_notices, name="dismiss-notices"),
-    # The names by which allauth leads to these pages.
+    # The names of these pages in allauth.
     path("accounts/sign-in/", accounts.sign_in, name="account_login"),
     path("accounts/sign-in/second-step", accounts.second_step, name="mfa_authenticate"),
     path("accounts/sign-out", accounts.SignOut.as_view(), name="sign-out"),

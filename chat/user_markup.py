@@ -1,6 +1,6 @@
-"""What a user's text has besides plain words: fences, inline code and web addresses. Pure.
+"""Find the parts of a user's text that are not plain words: fences, inline code and web addresses. Pure.
 
-The page marks them, and no name in them mentions anyone.
+The page marks them, and names in them are not mentions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Span = tuple[int, int]
 
 
 def fences(text: str) -> Iterator[Span]:
-    """Yield where closed fences begin and end, in time linear in the length of the text."""
+    """Yield the start and end of closed fences, in time linear in the length of the text."""
     found = list(_FENCE.finditer(text))
     closing = defaultdict[str, deque[re.Match[str]]](deque)
     for fence in found:
@@ -35,12 +35,12 @@ def fences(text: str) -> Iterator[Span]:
 
 
 def inline_code(text: str) -> Iterator[Span]:
-    """Yield where code in backticks begins and ends, in a text without fences."""
+    """Yield the start and end of code in backticks, in a text without fences."""
     return (found.span() for found in _CODE.finditer(text))
 
 
 def plain_parts(text: str) -> Iterator[Span]:
-    """Yield where the parts begin and end that are neither code nor an address."""
+    """Yield the start and end of the parts that are neither code nor an address."""
     for start, end in _between(text, 0, fences(text)):
         for inner, inner_end in _between(text[start:end], start, inline_code(text[start:end])):
             links = ((link.start, link.end) for link in addresses.find(text[inner:inner_end]))
@@ -48,7 +48,7 @@ def plain_parts(text: str) -> Iterator[Span]:
 
 
 def _between(part: str, offset: int, spans: Iterator[Span]) -> Iterator[Span]:
-    """Yield what is around the spans of a part, by its places in the whole text, which has the part at `offset`."""
+    """Yield the parts around the spans of a part, as positions in the whole text. The part begins there at `offset`."""
     before = 0
     for start, end in spans:
         if start > before:

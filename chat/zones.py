@@ -11,8 +11,8 @@ ZONE_COOKIE = "parley_zone"
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """Return the time zone of the browser; UTC until its cookie is set."""
+    """Return the time zone of the browser, or UTC until its cookie is set."""
     try:
         return ZoneInfo(request.COOKIES.get(ZONE_COOKIE, "UTC"))
-    except (KeyError, ValueError, OSError):  # a cookie may contain anything, a path too
+    except (KeyError, ValueError, OSError):  # a cookie may contain anything, even a path
         return ZoneInfo("UTC")

@@ -1,4 +1,4 @@
-"""The forms of addresses and host names in settings; pure."""
+"""The forms of addresses and host names in settings. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?"
 
 
 def web_origin(text: str, *, with_wildcard: bool = False) -> str:
-    """Return an address of scheme, host and perhaps port as browsers write it. Raises ValueError for anything else.
+    """Return an address of scheme, host and optional port in the form of browsers. Raise ValueError for other text.
 
     `with_wildcard` allows `https://*.example.org`.
     """
@@ -28,8 +28,10 @@ def web_origin(text: str, *, with_wildcard: bool = False) -> str:
 
 
 def host_name(text: str) -> str:
-    """Return a host as it is compared with those of requests: a name, `.example.org` for all below it, an IP address,
-    or `*`. Raises ValueError for anything else."""
+    """Return a host in the form in which it is compared with the hosts of requests. Raise ValueError for other text.
+
+    It is a name, `.example.org` for all names below it, an IP address, or `*`.
+    """
     name = text.strip().lower()
     bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
     if _is_ip(bare):

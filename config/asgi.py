@@ -1,4 +1,4 @@
-"""The ASGI application: pages, sockets, and the runner that lives as long as the server does."""
+"""The ASGI application: pages, sockets, and the runner, which starts and stops with the server."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from config.shutdown import on_shutdown_signal  # noqa: E402  # likewise
 from config.warm_up import warm_up  # noqa: E402  # likewise
 
 logger = logging.getLogger("chat.server")
-# Runs that are not given back in time are taken over when the lease ends, as after a crash.
+# Sessions that are not released within these seconds are taken over by other workers, as after a crash.
 STOP_SECONDS = 5.0
 
 
 class Application(ProtocolTypeRouter):
     """The router of connections.
 
-    A server that speaks lifespan (uvicorn) starts and stops the runner by it; `manage.py serve` with Daphne calls
-    `start` and `stop` itself; any other server starts the runner with its first connection.
+    A server with lifespan events (uvicorn) starts and stops the runner by them. `manage.py serve` with Daphne calls
+    `start` and `stop` itself. Any other server starts the runner with its first connection.
     """
 
     _started: asyncio.Future[None] | None = None
@@ -61,13 +61,13 @@ class Application(ProtocolTypeRouter):
         return self._health
 
     async def start(self) -> None:
-        """Start what runs in the background: once, however many ask for it."""
+        """Start the background work. Concurrent and later calls wait for the same start."""
         if self._started is None:
             self._started = asyncio.ensure_future(self._start())
         try:
             await asyncio.shield(self._started)
         except Exception:
-            self._started = None  # the next one to ask tries again
+            self._started = None  # the next call tries again
             raise
         if self.health.state == "starting":
             self.health.state = "running"
@@ -84,13 +84,13 @@ class Application(ProtocolTypeRouter):
         self._monitor = monitor
 
     def end_streams(self) -> None:
-        """Report that the process is about to stop, and end the responses that would go on for ever."""
+        """Report that the process is about to stop, and end the responses that have no end."""
         self.health.state = "stopping"
         service_manager.stopping()
         runtime.end_streams()
 
     async def stop(self) -> None:
-        """Stop it, for good; the sessions that it ran are free for others."""
+        """Stop the background work permanently, and release the sessions for other processes."""
         if self._started is None or self._is_over:
             return
         self._is_over = True
@@ -103,7 +103,7 @@ class Application(ProtocolTypeRouter):
                 if self._monitor is not None:
                     await self._monitor.stop()
         except TimeoutError:
-            logger.warning("The runs did not stop in time; they go on after the next start")
+            logger.warning("Running turns did not stop in time; they continue after the next start")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -125,12 +125,12 @@ class Application(ProtocolTypeRouter):
             await super().__call__(scope, receive, send)
 
     def _start_in_background(self) -> None:
-        """A probe does not wait, but may be the first connection of a server without lifespan."""
+        """Start without waiting, because a probe may be the first connection of a server without lifespan events."""
         if self._started is None and self.health.state == "starting":
             self._starting = asyncio.ensure_future(self.start_or_log())
 
     async def start_or_log(self) -> None:
-        """Start; where that fails, the next request tries again."""
+        """Start, and log an error. The next request then tries again."""
         try:
             await self.start()
         except Exception as error:
@@ -152,7 +152,7 @@ class Application(ProtocolTypeRouter):
 
 
 def log_failed_start(error: BaseException) -> None:
-    """Log what an operator can mend as one line, and anything else with its traceback."""
+    """Log an error that an operator can solve as one line, and other errors with their traceback."""
     if isinstance(error, schema.WrongSchemaError | MonitoringError):
         logger.error("Parley cannot start: %s", error)
     else:
@@ -169,7 +169,7 @@ async def _start() -> None:
 
 def _prepare() -> None:
     for problem in protect_data():
-        logger.warning("Other accounts of this machine may read %s", problem)
+        logger.warning("Cannot restrict access to data: other accounts of this machine may read %s", problem)
     try:
         schema.require_current()
     finally:

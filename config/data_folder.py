@@ -1,4 +1,4 @@
-"""The data folder: private to the account that runs Parley, with the keys that Parley makes at its first start."""
+"""The data folder, private to the account that runs Parley. It has the keys that Parley makes at its first start."""
 
 from __future__ import annotations
 
@@ -6,20 +6,43 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+
+from config.environment import SQLITE
 
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 SHORTEST_KEY = 32
+# Commands that use no keys, and commands that fail without a database. The latter make keys only if there is one, so
+# that they leave nothing behind.
+KEYLESS = frozenset({"restore", "verify"})
+NEED_DATA = frozenset(
+    {
+        "acceptkey",
+        "backup",
+        "changepassword",
+        "endlogins",
+        "erase",
+        "exportperson",
+        "exportsessions",
+        "importsessions",
+        "prune",
+        "purge",
+        "resettwostep",
+        "signinlink",
+    }
+)
 
 
 def make_private(folder: Path, *files: Path) -> list[str]:
     """Remove the access of other accounts to the folder, its entries, and other `files`.
 
-    Return what could not be changed. Inner folders need no change, because no other account can reach them. Files that
-    this process creates from now on are private too.
+    Return a message for each path that could not be changed. Inner folders are not changed, because no other account
+    can reach them. From now on, all files that this process creates are private, too.
     """
     os.umask(0o077)
     failed = []
@@ -28,7 +51,7 @@ def make_private(folder: Path, *files: Path) -> list[str]:
             mode = stat.S_IMODE(path.lstat().st_mode)
             if mode & 0o077 and not path.is_symlink():
                 path.chmod(mode & ~0o077)
-        except FileNotFoundError:  # a log of the database that has just been merged
+        except FileNotFoundError:  # a log of the database, which has just been merged into it
             continue
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
@@ -36,52 +59,60 @@ def make_private(folder: Path, *files: Path) -> list[str]:
 
 
 def protect_data() -> list[str]:
-    """Make the data folder and the database private; return what could not be changed."""
+    """Make the data folder and the database private. Return a message for each path that could not be changed."""
     database = settings.DATABASES["default"]
     names = [f"{database['NAME']}{suffix}" for suffix in ("", "-wal", "-shm")] if "sqlite" in database["ENGINE"] else []
     return make_private(Path(settings.DATA_DIR), *map(Path, names))
 
 
-def secret_key(folder: Path) -> str:
-    """Return the key in the folder that signs sessions; make both if they are missing.
+def may_make_keys(database: Mapping[str, Any], command: str) -> bool:
+    """Return whether this process may write new keys. `command` is that of `manage.py`, or any other argument."""
+    is_missing = database["ENGINE"] == SQLITE and not Path(database["NAME"]).exists()
+    return command not in KEYLESS and not (is_missing and command in NEED_DATA)
 
-    Ends the process with one clear line where that cannot be.
+
+def secret_key(folder: Path, *, may_make: bool = True) -> str:
+    """Return the key that signs sessions, from a file in the folder. Make the folder and the file if necessary.
+
+    If that is impossible, the process ends with a message of one line. Without `may_make`, a new key is not written.
     """
-    return _key(folder, "secret_key", secrets.token_urlsafe(50), "everyone has to sign in again")
+    return _key(folder, "secret_key", secrets.token_urlsafe(50), "all users must sign in again", may_make=may_make)
 
 
-def vapid_key(folder: Path) -> str:
-    """Return the key in the folder that signs push messages, as `secret_key` does.
+def vapid_key(folder: Path, *, may_make: bool = True) -> str:
+    """Return the key that signs push messages, from a file in the folder, as `secret_key` does.
 
-    32 bytes are a private key of P-256 unless they are above its order, which begins with 32 ones. These begin with six
-    zeros.
+    A private key of P-256 is 32 bytes that are below its order, which begins with 32 one bits. The made key begins with
+    six zero bits, so it is always valid.
     """
     made = f"A{secrets.token_urlsafe(32)[1:]}"
-    return _key(folder, "vapid_key", made, "everyone has to turn on their notifications again")
+    return _key(folder, "vapid_key", made, "all users must turn on notifications again", may_make=may_make)
 
 
-def _key(folder: Path, name: str, made: str, cost: str) -> str:
-    """Return the text of a file, which is `made` if there is none. `cost`: what a new one costs."""
+def _key(folder: Path, name: str, made: str, cost: str, *, may_make: bool) -> str:
+    """Return the text of a file. If it does not exist, write `made`. `cost` is the consequence of a new key."""
     path = folder / name
     try:
-        folder.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         if not path.exists():
+            if not may_make:
+                return made
+            folder.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             _write_once(path, made)
         key = path.read_text().strip()
     except OSError as error:
-        sys.exit(f"Parley cannot use its data folder {folder}: {error.strerror}. Set PARLEY_DATA to a writable one.")
+        sys.exit(f"Parley cannot use its data folder {folder}: {error.strerror}. Set PARLEY_DATA to a writable folder.")
     except UnicodeDecodeError:
         key = ""
     if len(key) < SHORTEST_KEY:
         sys.exit(
-            f"Parley cannot start: {path} holds no usable key. Restore it from a backup, or delete it: the next start "
+            f"Parley cannot start: {path} has no usable key. Restore it from a backup, or delete it: the next start "
             f"makes a new one, and {cost}."
         )
     return key
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a file atomically; a file that another process created first stays."""
+    """Write a file atomically. If another process has created it first, keep that file."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY_FILE)
     try:
@@ -93,7 +124,7 @@ def _write_once(path: Path, text: str) -> None:
             os.link(draft, path)
         except FileExistsError:
             return
-        except OSError:  # a file system without links
+        except OSError:  # the file system has no hard links
             draft.replace(path)
         sync_folder(path.parent)
     finally:

@@ -1,4 +1,4 @@
-"""How many files and connections the process may have open."""
+"""The limit of files and connections that the process may have open."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 try:
     import resource
 except ImportError:  # not a POSIX system
-    resource = None  # type: ignore[assignment]  # told apart below
+    resource = None  # type: ignore[assignment]  # checked below
 
 logger = logging.getLogger("chat.server")
 
-# What an unlimited hard limit is taken for: macOS refuses to set a soft limit without a bound.
+# The soft limit if the hard limit is unlimited, because macOS refuses an unlimited soft limit.
 UNLIMITED = 65_536
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files to the hard one.
+    """Raise the soft limit of open files to the hard limit.
 
-    Each connection takes a descriptor, and the usual soft limit, 1,024, is what `select` can bear, which nothing here
-    uses.
+    Each connection needs a descriptor. The usual soft limit of 1,024 only exists for `select`, which Parley does not
+    use.
     """
     if resource is None:
         return
@@ -29,11 +29,11 @@ def raise_descriptor_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError) as error:
-            logger.warning("The limit of open files stays at %d: %s", soft, error)
+            logger.warning("Cannot raise the limit of open files, which stays at %d: %s", soft, error)
 
 
 def descriptor_limit() -> int | None:
-    """Return how many files the process may have open; None if that is not bounded."""
+    """Return the number of files that the process may have open, or None if it is unlimited."""
     if resource is None:
         return None
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)

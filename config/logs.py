@@ -1,4 +1,4 @@
-"""The form of log lines, and the filters of the console: invalid requests in one line, and no repeated records."""
+"""The format of log lines, and filters of the console: invalid requests in one line, and fewer repeated records."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from chat.log_context import all_log_ids
+from chat.log_context import ExpectedEnd, all_log_ids
 
-# So many records of one kind are shown in a window of so many seconds; the others are counted.
+# At most BURST records of the same kind are shown in WINDOW seconds. Further ones are only counted.
 BURST = 5
 WINDOW = 10.0
 
-# What people wrote, or what signs in, can be in errors: PostgreSQL quotes whole rows, Pydantic values, Django paths.
+# Errors can contain users' texts and secrets: PostgreSQL quotes whole rows, Pydantic values, and Django paths.
 _QUOTED_ROWS = re.compile(r"^(DETAIL|CONTEXT|QUERY|STATEMENT):.*(?:\n[ \t]+.*)*", re.MULTILINE)
 _QUOTED_VALUES = re.compile(r"input_value=.*?(?=, input_type=)", re.DOTALL)
-# What others wrote, such as the error of an MCP server, could move the cursor, hide text, or look like another line.
+# Control characters in foreign text, such as the error of an MCP server, could move the cursor, hide text, or make it
+# look like another line.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTINUED = "\n    "
 _SECRET_PATHS = re.compile(r"(/accounts/link/|/join/)[^\s/?\"']+")
 
 
 def without_content(text: str) -> str:
-    """Return a log message or traceback without what errors quote from rows, values and secret addresses."""
+    """Return a log message or traceback without quotes of rows and values, and without secret addresses."""
     text = _QUOTED_ROWS.sub(r"\1: …", text)
     text = _QUOTED_VALUES.sub("input_value=…", text)
     return _SECRET_PATHS.sub(r"\1…", text)
@@ -36,19 +37,19 @@ def _escaped(sign: re.Match[str]) -> str:
 
 
 class TextLines(logging.Formatter):
-    """Lines for a terminal. All lines of a record but its first are indented."""
+    """Lines for a terminal. All lines of a record except the first are indented."""
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
 
     def format(self, record: logging.LogRecord) -> str:
-        # Errors quote rows in lines of their own, which are found by their beginning: they are indented afterwards.
+        # Indent the lines last, because `without_content` finds quoted rows by the beginning of their lines.
         shown = without_content(super().format(record)).replace("\n", _CONTINUED)
         return _CONTROLS.sub(_escaped, shown)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record, with the ids of the request, session, turn and worker that it concerns."""
+    """One JSON object per record, with the ids of its request, session, turn and worker."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -63,31 +64,53 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-class Strangers(logging.Filter):
-    """Show what a stranger's request brings about, such as a foreign Host header, as one line at INFO.
-
-    Django logs these as errors with a traceback, as often as anybody likes.
-    """
+class AtInfo(logging.Filter):
+    """A filter that shows some errors as one line at INFO."""
 
     def __init__(self, level: str = "INFO") -> None:
         super().__init__()
         self._level = logging.getLevelName(level)
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.startswith("django.security."):
-            return True
+    def at_info(self, record: logging.LogRecord) -> bool:
+        """Change a record to INFO without a traceback. Return whether the log shows this level."""
         record.levelno, record.levelname = logging.INFO, "INFO"
         record.exc_info = record.exc_text = None
         return bool(self._level <= logging.INFO)
 
 
+class Strangers(AtInfo):
+    """A filter that shows problems of strangers' requests, such as an unknown Host header, as one line at INFO.
+
+    Django logs each of them as an error with a traceback, so anyone could fill the log.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self.at_info(record) if record.name.startswith("django.security.") else True
+
+
+class Ends(AtInfo):
+    """A filter that shows responses that Parley ends early as one line at INFO, and leaves out clients that have gone.
+
+    Servers log the first as errors with a traceback, and asyncio warns about writes to a client that has gone.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "asyncio" and record.msg == "socket.send() raised exception.":
+            return False
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, ExpectedEnd):
+            return True
+        record.msg, record.args = str(error), ()
+        return self.at_info(record)
+
+
 class Throttle(logging.Filter):
-    """Leave out records that repeat, and say how many they were: in an outage every client brings the same one."""
+    """A filter that leaves out repeated records and reports their number. In an outage, each client causes a record."""
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        # By kind: when its window began, and how many came in it.
+        # For each kind: the start of its window, and the number of records in it.
         self._windows: dict[tuple[str, int, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -102,5 +125,5 @@ class Throttle(logging.Filter):
             if len(self._windows) > 1000:
                 self._windows = {key: found for key, found in self._windows.items() if now - found[0] < WINDOW}
         if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this were left out)", ()
+            record.msg, record.args = f"{record.getMessage()} ({left_out} similar messages were omitted)", ()
         return count < BURST

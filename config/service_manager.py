@@ -1,6 +1,6 @@
-"""Tell systemd when the process is ready, stops, and lives: sd_notify, for units with Type=notify and WatchdogSec.
+"""Notifications to systemd (sd_notify) for units with Type=notify and WatchdogSec: ready, stopping, and alive.
 
-Without NOTIFY_SOCKET, which systemd sets, nothing happens.
+Without the variable NOTIFY_SOCKET, which systemd sets, nothing is sent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import socket
 from contextlib import suppress
 
-# How often in a watchdog's period the process says that it lives.
+# The number of signs of life in a period of the watchdog.
 SIGNS_PER_PERIOD = 3
 
 
@@ -27,14 +27,14 @@ def notify(state: str) -> None:
 
 
 def watchdog_seconds() -> float:
-    """Return after how many silent seconds systemd restarts this process; 0 if it does not."""
+    """Return the seconds without a sign of life after which systemd restarts this process, or 0 if it does not."""
     is_for_us = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     period = os.environ.get("WATCHDOG_USEC", "")
     return int(period) / 1_000_000 if is_for_us and period.isdecimal() else 0.0
 
 
 async def ready() -> asyncio.Task[None] | None:
-    """Report that the process serves, and from now on that its event loop lives. Return the task that does."""
+    """Report that the process is ready. If systemd has a watchdog, start a task for signs of life, and return it."""
     notify("READY=1")
     period = watchdog_seconds()
     return asyncio.get_running_loop().create_task(_live(period / SIGNS_PER_PERIOD)) if period else None

@@ -1,4 +1,4 @@
-"""End endless responses on a shutdown signal, because the server waits for them before it stops."""
+"""A hook for shutdown signals. It ends responses without an end, because the server waits for them before it stops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from types import FrameType
 
 @contextmanager
 def on_shutdown_signal(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` on the running loop at SIGINT and SIGTERM, and then what the server has for them."""
-    if threading.current_thread() is not threading.main_thread():  # signals are not for others
+    """Call `tell` on the running loop at SIGINT and SIGTERM, and then the server's own handler."""
+    if threading.current_thread() is not threading.main_thread():  # other threads cannot set handlers
         yield
         return
     loop = asyncio.get_running_loop()

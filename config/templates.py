@@ -1,8 +1,8 @@
-"""Load templates without the line breaks of their indentation.
+"""A template loader that removes the line breaks of indentation.
 
-As text nodes, the line breaks of an indented template would make a page larger and slower, and set inline elements
-apart. Between tags they are dropped, as in JSX; between words they are one space, as in any HTML. Where two tags need a
-space between them, a template writes `{{ " " }}`.
+As text nodes, the line breaks of an indented template would make a page larger and slower, and add spaces between
+inline elements. Line breaks between tags are removed, as in JSX. Between words, they become one space, as in all HTML.
+If two tags need a space between them, write `{{ " " }}` in the template.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOCK_COMMANDS = frozenset({"block", "endblock", "extends", "load"})
 
 
 class FileSystemLoader(filesystem.Loader):
-    """Loads templates from the project's folder."""
+    """A loader of templates from the project's folder."""
 
     def get_contents(self, origin: Origin) -> str:
         source = super().get_contents(origin)
@@ -42,10 +42,10 @@ class FileSystemLoader(filesystem.Loader):
 
 
 def condense(source: str) -> str:
-    """Return a template's source without the line breaks that stand beside tags.
+    """Return a template's source without line breaks beside tags.
 
-    Other line breaks become one space, those between the attributes of a tag too. The contents of `pre`, `textarea`,
-    `script`, `style` and of translated blocks stay as they are.
+    Other line breaks, also those between the attributes of a tag, become one space. The contents of `pre`, `textarea`,
+    `script`, `style` and of translated blocks are not changed.
     """
     written = []
     before, breaks = "block", False
@@ -62,7 +62,7 @@ def condense(source: str) -> str:
 
 
 def _kind(piece: re.Match[str]) -> str:
-    """Return "block" for a piece beside which browsers show no space, "tag" for another tag, or "text"."""
+    """Return "block" for a piece next to which browsers show no space, "tag" for another tag, or "text"."""
     if piece["space"]:
         return "block"
     name = (piece["raw_name"] or piece["name"] or piece["command_name"] or piece["message"] or "").lower()

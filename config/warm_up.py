@@ -1,4 +1,4 @@
-"""Load what the first answer needs before it is asked for, then calm the garbage collector."""
+"""Work before the first request: loading modules that it needs, and tuning the garbage collector."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from chat.agents_setup import registry
 
 
 def warm_up() -> None:
-    """Load the providers' SDKs, which take a second, try a sandbox, and freeze what is loaded by now.
+    """Load the providers' SDKs, which takes a second, try a sandbox, and freeze all objects that exist now.
 
-    That stays for good, so the collector need not look at it again, and what streams through is freed by its reference
-    counts. A full collection stops every stream for a while, so it comes seldom.
+    These objects stay until the process ends, so the garbage collector need not check them again. Objects of streams
+    are freed by reference counts. A full collection pauses all streams, so it is made rare.
     """
     for name in {registry().preset().provider, *(model.provider for model in registry().known_models())}:
         registry().provider(name).prepare()

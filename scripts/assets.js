@@ -1,5 +1,5 @@
 // Builds static/dist/: the scripts and style sheets that pages load, and a manifest of them for chat/assets/built.py.
-// With --check it writes nothing, and fails when static/dist/ is not what it would write.
+// With --check, it writes nothing, and fails if static/dist/ is out of date.
 import { build } from "esbuild";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ const MODULES = [
   "admin/js/session.js",
   "admin/js/unsaved.js",
 ];
-// They are no modules: they run before the page is shown, or in a frame without an origin, which can't load modules.
+// Not modules: they run before the page is shown, or in a frame without an origin, which cannot load modules.
 const SCRIPTS = ["js/pages/theme.js", "js/pages/early.js", "js/pages/diagram_frame.js"];
 const STYLES = [
   "css/all.css",
@@ -35,7 +35,7 @@ const OPTIONS = {
   outdir: DIST,
   bundle: true,
   minify: true,
-  // The first versions that have light-dark(), which the styles need.
+  // The first versions with light-dark(), which the styles need.
   target: ["chrome123", "firefox120", "safari17.5"],
   external: [join(STATIC, "vendor/*"), join(STATIC, "*.svg")],
   legalComments: "none",
@@ -47,8 +47,8 @@ const OPTIONS = {
 const nameOf = (source) => (source.startsWith("admin/") ? "admin-" : "") + parse(source).name;
 
 /**
- * What a page imports later also imports the page itself. So all that the page needs at first is needed by the same files,
- * and esbuild puts it into one chunk, not into one for each combination of importers.
+ * Lets each module that a page imports later also import the page itself. All modules that the page needs at first then
+ * have the same importers, so esbuild puts them into one chunk, instead of one for each combination of importers.
  */
 function afterPage(page) {
   return {
@@ -66,7 +66,7 @@ function afterPage(page) {
   };
 }
 
-/** Builds one page by itself: the chunks that pages would share are many and small. */
+/** Builds one page separately, because pages would share many small chunks. */
 function buildModule(source) {
   return build({
     ...OPTIONS,
@@ -79,8 +79,8 @@ function buildModule(source) {
 }
 
 /**
- * Returns the names that a page's files get in place of those with hashes. The folder in which a server delivers them is
- * named for the content, and names that stay make small changes in the repository.
+ * Returns the names of a page's files, by their names with hashes. No hashes are needed, because the name of the folder
+ * in which a server delivers the files depends on their content. Stable names keep changes in the repository small.
  */
 function namesOf(source, outputs) {
   const page = nameOf(source);
@@ -90,12 +90,12 @@ function namesOf(source, outputs) {
     if (source in inputs) names.set(basename(path), `${page}.js`);
     else if (!entryPoint) names.set(basename(path), `${page}-shared-${parse(first).name}.js`);
     else if (entryPoint !== source) names.set(basename(path), `${page}-${parse(entryPoint).name}.js`);
-    // What is left imports the page's chunk and nothing else: pages load the chunk.
+    // The remaining file only imports the page's chunk, so pages load the chunk instead.
   }
   return names;
 }
 
-/** Returns the page's files by name, and the vendored modules that it imports, for the browser to fetch at once. */
+/** Returns the page's files by name, and the vendored modules that it imports, which browsers should fetch early. */
 async function moduleFiles(source) {
   const { metafile, outputFiles, warnings } = await buildModule(source);
   const names = namesOf(source, metafile.outputs);
@@ -109,7 +109,7 @@ async function moduleFiles(source) {
   return { files, warnings, imports: [...new Set(vendored)].sort() };
 }
 
-/** Returns files that import nothing. */
+/** Returns the built files of sources that import nothing. */
 async function otherFiles(sources, options) {
   const entryPoints = sources.map((source) => ({ in: source, out: nameOf(source) }));
   const { outputFiles, warnings } = await build({ ...OPTIONS, ...options, entryPoints });
@@ -117,7 +117,7 @@ async function otherFiles(sources, options) {
 }
 
 /** Returns the contents of all files of static/dist/ by their names. */
-async function made() {
+async function buildAll() {
   const all = new Map();
   const manifest = {};
   async function add(sources, building) {
@@ -129,7 +129,8 @@ async function made() {
       all.set(name, text);
     }
   }
-  // Where esbuild minifies, it ignores unused imports of what is not there. Browsers refuse them, with DEBUG.
+  // When it minifies, esbuild ignores unused imports of missing names. Browsers, which get the sources with DEBUG, do
+  // not.
   await build({ ...OPTIONS, entryPoints: MODULES, format: "esm", splitting: true, minify: false });
   for (const source of MODULES) await add([source], moduleFiles(source));
   await add(SCRIPTS, otherFiles(SCRIPTS, { format: "iife" }));
@@ -137,10 +138,10 @@ async function made() {
   return all.set("manifest.json", `${JSON.stringify(manifest, null, 1)}\n`);
 }
 
-async function isFresh(files) {
-  const there = existsSync(DIST) ? await readdir(DIST) : [];
-  const same = there.map(async (name) => files.get(name) === (await readFile(join(DIST, name), "utf8")));
-  return there.length === files.size && (await Promise.all(same)).every(Boolean);
+async function isUpToDate(files) {
+  const present = existsSync(DIST) ? await readdir(DIST) : [];
+  const same = present.map(async (name) => files.get(name) === (await readFile(join(DIST, name), "utf8")));
+  return present.length === files.size && (await Promise.all(same)).every(Boolean);
 }
 
 async function write(files) {
@@ -150,10 +151,10 @@ async function write(files) {
 }
 
 try {
-  const files = await made();
+  const files = await buildAll();
   if (!process.argv.includes("--check")) await write(files);
-  else if (!(await isFresh(files))) throw new Error("static/dist is out of date: run `make assets`.");
+  else if (!(await isUpToDate(files))) throw new Error("static/dist is out of date: run `make assets`.");
 } catch ({ errors, message }) {
-  if (!errors) console.error(message); // esbuild has reported its own
+  if (!errors) console.error(message); // esbuild has already reported its own errors
   process.exitCode = 1;
 }

@@ -1,1 +1,1 @@
-"""Everything that proves that Parley does what it promises."""
+"""Parley's tests."""

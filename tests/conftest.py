@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
-# What these folders test depends on the database: `make test` runs them on SQLite and on PostgreSQL.
+# Folders whose tests depend on the database. `make test` runs them on SQLite and on PostgreSQL.
 BOTH_DATABASES = ("models", "running", "services")
 
 
 def pytest_configure() -> None:
-    """Make garbage collection rarer, which saves a twelfth of the time, and try a share of the random cases."""
+    """Make garbage collection rarer, which saves a twelfth of the time, and set the number of random cases."""
     gc.set_threshold(20_000)
     os.environ.setdefault("CHECK_CONTEXT_CACHE", "1")  # in servers that tests start, too
     hypothesis.settings.register_profile("share", max_examples=cases(100), deadline=None)
@@ -54,7 +54,7 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import what a run for both databases deselects: that would be a quarter of its time."""
+    """Do not import files that a run for both databases deselects, because that would take a quarter of its time."""
     is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     if not is_test or "both_databases" not in config.getoption("markexpr"):
         return None
@@ -64,7 +64,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what uses a database, whole folders for both databases, and leave out what the other database alone has."""
+    """Mark tests that use a database, and those for both databases. Deselect tests that only the other database has."""
     for item in items:
         if uses_database(item):
             item.add_marker(pytest.mark.database)
@@ -78,9 +78,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def _asyncio_loop_factory() -> type[asyncio.AbstractEventLoop]:
-    """Run asynchronous tests in a loop that leaves no connection behind.
+    """The event loop of asynchronous tests, which leaves no connections open.
 
-    This replaces a fixture of pytest-asyncio. Its hook for loop factories would end each session's fixtures, as the
+    This replaces a fixture of pytest-asyncio. Its hook for loop factories would end session fixtures, such as the
     browser and the servers, after every test.
     """
     return TestLoop
@@ -99,7 +99,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with all tables and static files, to be copied. The workers of a run share it."""
+    """A data folder with all tables and static files, which tests copy. The processes of a run share it."""
     folder = shared_folder(tmp_path_factory) / "prepared"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,7 +116,7 @@ def data(tmp_path: Path, prepared: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _fresh_agents() -> Iterator[None]:
-    """No test inherits another one's providers."""
+    """Reset the providers before and after each test."""
     agents_setup.reset()
     yield
     agents_setup.reset()
@@ -124,7 +124,7 @@ def _fresh_agents() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _known_packages() -> Iterator[None]:
-    """Look once for installed packages with tools, which is nearly all the time that agents take to load."""
+    """Search for installed packages with tools only once, because it takes nearly all of the time to load agents."""
     look = functools.cache(lambda _path, group: entry_points(group=group))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(added_tools, "entry_points", lambda *, group: look(tuple(sys.path), group))
@@ -133,20 +133,20 @@ def _known_packages() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _fresh_limits() -> None:
-    """No test inherits what another one has spent of a rate limit."""
+    """Reset the rate limits before each test."""
     counters.reset()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick_passwords() -> Iterator[None]:
-    """Half a second for each person would be most of the tests' time."""
+    """Use a fast password hash. The real one takes half a second per user, which would be most of the tests' time."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _checked_contexts() -> Iterator[None]:
-    """Compare what processes keep of contexts with the rows, at each request (MSG-01)."""
+    """Compare the contexts that processes have cached with the rows at each request (MSG-01)."""
     with override_settings(CHECK_CONTEXT_CACHE=True):
         yield
 
@@ -155,7 +155,7 @@ def _checked_contexts() -> Iterator[None]:
 def django_db_setup(
     django_test_environment: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """The tests' database, which is made and emptied quickly."""
+    """The tests' database, which is created and emptied quickly."""
     at_end = ExitStack()
     with django_db_blocker.unblock():
         at_end.enter_context(tests_database(WORKER, shared_folder(tmp_path_factory)))
@@ -168,14 +168,14 @@ def django_db_setup(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests with the marker `each_storage` with their files in a folder, and again with S3."""
+    """Run tests with the marker `each_storage` twice: with their files in a folder and on S3."""
     if "own_files" in metafunc.fixturenames and metafunc.definition.get_closest_marker("each_storage"):
         metafunc.parametrize("own_files", ["folder", "s3"], indirect=True)
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """An S3 server, for the tests of one process. Each test has a prefix of its own."""
+    """An S3 server for the tests of one process. Each test uses its own prefix."""
     from tests.support.s3 import s3_server  # few tests need it, and it takes half a second
 
     with s3_server() as server:
@@ -184,7 +184,7 @@ def s3() -> Iterator[S3Server]:
 
 @pytest.fixture
 def own_files(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> None:
-    """Files that a test stores are its own, in a folder or, for the parameter `s3`, in a bucket."""
+    """Separate storage for the test's files: a folder, or for the parameter `s3` a bucket."""
     settings.MEDIA_ROOT = tmp_path / "files"
     if getattr(request, "param", "") == "s3":
         store_in(request.getfixturevalue("s3"), secrets.token_hex(4), settings)
@@ -215,7 +215,7 @@ def bo(workspace: Workspace) -> User:
 
 @pytest_asyncio.fixture
 async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
-    """A Redis server of this test's own."""
+    """A Redis server for a single test."""
     server = Redis(tmp_path)
     await server.start()
     yield server
@@ -224,7 +224,7 @@ async def redis(tmp_path: Path) -> AsyncIterator[Redis]:
 
 @pytest_asyncio.fixture
 async def node(transactional_db: None) -> AsyncIterator[TestNode]:
-    """A running node; script its model before sending."""
+    """A running node. Script its model before sending messages."""
     node = TestNode()
     node.script([])
     await node.start()

@@ -1,4 +1,4 @@
-"""Accounts: the first administrator, one-time links, registration by invitation."""
+"""Accounts: the first administrator, one-time links, and registration by invitation."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_registration_lets_in_by_invitation(session: Session, invitation: str) -
     [
         ({"username": "ADMIN"}, "ADMIN.*taken"),
         ({"username": "аdmіn"}, "taken"),
-        ({"username": "pаul"}, "letters of one alphabet"),
+        ({"username": "pаul"}, "letters of a single alphabet"),
         ({"username": ""}, "cannot be blank"),
         ({"username": "a b\n"}, "valid username"),
         ({"username": "x" * 200}, "at most 150"),

@@ -1,4 +1,4 @@
-"""docs/behaviours.md and the tests agree: each id exists, and each row has a test that names it."""
+"""docs/behaviours.md agrees with the tests: each id in them exists, and each row has a test that contains its id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-# UTF-16 is no row.
+# UTF-16 has the form of an id, but is not a row.
 ID = re.compile(r"\b(?!UTF-)[A-Z]{2,5}-\d\d\b")
 ROW = re.compile(rf"^\| ({ID.pattern}) \| (.*) \|$", re.MULTILINE)
 LISTED = ROW.findall((ROOT / "docs/behaviours.md").read_text())
@@ -23,7 +23,7 @@ PLACES = (ROOT, ROOT / "chat", ROOT / "agents", ROOT / "agents/providers", ROOT 
 
 
 def tracked(*suffixes: str) -> list[Path]:
-    """Return the files of the repository with one of the suffixes; without git (a source archive), all of them."""
+    """Return the repository's files with one of the suffixes. Without git, as in a source archive, search folders."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     names = listed.stdout.split("\n") if listed.returncode == 0 else []
     paths = [ROOT / name for name in names if name] or [

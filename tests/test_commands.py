@@ -1,4 +1,4 @@
-"""Frames of clients become commands, or are malformed; there is nothing else."""
+"""Every frame of a client either becomes a command or is malformed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ BAD: list[tuple[str, str]] = [
     ("", "JSON"),
     ("{", "JSON"),
     ("[" * 200_000, "JSON"),
-    ('{"a":' * 100_000, "only texts may be long"),
+    ('{"a":' * 100_000, "Only text fields may be long"),
     ('{"type":"sync","since":' + "9" * 5000 + "}", "JSON"),
     ("[]", "object"),
     ("1", "object"),

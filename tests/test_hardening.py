@@ -1,4 +1,4 @@
-"""Settings and start-up of the process that keep others out."""
+"""Settings and steps of the startup that prevent access to the process and its files."""
 
 from __future__ import annotations
 

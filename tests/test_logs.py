@@ -1,4 +1,4 @@
-"""The console stays readable, whatever strangers and outages do; log lines have ids, and no content."""
+"""The console stays readable during attacks and outages. Log lines have ids, and no content of sessions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 
 from chat.asgi.log_ids import ids_of
 from chat.db import Threads
+from chat.downloads import CutOffError
 from chat.log_context import add_log_ids, all_log_ids, logging_ids
 from config import logs
-from config.logs import JsonLines, Strangers, TextLines, Throttle
+from config.logs import Ends, JsonLines, Strangers, TextLines, Throttle
 
 
 def record(name: str = "chat.db", message: str = "It is away: %s", *args: Any, **options: Any) -> logging.LogRecord:
@@ -38,7 +39,7 @@ def test_outage_is_told_now_and_then_with_a_count(monkeypatch: pytest.MonkeyPatc
     now += logs.WINDOW
     later = record("chat.db", "It is away: %s", "still")
     assert throttle.filter(later)
-    assert later.getMessage() == f"It is away: still ({50 - logs.BURST} more like this were left out)"
+    assert later.getMessage() == f"It is away: still ({50 - logs.BURST} similar messages were omitted)"
 
 
 def test_stranger_s_request_is_one_line_and_no_error() -> None:
@@ -49,6 +50,23 @@ def test_stranger_s_request_is_one_line_and_no_error() -> None:
     assert (refused.levelname, refused.exc_info) == ("INFO", None)
     assert not Strangers(level="WARNING").filter(record("django.security.DisallowedHost"))
     assert Strangers(level="ERROR").filter(record("chat.db"))
+
+
+def test_download_that_is_cut_off_is_one_line() -> None:
+    """LIVE-06: a download that Parley ends is one INFO line, a lost client is not logged, and a fault is an error."""
+    ended, fault = CutOffError(), OSError("The disk is gone")
+    cut = record("uvicorn.error", "Exception in ASGI application\n", exc_info=(type(ended), ended, None))
+    broken = record("uvicorn.error", "Exception in ASGI application\n", exc_info=(type(fault), fault, None))
+    broken.levelname = "ERROR"
+
+    assert Ends().filter(cut)
+    assert (cut.levelname, cut.exc_info) == ("INFO", None)
+    assert cut.getMessage() == "A download was ended, because its user has lost access"
+    assert not Ends(level="ERROR").filter(record("daphne.server", exc_info=(type(ended), ended, None)))
+    assert Ends().filter(broken)
+    assert (broken.levelname, broken.exc_info) == ("ERROR", (OSError, fault, None))
+    assert not Ends().filter(record("asyncio", "socket.send() raised exception."))
+    assert Ends().filter(record("asyncio", "Something else"))
 
 
 def test_text_of_others_is_no_line_and_no_control_sequence() -> None:

@@ -1,4 +1,4 @@
-"""JSON of clients: what is long is parsed as the parser would, or refused before it takes long."""
+"""Long JSON of clients is parsed with the same result as by the standard parser, or refused before it takes long."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_long_strings_may_be_deep(found: dict[str, object], places: list[bool]) 
 
 def test_frame_that_is_too_long_says_so_to_the_client_that_waits() -> None:
     """UI-12: `ref` is that of the frame, though the frame cannot be read."""
-    with pytest.raises(MalformedCommand, match="only texts may be long") as refused:
+    with pytest.raises(MalformedCommand, match="Only text fields may be long") as refused:
         parse(json.dumps({"type": "answer", "ref": "a7", "value": [0] * long_json.SHORT}))
     assert refused.value.ref == "a7"
 

@@ -1,4 +1,4 @@
-"""The loop of tests closes what they closed, and reports what they left open."""
+"""The tests' event loop drops connections that tests have closed, and reports those that they left open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MORE_THAN_IS_READ = b"x" * 20_000_000
 
 
 def left_open(loop: asyncio.AbstractEventLoop, *, closes: bool) -> bool:
-    """Return whether a connection is still open when its loop has been closed."""
+    """Return whether a connection is still open after its loop was closed."""
 
     async def send(address: tuple[str, int]) -> asyncio.StreamWriter:
         _reader, writer = await asyncio.open_connection(*address)

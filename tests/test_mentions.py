@@ -1,4 +1,4 @@
-"""Whom texts mention: agents and people."""
+"""Mentions of agents and users in texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each type of message is known wherever the types are listed."""
+"""Each place that lists the types of messages lists all of them."""
 
 from __future__ import annotations
 

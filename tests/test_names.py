@@ -1,4 +1,4 @@
-"""What people may be called."""
+"""The names that users may have."""
 
 from __future__ import annotations
 

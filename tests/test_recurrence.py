@@ -1,4 +1,4 @@
-"""When schedules are due: pure functions of a cron expression, a time zone and a time."""
+"""The times at which schedules are due: pure functions of a cron expression, a time zone and a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chat.recurrence import (
 )
 from chat.rendering.text.schedule_words import rhythm_words
 
-# Zones whose clocks change by an hour, by half an hour, at midnight, and not at all.
+# Time zones whose clocks change by an hour, by half an hour, at midnight, and not at all.
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kolkata", "UTC")
 times = st.datetimes(datetime(2024, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC))
 zones = st.sampled_from(ZONES)
@@ -37,7 +37,7 @@ zones = st.sampled_from(ZONES)
 
 @st.composite
 def rhythms(draw: st.DrawFn) -> Rhythm:
-    """Return one that the dialog can make."""
+    """Return a rhythm that users can choose in the dialog."""
     kind: Any = draw(st.sampled_from([kind for kind in get_args(Kind) if kind != "cron"]))
     hour, minute = draw(st.integers(0, 23)), draw(st.integers(0, 59))
     if kind == "hours":
@@ -155,7 +155,7 @@ def test_time_that_exists_twice_runs_once() -> None:
     """RUN-19: on 25 October 2026, Berlin has 02:30 twice."""
     found = instants("30 2 * * *", "Europe/Berlin", at("2026-10-24T12:00", "Europe/Berlin"), 2)
     assert found == [datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 26, 1, 30, tzinfo=UTC)]
-    second_time = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)  # 02:10 again
+    second_time = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)  # the second 02:10 of that day
     assert next_after("30 2 * * *", "Europe/Berlin", second_time) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
@@ -181,6 +181,64 @@ def test_last_missed_instant_in_an_hour_that_exists_twice() -> None:
     day_before, night = datetime(2026, 10, 24, 0, 45, tzinfo=UTC), datetime(2026, 10, 25, 0, 45, tzinfo=UTC)
     assert latest_until("45 2 * * *", "Europe/Berlin", day_before, night + timedelta(minutes=25)) == night
     assert latest_until("45 2 * * *", "Europe/Berlin", day_before, night) == night
+
+
+# Nights in which clocks change by an hour, by half an hour, at 02:45, at midnight, by two hours, and by a whole day.
+NIGHTS = [
+    ("Europe/Berlin", datetime(2026, 3, 29)),
+    ("Europe/Berlin", datetime(2026, 10, 25)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 5)),
+    ("Australia/Lord_Howe", datetime(2026, 10, 4)),
+    ("Pacific/Chatham", datetime(2026, 4, 5)),
+    ("Pacific/Chatham", datetime(2026, 9, 27)),
+    ("America/Havana", datetime(2026, 3, 8)),
+    ("Antarctica/Troll", datetime(2026, 3, 29)),
+    ("Pacific/Apia", datetime(2011, 12, 30)),
+]
+
+
+@pytest.mark.parametrize(("zone", "night"), NIGHTS, ids=str)
+@pytest.mark.parametrize("cron", ["*/15 2 * * *", "0 */2 * * *", "30 * * * *", "*/30 */3 * * *"])
+def test_elapsed_time_is_followed_through_any_change(cron: str, zone: str, night: datetime) -> None:
+    """RUN-19: each minute whose local time matches is due, and a search from a later time finds the last of them.
+
+    cronsim itself left out some of these times. Its search from a later time did not end in Chatham.
+    """
+    since, minutes, hours = night.replace(tzinfo=UTC) - timedelta(days=1), *cron.split()[:2]
+    every = [since + timedelta(minutes=minute) for minute in range(1, 60 * 48)]
+    local = {each: each.astimezone(ZoneInfo(zone)) for each in every}
+    due = [each for each in every if local[each].minute in _of(minutes, 60) and local[each].hour in _of(hours, 24)]
+    assert instants(cron, zone, since, len(due)) == due
+    for now in every[every.index(due[0]) :: 97]:
+        assert latest_until(cron, zone, due[0], now) == max(each for each in due if each <= now)
+
+
+def _of(field: str, size: int) -> set[int]:
+    """Return the values of a field such as "*", "*/2" or "30"."""
+    if field.startswith("*"):
+        return set(range(0, size, int(field.removeprefix("*").removeprefix("/") or 1)))
+    return {int(field)}
+
+
+@pytest.mark.parametrize(
+    ("zone", "skipped", "next_valid"),
+    [
+        ("Australia/Lord_Howe", "2026-10-04T02:15", "2026-10-04T02:30"),
+        ("Pacific/Chatham", "2026-09-27T03:10", "2026-09-27T03:45"),
+        ("America/Havana", "2026-03-08T00:10", "2026-03-08T01:00"),
+        ("Antarctica/Troll", "2026-03-29T01:20", "2026-03-29T03:00"),
+        ("Pacific/Apia", "2011-12-30T09:00", "2011-12-31T00:00"),
+    ],
+)
+def test_skipped_time_runs_at_the_change_in_any_zone(zone: str, skipped: str, next_valid: str) -> None:
+    """RUN-19: also if the clocks skip half an hour, midnight, two hours, or a whole day."""
+    time = datetime.fromisoformat(skipped)
+    cron = f"{time.minute} {time.hour} * * *"
+    before = time.replace(tzinfo=UTC) - timedelta(days=2)
+    found = instants(cron, zone, before, 4)
+    assert at(next_valid, zone) in found
+    assert len(set(found)) == len(found)
+    assert latest_until(cron, zone, found[0], at(next_valid, zone) + timedelta(minutes=3)) == at(next_valid, zone)
 
 
 def test_rhythm_words_name_the_rhythm() -> None:

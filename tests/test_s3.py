@@ -1,6 +1,6 @@
-"""Files on an S3 server: what differs from a folder, and what happens while the server is away.
+"""Files on an S3 server: differences from a folder, and outages of the server.
 
-The tests with the marker `each_storage` run everything else about files on it.
+Tests with the marker `each_storage` cover everything else about files on S3.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.core.files.base import ContentFile, File
-from django.core.files.storage import default_storage
+from django.core.files.storage import Storage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -24,7 +25,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.errors import FilesRefused, FilesUnavailable
+from chat.errors import FilesRefused, FilesUnavailable, ServiceError
 from chat.management.backup.making import stored_names
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.s3 import S3Storage
@@ -32,6 +33,7 @@ from chat.services import import_uploads
 from chat.services.deletion import purging, requests
 from chat.services.messages import attachments
 from chat.services.messages.sending import send_message
+from chat.services.people import knowledge
 from chat.services.sessions.lifecycle import create_session
 from tests.api.asking import code, token_of
 from tests.conftest import store_in
@@ -80,7 +82,7 @@ def test_names_are_listed_below_the_prefix(storage: S3Storage) -> None:
     storage.move("a/one", "c")
     assert (storage.exists("a/one"), storage.open("c").read()) == (False, b"x")
     storage.delete("c")
-    storage.delete("c")  # as a folder, it does not mind
+    storage.delete("c")  # a missing file is not an error, as in a folder
 
 
 def test_what_is_missing_and_what_is_refused_differ(storage: S3Storage, s3: S3Server) -> None:
@@ -96,7 +98,7 @@ def test_what_is_missing_and_what_is_refused_differ(storage: S3Storage, s3: S3Se
 
 
 class CutAfter:
-    """A proxy that cuts the first connection with a response of `most` bytes, and takes others if it is `lasting`."""
+    """A proxy that cuts the first connection after `most` bytes. Unless it is `lasting`, it then refuses others."""
 
     def __init__(self, server: S3Server, most: int, *, lasting: bool) -> None:
         host, port = server.endpoint.removeprefix("http://").split(":")
@@ -162,7 +164,7 @@ def closed_endpoint() -> str:
 
 @pytest.fixture
 def on_s3(s3: S3Server, settings: Settings, request: pytest.FixtureRequest) -> Callable[[], None]:
-    """Keep files on the server, and return what ends an outage."""
+    """Store files on the S3 server. The fixture's value is a function that ends an outage."""
 
     def back() -> None:
         store_in(s3, request.node.name, settings)
@@ -173,7 +175,7 @@ def on_s3(s3: S3Server, settings: Settings, request: pytest.FixtureRequest) -> C
 
 @pytest.fixture
 def away(settings: Settings) -> Callable[[], None]:
-    """Return what begins an outage."""
+    """A function that begins an outage of the S3 server."""
 
     def go() -> None:
         found = settings.STORAGES["default"]
@@ -227,6 +229,43 @@ def test_outage_refuses_uploads_and_downloads_and_loses_nothing(
     on_s3()
     assert list(Attachment.objects.values_list("pk", flat=True)) == [kept.pk]
     assert (client.get(page).content, client.get(api).content) == (b"words", b"words")
+
+
+class Silent(Storage):
+    """A storage that does not respond. `deletions` are the names to delete, and the threads that wait for them."""
+
+    deletions: ClassVar[list[tuple[str, threading.Thread]]] = []
+
+    def get_available_name(self, name: str, max_length: int | None = None) -> str:
+        return name
+
+    def _save(self, name: str, content: File[Any]) -> str:
+        raise FilesUnavailable
+
+    def delete(self, name: str) -> None:
+        self.deletions.append((name, threading.current_thread()))
+        raise FilesUnavailable
+
+
+@pytest.mark.django_db
+def test_upload_waits_for_a_silent_storage_only_once(settings: Settings, ana: User, session: Session) -> None:
+    """OPS-10: the deletion of what may have been stored does not delay the refusal, and is tried only once."""
+    Silent.deletions.clear()
+    silent = {"BACKEND": f"{__name__}.Silent"}
+    settings.STORAGES = {**settings.STORAGES, "default": silent}
+    note: File[Any] = File(BytesIO(b"# Words"))
+    for store in (
+        partial(uploaded, session, ana),
+        partial(knowledge.add, author=ana, workspace_id=session.workspace_id, name="b.md", size=7, file=note),
+    ):
+        with pytest.raises(ServiceError) as refused:
+            store()
+        assert refused.value.code == "unavailable"
+    for thread in threading.enumerate():
+        if thread.name == "parley-discard":
+            thread.join()
+    assert len(Silent.deletions) == 2
+    assert all(thread is not threading.current_thread() for _name, thread in Silent.deletions)
 
 
 @pytest.mark.django_db

@@ -1,16 +1,19 @@
-"""Each column of a session is either shown, copied and exported, or named here with the reason why not."""
+"""Each column of a session is shown, copied and exported, or is listed here with the reason why it is not."""
 
 from __future__ import annotations
 
+from typing import get_args
+
 from chat.models import Session
+from chat.services.sessions.fields import RECORDED
 from chat.services.sessions.forking import INHERITED
 from chat.session_snapshot import SessionSnapshot
-from chat.transfer.document.schema import SessionPart
+from chat.transfer.document.schema import Column, SessionPart
 from chat.transfer.exporting.as_json import SESSION
 from tests.support.agreement import agree
 
 COLUMNS = {field.attname for field in Session._meta.concrete_fields}
-# Of the server that has the session, or of its rows.
+# Columns with values that only matter to the server or its rows.
 INTERNAL = {
     "archived_by_id",
     "caller_session_id",
@@ -22,7 +25,7 @@ INTERNAL = {
     "workspace_id",
     "workspace_role",
 }
-# A fork is a session of its own: these are its own values.
+# Columns that a fork does not copy, because it has its own values.
 OF_A_FORK = {
     "id",
     "owner_id",
@@ -39,7 +42,7 @@ OF_A_FORK = {
     # Copied without what people have approved in the session.
     "config",
 }
-# The name of a column in the snapshot, where it is another one; None: clients get it from REST, or not at all.
+# The names of columns in the snapshot if they differ. None: clients get the value only by REST, or not at all.
 SHOWN_AS = {
     "parent_session_id": None,
     "parent_message_id": None,
@@ -95,4 +98,14 @@ def test_each_column_is_exported_and_imported() -> None:
         {*SESSION, "parent_session"},
         missing="Imports refuse the column {}: add it to SessionPart (chat/transfer/document/schema.py).",
         extra="Exports lack {}: add it to SESSION (chat/transfer/exporting/as_json.py).",
+    )
+
+
+def test_each_recorded_change_is_imported() -> None:
+    """MSG-11: an export contains the history of a session, so an import must accept each column of it."""
+    agree(
+        get_args(Column),
+        {column for columns in RECORDED.values() for column in columns},
+        missing="Imports refuse changes of the column {}: add it to Column (chat/transfer/document/schema.py).",
+        extra="Remove {} from Column: the history has no such changes (RECORDED in chat/services/sessions/fields.py).",
     )

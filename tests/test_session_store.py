@@ -1,4 +1,4 @@
-"""The session backend: keys are stored as hashes, with their user in a column."""
+"""The session backend, which stores keys as hashes, and their users in a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader of the project's templates drops the line breaks that only lay out their source."""
+"""The template loader, which removes line breaks that only format the source of templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UI-13: every word that a person reads is in English, 简体中文 and 繁體中文."""
+"""UI-13: every text for users exists in English, 简体中文 and 繁體中文."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.agreement import agree
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ("zh_Hans", "zh_Hant")
 SOURCES = ("agents", "chat", "templates")
-# What is the same in every language: names, keys, figures' units.
+# Words that are the same in every language: names, keys and units.
 NAMES = {
     "Parley",
     "Ctrl",
@@ -44,7 +44,7 @@ NAMES = {
     "API",
     "PDF",
 }
-# What browsers call keys and things.
+# Names of keys and other things in browsers.
 TECHNICAL = {
     "Ctrl",
     "Enter",
@@ -71,7 +71,7 @@ def catalogue(locale: str) -> polib.POFile:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All words that the sources mark for translation, as Django's own makemessages finds them."""
+    """A catalog with all texts that the sources mark for translation, made by Django's makemessages."""
     copy = tmp_path_factory.mktemp("sources")
     for source in SOURCES:
         shutil.copytree(ROOT / source, copy / source, ignore=shutil.ignore_patterns("__pycache__"))
@@ -140,7 +140,7 @@ def templates() -> list[Path]:
 
 
 def unmarked(source: str) -> Iterator[str]:
-    """The words of a template that readers see and no tag translates."""
+    """Yield the words of a template that users see and that no tag translates."""
     source = re.sub(r"\{% blocktrans(?:late)?\b.*?%\}.*?\{% endblocktrans(?:late)? %\}", "", source, flags=re.S)
     source = re.sub(r"\{% comment %\}.*?\{% endcomment %\}|\{#.*?#\}", "", source, flags=re.S)
     source = re.sub(r"\{%.*?%\}|\{\{.*?\}\}", "", source, flags=re.S)
@@ -160,9 +160,9 @@ def test_scripts_hold_no_words_of_their_own() -> None:
 
 
 def spoken(script: str) -> Iterator[str]:
-    """String literals that look like something to be read: several words, or one that begins a sentence."""
+    """Yield string literals that look like texts for users: several words, or one that begins a sentence."""
     script = re.sub(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", "", script, flags=re.S)
-    script = re.sub(r"new Error\([^\n]*", "", script)  # mistakes of ours
+    script = re.sub(r"new Error\([^\n]*", "", script)  # texts for developers
     for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', script):
         if literal not in TECHNICAL and re.fullmatch(
             r"[A-Z][a-z]+(?: [\w’'…]+)*[.…!?]?|[a-z]+(?: [a-z]+){2,}[.…!?]?", literal

@@ -1,1 +1,1 @@
-"""The client of MCP servers: their configuration, connections and tools. docs/mcp.md is the operator's guide."""
+"""The client of MCP servers: their configuration, connections and tools. docs/mcp.md is the guide for operators."""

@@ -1,4 +1,4 @@
-"""What a server asks people while it works on a call: which call it belongs to, and its answer (elicitation)."""
+"""Questions that a server asks users during a call (elicitation), and the calls to which they belong."""
 
 from __future__ import annotations
 
@@ -19,30 +19,31 @@ from agents.messages import Json
 
 logger = logging.getLogger(__name__)
 
-# Asks people, and returns their answer as the server gets it.
+# Asks users, and returns their answer in the form for the server.
 Ask = Callable[[Elicitation], Awaitable[Json]]
-WHICH_CALL = "Several calls are running, and the client cannot tell which of them asks."
+WHICH_CALL = "Several calls are running, and the client cannot tell which of them asked."
 OPENED = "Not done yet: a person has opened the page that the server needs. Ask whether it is done, and call again."
 NOT_OPENED = "Not done: the server needs a page to be opened, and no one has opened it."
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call under way. `ask` is None if no one is there."""
+    """A running call. `ask` is None if no user is present."""
 
     ask: Ask | None
     tasks: set[asyncio.Task[Json]] = field(default_factory=set)
 
 
-# The call for which a request is sent. The transport over HTTP hands it on to what comes with the request's answer.
+# The call to which a request belongs. The HTTP transport handles messages in the answer in the same context, so a
+# question finds its call here.
 _current: ContextVar[_Call | None] = ContextVar("mcp_call", default=None)
 
 
 class Questions:
-    """The questions of one connection. The protocol does not name the call that a question belongs to.
+    """The questions of one connection. The protocol does not name the call to which a question belongs.
 
-    Over HTTP it comes with the answer of its call. On the pipe of a program it belongs to the only call that runs; if
-    there are several, it is refused.
+    Over HTTP, a question arrives in the answer to its call. From a program's pipe, it must belong to the only running
+    call; if several calls are running, the question is refused.
     """
 
     def __init__(self, server: str) -> None:
@@ -51,7 +52,7 @@ class Questions:
 
     @contextmanager
     def during_call(self, ask: Ask | None) -> Iterator[None]:
-        """Let what the server asks in this block belong to one call. At its end, what is open is withdrawn."""
+        """Assign the questions that arrive in this block to one call. At its end, cancel those still open."""
         call = _Call(ask)
         self._calls.add(call)
         token = _current.set(call)
@@ -66,21 +67,21 @@ class Questions:
     async def answer(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Answer a request of the server. Returns when people have."""
+        """Ask users a question of the server, and return their answer or an error for the server."""
         call = _current.get()
         if call is None and len(self._calls) == 1:
             call = next(iter(self._calls))
-        if call not in self._calls:  # none, or one that has ended: the people of another are not asked in its place
+        if call not in self._calls:  # unknown, or ended already: do not ask the users of another call
             return types.ErrorData(code=types.INVALID_REQUEST, message=WHICH_CALL)
         try:
             question = self._question(params)
         except Unusable as error:
-            logger.warning("MCP server %s asks what cannot be asked: %s", self._server, error)
+            logger.warning("The MCP server %s sent a question that cannot be shown: %s", self._server, error)
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         return types.ElicitResult.model_validate(await self._asked(call, question))
 
     async def open_pages(self, error: MCPError, ask: Ask | None) -> str:
-        """Ask people to open the pages without which the server refuses a call. Returns what the model reads."""
+        """Ask users to open the pages that the server requires before a call. Return the text for the model."""
         try:
             wanted = types.ElicitationRequiredErrorData.model_validate(error.data).elicitations
             questions = [self._question(each) for each in wanted]

@@ -1,4 +1,4 @@
-"""One connection to an MCP server, kept open in a task of its own."""
+"""A connection to an MCP server, which its own task keeps open."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ from agents.mcp.asking import Ask, Questions
 
 logger = logging.getLogger(__name__)
 
-# Seconds for each request but tool calls: the handshake, which waits for a program's start, and the lists.
+# The seconds for each request except tool calls: for the lists, and for the handshake, which waits until a program has
+# started.
 ANSWER_SECONDS = 30.0
-# How long a turn waits for the tools of a server that has just been started for the first time.
+# The seconds for which a turn waits for the tools of a server that is started for the first time.
 FIRST_WAIT = 2.0
-# Seconds before each new attempt; the last one is repeated. A connection that lived longer than STABLE begins again.
+# Seconds for which a call whose connection has ended waits for the reason.
+REASON_WAIT = 3.0
+# The seconds before each new attempt; the last number is repeated. After a connection that lasted longer than STABLE
+# seconds, the first number is used again.
 PAUSES = (0.0, 1.0, 5.0, 30.0, 120.0)
 STABLE = 60.0
-# A call ends a pause, but not its first second.
+# A call ends a pause early, but never before this many seconds.
 SHORTEST_PAUSE = 1.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
 MAX_PAGES = 20
-# The SDK's message of its own error.
+# The message of the SDK's own error.
 CLOSED = "Connection closed"
+# The SDK's message for the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
+NOT_FOUND = "Not Found"
 PARLEY = types.Implementation(name="Parley", version="1")
 
 CHANGES = (
@@ -43,23 +49,26 @@ CHANGES = (
     types.PromptListChangedNotification,
 )
 
-# What messages come from and go to; the SDK names the type in a private module.
+# The streams of incoming and outgoing messages. Their types are in a private module of the SDK.
 Streams = tuple[Any, Any]
-# Opens the transport. The function is to be called when the transport finds that the connection has ended.
+# Opens the transport. The transport must call the given function when it finds that the connection has ended.
 Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 Result = TypeVar("Result")
 
 
 def is_closed(error: MCPError) -> bool:
-    """Return whether the SDK says that the connection has ended: servers use the same code for errors of their own."""
+    """Return whether the SDK reports that the connection has ended.
+
+    The code alone does not show this, because servers use the same code for their own errors.
+    """
     return error.code == types.CONNECTION_CLOSED and error.message == CLOSED
 
 
 class Connection:
-    """Keeps a server connected until `close`, and knows its tools and resources.
+    """A connection that is opened again until `close`, with up-to-date lists of tools, resources and prompts.
 
-    Use it on the event loop on which it was made. `tools`, `resources` and `prompts` may be read from any thread; they
-    keep their last value while the server is away.
+    Use it on the event loop on which it was made. `tools`, `resources` and `prompts` may be read from any thread. While
+    the server is not connected, they keep their last value.
     """
 
     def __init__(self, name: str, connect: Connect, *, answer_seconds: float = ANSWER_SECONDS) -> None:
@@ -72,7 +81,7 @@ class Connection:
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None
         self._problem = ""
-        # Set unless an attempt to connect is under way, or about to begin.
+        # Cleared while an attempt to connect is running or about to start.
         self._settled = asyncio.Event()
         # Set when a call needs a connection during a pause.
         self._wanted = asyncio.Event()
@@ -88,15 +97,18 @@ class Connection:
         self._task = loop.create_task(self._keep(), name=f"MCP server {name}")
 
     def note_use(self) -> None:
-        """Remember that an agent has the server's tools now. May be called from any thread."""
+        """Record that an agent uses the server now. May be called from any thread."""
         self._used_at = time.monotonic()
 
     def is_idle(self, seconds: float) -> bool:
-        """Whether no agent has used it for so long, and no call is under way."""
+        """Return whether no call is running and no agent has used the server for this many seconds."""
         return not self._calls and time.monotonic() - self._used_at >= seconds
 
     async def settle(self) -> bool:
-        """Wait for the first attempt to connect, until FIRST_WAIT after it began. False if that is over already."""
+        """Wait for the first attempt to connect, until FIRST_WAIT seconds after it began.
+
+        Return whether it waited: False if the attempt or its time was over before.
+        """
         if self._settled.is_set() or asyncio.get_running_loop().time() >= self._patience:
             return False
         with suppress(TimeoutError):
@@ -107,9 +119,9 @@ class Connection:
     async def call(
         self, tool: str, arguments: dict[str, Any], report: Callable[[str], None], ask: Ask | None = None
     ) -> types.CallToolResult:
-        """Call a tool by the server's name for it. Raises ToolError; cancelling it cancels the server's work.
+        """Call a tool by the server's name for it. Raise ToolError. Cancelling this also cancels the server's work.
 
-        `ask` asks people what the server wants to know in the meantime; None if no one is there.
+        `ask` asks users the server's questions during the call; None if no user is present.
         """
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -118,27 +130,27 @@ class Connection:
 
         session = await self._connected()
         with self._questions.during_call(ask):
-            # The time limit of the tool holds for the call; the session's own is for short requests.
+            # The tool's own time limit applies to the call. The limit of the session is for short requests.
             call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
             try:
                 return await self._answered(session, call, is_call=True)
-            except MCPError as error:  # only after a page has been opened
+            except MCPError as error:  # the server requires that a user opens a page first
                 raise ToolError(await self._questions.open_pages(error, ask)) from error
 
     async def read(self, uri: str) -> types.ReadResourceResult:
-        """Read a resource. Raises ToolError."""
+        """Read a resource. Raise ToolError."""
         session = await self._connected()
         with self._questions.during_call(None):
             return await self._answered(session, session.read_resource(uri))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
-        """Fill in a prompt. Raises ToolError."""
+        """Fill in a prompt. Raise ToolError."""
         session = await self._connected()
         with self._questions.during_call(None):
             return await self._answered(session, session.get_prompt(name, arguments))
 
     async def close(self) -> None:
-        """End the connection, and with it the server's program. Calls that wait for it fail."""
+        """End the connection and the server's program. Calls that wait for an answer fail."""
         self._is_closed = True
         tasks = [self._task, *self._probes]
         for task in tasks:
@@ -148,7 +160,7 @@ class Connection:
         self._settled.set()
 
     async def _connected(self) -> ClientSession:
-        """Return the session, after a new attempt to connect if there is none. Raises ToolError."""
+        """Return the session. If there is none, wait for an attempt to connect. Raise ToolError if that fails."""
         if self._session is None and not self._is_closed:
             self._settled.clear()
             self._wanted.set()
@@ -167,7 +179,7 @@ class Connection:
         except MCPError as error:
             if is_closed(error):
                 self._end(session)
-                raise ToolError(f"The connection to the MCP server {self.name} ended before it answered.") from error
+                raise ToolError(await self._ended_early()) from error
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
                 raise
             self._probe(session)
@@ -181,15 +193,29 @@ class Connection:
             self._calls -= 1
             self.note_use()
 
+    async def _ended_early(self) -> str:
+        """Return that the connection ended during a request, and why, if the next attempt to connect shows it soon.
+
+        An expired sign-in, for example, only closes the connection; the attempt fails with the reason.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REASON_WAIT):
+                await self._settled.wait()
+        known = self._problem if self._settled.is_set() and self._session is None else ""
+        return f"The connection to the MCP server {self.name} ended before it answered{f': {known}' if known else ''}."
+
     def _probe(self, session: ClientSession) -> None:
-        """Find out whether the connection that a request failed on still works; connect again if not."""
+        """Check whether a connection on which a request failed still works. Connect again if it does not."""
 
         async def ping() -> None:
             try:
-                await session.send_ping()
-            except MCPError as error:
-                if error.code != types.METHOD_NOT_FOUND:  # a server without it is there all the same
-                    self._end(session)
+                try:
+                    await session.send_ping()
+                except MCPError as error:
+                    if error.code != types.METHOD_NOT_FOUND:  # even a server without ping has answered
+                        raise
+                    if error.message == NOT_FOUND:  # the server may lack ping, or no longer be at its address
+                        await session.list_tools()
             except Exception:
                 self._end(session)
 
@@ -208,11 +234,16 @@ class Connection:
             failures = 1 if loop.time() - began > STABLE else failures + 1
             self._session = None
             if problem != self._problem:
-                # What a program wrote is for the operator alone: people and models read the problem.
+                # The program's error output is for operators only. Users and models get the problem without it.
                 said = "".join(f" Its last error output: {note}." for note in notes)
-                logger.warning("MCP server %s: %s. Parley tries again from time to time.%s", self.name, problem, said)
+                logger.warning(
+                    "The MCP server %s is not available: %s. Parley keeps trying to connect.%s",
+                    self.name,
+                    problem,
+                    said,
+                )
             self._problem = problem
-            if self._is_closed:  # the error has taken the place of the cancellation
+            if self._is_closed:  # this error was raised instead of CancelledError
                 return
             if pause := PAUSES[min(failures, len(PAUSES)) - 1]:
                 self._settled.set()
@@ -224,7 +255,7 @@ class Connection:
             self._settled.clear()
 
     async def _serve(self) -> None:
-        """Connect, and keep the lists up to date. Raises ConnectionError at the end of the connection."""
+        """Connect, and keep the lists up to date. Raise ConnectionError at the end of the connection."""
         self._has_ended = False
         self._news.clear()
         async with (
@@ -268,13 +299,13 @@ class Connection:
     async def _beside_tools(
         self, kind: str, ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int
     ) -> list[Any]:
-        """Read a list without which the server's tools can be used: empty, with a warning, if the server refuses."""
+        """Return a list that tools do not depend on. If the server refuses it, log a warning and return []."""
         try:
             return await all_pages(ask, items, most)
         except (MCPError, ValidationError, RuntimeError) as error:
             if isinstance(error, MCPError) and is_closed(error):
                 raise
-            logger.warning("MCP server %s does not list its %s: %s", self.name, kind, reason(error))
+            logger.warning("The MCP server %s did not list its %s: %s", self.name, kind, reason(error))
             return []
 
     async def _on_message(self, message: IncomingMessage) -> None:
@@ -282,7 +313,7 @@ class Connection:
             self._news.set()
 
     def _end(self, session: ClientSession) -> None:
-        """Connect again, unless that has begun already."""
+        """Connect again, unless the session has already been replaced."""
         if session is self._session:
             self._on_end()
 
@@ -294,7 +325,7 @@ class Connection:
 
 
 async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
-    """Read the pages of a list."""
+    """Return the items of a list, from up to MAX_PAGES pages and `most` items at most."""
     found: list[Any] = []
     cursor = None
     for _ in range(MAX_PAGES):
@@ -307,14 +338,14 @@ async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], 
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first of several errors at once."""
+    """Return the first error in a group of errors, or the error itself if it is not a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def reason(error: BaseException) -> str:
-    """Say in one line why a connection failed; of several errors at once, the first."""
+    """Return in one line why a connection failed. For a group of errors, describe the first one."""
     error = first_of(error)
     if isinstance(error, FileNotFoundError):
         return f"the program {error.filename} is not installed"

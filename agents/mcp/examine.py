@@ -1,4 +1,4 @@
-"""Connect to a server once, to show a person what it offers or why it does not answer."""
+"""Connect to an MCP server once, to show a user its tools or the reason why it does not answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server offers. `problem` says why it could not be asked; "" if it could."""
+    """The tools and the number of resources of a server. `problem` is the reason if they could not be read, else ""."""
 
     tools: tuple[OfferedTool, ...] = ()
     resources: int = 0
@@ -37,7 +37,7 @@ class Offer:
 
 
 async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: float = SECONDS) -> Offer:
-    """Connect, read the lists and hang up again, within so many seconds. Never raises."""
+    """Connect to a server, read its lists and disconnect, within `seconds`. Errors are returned as the `problem`."""
     auth = Bearer(tokens) if tokens is not None else None
     try:
         async with (
@@ -49,9 +49,9 @@ async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: fl
             return await _offer(session)
     except TimeoutError:
         return Offer(problem=f"it did not answer within {seconds:g} seconds")
-    except Exception as error:  # whatever goes wrong there is what the person asked for
+    except Exception as error:  # any failure of the server is the answer that the user wants to see
         if isinstance(first := first_of(error), MCPError):
-            logger.info("MCP server %s did not answer as one: %s", server.name, first)
+            logger.info("%s did not answer as an MCP server: %s", server.name, first)
             return Offer(problem="the address answered, but not as an MCP server does")
         return Offer(problem=reason(error))
 

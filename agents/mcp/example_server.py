@@ -1,7 +1,7 @@
-"""An MCP server in one file without dependencies, as an example: it rolls dice, draws a chart and counts slowly.
+"""An example of an MCP server, in one file without dependencies: it rolls dice, draws a chart and counts slowly.
 
-The demo agent uses it. Run it as any other program: `command = ["python3", "example_server.py"]`. A server of your own
-is shorter with the official SDK; this one shows what goes over the wire: JSON-RPC messages, one a line.
+The demo agent uses it. Run it as any other program: `command = ["python3", "example_server.py"]`. With the official
+SDK, your own server would be shorter. This one shows the messages of the protocol: JSON-RPC, one message per line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def text(words: str) -> Json:
 
 
 def chart(values: list[float]) -> bytes:
-    """Draw bars as a PNG file."""
+    """Return a bar chart as a PNG file."""
     top = max([1.0, *values])
     heights = [round(max(0.0, value) / top * HEIGHT) for value in values]
     rows = bytearray()
@@ -70,7 +70,7 @@ def chart(values: list[float]) -> bytes:
 
 
 def call(name: str, arguments: Json, token: object) -> Json:
-    """Run a tool. Raises ValueError for what the model can correct."""
+    """Return the result of a tool. Raise KeyError, TypeError or ValueError if the model has to correct its call."""
     if name == "roll_dice":
         dice = [random.randint(1, 6) for _ in range(int(arguments.get("count", 2)))]  # noqa: S311  # a game
         return text(f"Rolled {dice}, which is {sum(dice)}.")

@@ -1,4 +1,4 @@
-"""HTTP to an MCP server, by the address rules of web_fetch: each address is checked when its socket is made."""
+"""HTTP connections to MCP servers. As with web_fetch, each IP address is checked when its socket is made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.toolbox.web_client import Gate, Policy
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
-# A message of a server, or an answer that is one message.
+# The most bytes of one message of a server.
 MAX_BYTES = 4_000_000
 
 
@@ -28,7 +28,7 @@ MAX_BYTES = 4_000_000
 async def connect(
     server: ServerConfig, headers: Mapping[str, str], auth: httpx2.Auth | None = None
 ) -> AsyncIterator[Streams]:
-    """Connect to a server's address. Closes everything at the end."""
+    """Connect to a server's address. The connections are closed at the end of the context."""
     assert server.url is not None  # noqa: S101  # agents.mcp.config.problems
     client = open_client(server, headers, auth, refuses_401=auth is None)
     async with client, streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_BYTES) as streams:
@@ -43,9 +43,10 @@ def open_client(
     https_only: bool = False,
     refuses_401: bool = False,
 ) -> httpx2.AsyncClient:
-    """Return a client for a server and what it refers to. With `https_only`, other addresses must be internal hosts.
+    """Return a client for requests to a server and to the addresses that it names.
 
-    `refuses_401`: no one handles that status, and an error says what it means.
+    With `https_only`, addresses without https must be internal hosts. With `refuses_401`, the status 401 raises an
+    error that explains it; otherwise the caller handles that status.
     """
     transport = _Checked(server, https_only=https_only, refuses_401=refuses_401)
     return httpx2.AsyncClient(
@@ -54,18 +55,18 @@ def open_client(
 
 
 def is_internal(server: ServerConfig, host: str) -> bool:
-    """Whether a host may have an address that is not public."""
+    """Return whether a host may have an IP address that is not public."""
     return bool(server.internal_hosts) and is_allowed(host, server.internal_hosts)
 
 
 class _Checked(httpx2.AsyncBaseTransport):
-    """Sends requests over connections to allowed addresses only: public ones, for internal hosts any."""
+    """A transport that connects only to public IP addresses, and for internal hosts to any address."""
 
     def __init__(self, server: ServerConfig, *, https_only: bool, refuses_401: bool) -> None:
         self._server = server
         self._https_only = https_only
         self._refuses_401 = refuses_401
-        # By whether the host is internal.
+        # The key is whether the host is internal.
         self._opened: dict[bool, tuple[Gate, aiohttp.ClientSession]] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -74,7 +75,7 @@ class _Checked(httpx2.AsyncBaseTransport):
         url = URL(str(request.url))
         within = is_internal(self._server, url.raw_host or "")
         if self._https_only and not within and url.scheme != "https":
-            raise httpx2.ConnectError(f"the address of {url.raw_host} is not https", request=request)
+            raise httpx2.ConnectError(f"the address of {url.raw_host} does not use https", request=request)
         gate, session = self._session(is_within=within)
         try:
             answer = await session.request(
@@ -86,7 +87,7 @@ class _Checked(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(refused if gate.refused else _explained(error, url), request=request) from error
         if answer.status == 401 and self._refuses_401:
             answer.close()
-            raise httpx2.ConnectError("it asks for a sign-in (status 401)", request=request)
+            raise httpx2.ConnectError("it requires a sign-in (status 401)", request=request)
         return httpx2.Response(answer.status, headers=list(answer.headers.items()), stream=_Body(answer))
 
     async def aclose(self) -> None:
@@ -109,7 +110,7 @@ class _Checked(httpx2.AsyncBaseTransport):
 
 
 def _explained(error: aiohttp.ClientError | OSError, url: URL) -> str:
-    """Say in plain words why a server did not answer; the details are for the log."""
+    """Describe for users why a server did not answer. The details are in the log only."""
     host = url.raw_host if url.is_default_port() else url.raw_authority
     match error:
         case aiohttp.ClientConnectorDNSError():
@@ -130,7 +131,7 @@ def _explained(error: aiohttp.ClientError | OSError, url: URL) -> str:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer; of one that is no stream of events, at most MAX_BYTES."""
+    """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer

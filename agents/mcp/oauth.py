@@ -1,7 +1,7 @@
-"""Sign in to an MCP server with OAuth: begin it, end it with what the browser brings back, and renew the token.
+"""Sign in to an MCP server with OAuth: begin, finish when the browser has returned, and renew the token.
 
-The SDK finds the authorization server, registers a client and exchanges the code. Each step is a request of its own, so
-that any process can serve it: what one step leaves for the next is in `Begun` and `Grant`, which the caller keeps.
+The SDK finds the authorization server, registers a client and exchanges the code. Each step can run in a different
+process, because the caller stores the state between the steps as `Begun` and `Grant`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ INITIALIZE = {
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
 
 
-class _Redirect(BaseException):  # no Exception, since the SDK logs those with a traceback
-    """The SDK wants a person to open this address."""
+class _Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
+    """The address that the SDK wants a user to open."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
 
 class _Memory:
-    """The SDK's storage for one step."""
+    """The storage that the SDK needs, for one step of the sign-in."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self.client = client
@@ -69,7 +69,7 @@ class _Memory:
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's flow, cut where it would wait in this process for the person to come back."""
+    """The SDK's flow, interrupted where it would wait in this process until the user returns."""
 
     def __init__(self, url: str, redirect_uri: str, memory: _Memory) -> None:
         is_web = redirect_uri.startswith("https://")
@@ -99,18 +99,18 @@ class _Provider(OAuthClientProvider):
         raise _Redirect(url)
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Return the code and the verifier of a person who has come back; else let the SDK build the address."""
+        """Return the code and the verifier if the user has returned. Otherwise let the SDK build the address."""
         self._choose_client_authentication()
         if self.begun is None or self.returned is None:
             return await super()._perform_authorization_code_grant()
-        # Send the code and the client's secret only to the authorization server at which the person has signed in.
+        # Send the code and the client's secret only to the authorization server at which the user has signed in.
         if self.token_endpoint != self.begun.token_endpoint:
-            raise OAuthFlowError("the server has named another authorization server in the meantime")
+            raise OAuthFlowError("the server switched to another authorization server in the meantime")
         validate_authorization_response_iss(self.returned.iss, self.context.oauth_metadata)
         return self.returned.code, self.begun.verifier
 
     def _choose_client_authentication(self) -> None:
-        """Choose a method that the server supports for a client that was registered by hand and has a secret."""
+        """Choose a method that the server supports, for a client with a secret that a user has registered."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return
@@ -120,39 +120,39 @@ class _Provider(OAuthClientProvider):
 
 
 async def _never() -> AuthorizationCodeResult:
-    raise OAuthFlowError("no one waits for the person here")
+    raise OAuthFlowError("no user is waiting for the sign-in here")
 
 
 async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> Begun:
-    """Find out where a person signs in. Raises SignInFailed, also if the server asks for no sign-in."""
+    """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in."""
     provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registered(client, redirect_uri)))
     try:
         await _ask(server, provider)
     except _Redirect as redirect:
         pkce, state = PKCEParameters.generate(), PKCEParameters.generate().code_verifier[:64]
-        # In place of the SDK's own, which end with this step.
+        # These replace the SDK's own values, which are lost at the end of this step.
         url = URL(redirect.url).update_query(code_challenge=pkce.code_challenge, state=state)
         _check_address(url, server)
         assert provider.context.client_info is not None  # noqa: S101  # it is in the address
         known = provider.context.client_info.model_dump(mode="json", exclude_none=True)
         return Begun(str(url), state, pkce.code_verifier, provider.token_endpoint, known)
-    raise SignInFailed("it does not ask for a sign-in")
+    raise SignInFailed("it does not require a sign-in")
 
 
 async def finish(server: AddedServer, redirect_uri: str, begun: Begun, returned: Returned) -> Grant:
-    """Exchange the code for tokens. Raises SignInFailed."""
+    """Exchange the code for tokens. Raise SignInFailed."""
     memory = _Memory(OAuthClientInformationFull.model_validate(begun.client))
     provider = _Provider(server.config.url or "", redirect_uri, memory)
     provider.begun, provider.returned = begun, returned
     await _ask(server, provider)
     if memory.tokens is None or memory.client is None:
-        raise SignInFailed("the authorization server gave no token")
+        raise SignInFailed("the authorization server did not return a token")
     kept = memory.client.model_dump(mode="json", exclude_none=True)
     return _grant(memory.tokens, kept, provider.token_endpoint, provider.resource)
 
 
 async def renew(server: AddedServer, grant: Grant) -> Grant:
-    """Get a new access token. Raises SignInEnded if a person has to sign in again, SignInFailed for now."""
+    """Return a new access token. Raise SignInEnded if a user must sign in again, SignInFailed if a retry may help."""
     if grant.refresh_token is None:
         raise SignInEnded
     provider = _Provider(server.config.url or "", "http://localhost/", _Memory(None))
@@ -171,13 +171,13 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
         tokens = OAuthToken.model_validate_json(answer.content)
     except (httpx2.HTTPError, TimeoutError, ValidationError, OAuthTokenError) as error:
         raise SignInFailed(reason(error)) from error
-    # A server that sends no new refresh token leaves the old one valid.
+    # If the server sends no new refresh token, the old one stays valid.
     tokens.refresh_token = tokens.refresh_token or grant.refresh_token
     return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
 
 
 class Bearer(httpx2.Auth):
-    """Sends the access token with each request, and asks for another one when the server refuses it."""
+    """An authentication by access token. If the server refuses the token, the request is repeated with a new one."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -193,7 +193,7 @@ class Bearer(httpx2.Auth):
 
 
 class HasTokens(Protocol):
-    """What `_grant` reads of the SDK's tokens."""
+    """The fields of the SDK's tokens that `_grant` reads."""
 
     access_token: str
     refresh_token: str | None
@@ -218,11 +218,11 @@ def _registered(client: Client | None, redirect_uri: str) -> OAuthClientInformat
 
 
 async def _ask(server: AddedServer, provider: _Provider) -> None:
-    """Send a request that makes the SDK sign in. Raises SignInFailed, or _Redirect."""
+    """Send a request that makes the SDK sign in. Raise SignInFailed, or _Redirect."""
     headers = {**server.headers, **HEADERS}
     try:
         async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
-            # The headers are for the server alone: the requests of the sign-in are built without them.
+            # Only the server gets these headers. The SDK's requests for the sign-in do not have them.
             sent = client.stream("POST", server.config.url or "", json=INITIALIZE, headers=headers, auth=provider)
             async with sent as answer:
                 if answer.status_code >= 400:
@@ -234,6 +234,6 @@ async def _ask(server: AddedServer, provider: _Provider) -> None:
 
 
 def _check_address(url: URL, server: AddedServer) -> None:
-    """Raise SignInFailed unless people may be sent to an address."""
+    """Raise SignInFailed if users may not be sent to an address."""
     if url.scheme != "https" and not (url.scheme == "http" and is_internal(server.config, url.raw_host or "")):
-        raise SignInFailed("its authorization server has an address without https")
+        raise SignInFailed("the address of its authorization server does not use https")

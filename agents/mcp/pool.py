@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from agents.mcp.connection import Connection, Streams
     from agents.mcp.sign_in import Tokens
 
-# Gives the sandbox of a server by its name, with a network or without.
+# Returns the sandbox of a server by its name, with or without a network.
 SandboxOf = Callable[[str, bool], Sandbox]
-# Gives the tokens of an added server to which someone has signed in.
+# Returns the tokens of an added server to which a user has signed in.
 TokensOf = Callable[[AddedServer], "Tokens"]
-# A connection to an added server that no agent has used for so many seconds is closed: the server may be gone.
+# Connections to added servers are closed when no agent has used them for this many seconds.
 IDLE_SECONDS = 900.0
-# How long a person waits for a prompt.
+# The most seconds for which a user waits for a prompt.
 PROMPT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedPrompt:
-    """A prompt of a server; `arguments` are the name, description and necessity of each."""
+    """A prompt of a server. Each of `arguments` is (name, description, whether it is required)."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class OfferedPrompt:
 
 
 class PromptRefusedError(ToolError):
-    """A server does not fill in a prompt; `reason` is what it says."""
+    """A server refuses to fill in a prompt; `reason` is the server's message."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -49,9 +49,10 @@ class PromptRefusedError(ToolError):
 
 
 class Servers:
-    """The configured servers, and those that are added by their callers.
+    """The configured servers, and the added servers that callers pass.
 
-    `tools` may be called from any thread; all else on the event loop.
+    `tools` may be called from any thread. `prompts` and `fill_prompt` block, so they may not be called on the event
+    loop. Call all other methods on it.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Servers:
         self._sandbox_of = sandbox_of
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tokens_of: TokensOf | None = None
-        # By the server's id: the revision of its settings that is connected, or will be.
+        # For each server's id: the revision of its settings that is connected or about to be connected.
         self._needed: dict[str, str] = {}
         self._opening = threading.Lock()
         self._connections: dict[tuple[str, str], Connection] = {}
@@ -70,39 +71,39 @@ class Servers:
         self._sweep: asyncio.TimerHandle | None = None
 
     def open(self, tokens_of: TokensOf | None = None) -> None:
-        """Let connections be opened on the running event loop. Before that, servers have no tools."""
+        """Allow connections, on the running event loop. Before this call, servers have no tools."""
         self._loop = asyncio.get_running_loop()
         self._tokens_of = tokens_of
 
     def tools(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> tuple[Tool, ...]:
-        """Return the tools that these names and patterns choose, as far as they are known. Does not wait.
+        """Return the tools that match these names and patterns and are known now. Does not wait.
 
-        Servers that are needed for the first time, or with new settings, are connected in the background.
+        A server that is needed for the first time, or with new settings, is connected in the background.
         """
         wanted = list(patterns)
         found: list[Tool] = []
         for server in self._named(wanted, added):
             self._need(server)
             if connection := self._connections.get(server.key):
-                from agents.mcp.tools import tools_of  # takes a second to import, as `_open` has done
+                from agents.mcp.tools import tools_of  # late, because the SDK takes a second; `_open` has loaded it
 
                 connection.note_use()
                 found += [tool for tool in tools_of(connection, server.config) if is_chosen(tool.name, wanted)]
         return tuple(found)
 
     async def settle(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> bool:
-        """Wait for servers that have just been started for the first time, at most connection.FIRST_WAIT seconds.
+        """Wait for servers that are started for the first time, at most connection.FIRST_WAIT seconds.
 
-        Returns whether there was one to wait for, whose tools may be known now.
+        Return whether it waited for a server. Its tools may be known now.
         """
         keys = [server.key for server in self._named(patterns, added)]
         named = [self._connections[key] for key in keys if key in self._connections]
         return any(await asyncio.gather(*(connection.settle() for connection in named)))
 
     def prompts(self, patterns: Iterable[str], added: Sequence[AddedServer] = ()) -> list[OfferedPrompt]:
-        """Return the prompts of the servers that these names and patterns choose. Blocks; not for the event loop.
+        """Return the prompts of the servers that match these names and patterns. Blocks; not for the event loop.
 
-        Waits for servers that have just been started, as `settle` does.
+        Waits for servers that are just being started, as `settle` does.
         """
         wanted = list(patterns)
         self.tools(wanted, added)
@@ -122,7 +123,7 @@ class Servers:
     ) -> str:
         """Return the text of a prompt with its arguments. Blocks; not for the event loop.
 
-        Raises PromptRefusedError, and ToolError if the server cannot be asked.
+        Raise PromptRefusedError, and ToolError if the server cannot be asked.
         """
         server_name, _separator, prompt = name.partition(SEPARATOR)
         server = next((each for each in self._named(patterns, added) if each.name == server_name), None)
@@ -139,20 +140,23 @@ class Servers:
             raise ToolError(f"The MCP server {server_name} did not answer in time.") from error
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Find servers that cannot work on this machine: their names, and why. Asks no server."""
+        """Yield the names of servers that cannot work on this machine, with the reasons. Sends no requests."""
         for name, server in self._servers.items():
             for variable in missing_variables(server, self._env):
                 yield name, f"the environment variable {variable} is not set"
             if not server.command:
                 continue
             if server.sandbox and (problem := probe.problem()):
-                yield name, f"there is no sandbox for its program: {problem}"
+                yield name, f"its program cannot run in a sandbox: {problem}"
             elif not (program := shutil.which(server.command[0], path=PATH if server.sandbox else None)):
                 yield name, f"the program {server.command[0]} is not installed"
             elif server.sandbox and self._sandbox_of:
                 sandbox = self._sandbox_of(name, server.network)
                 for path in hidden_paths([program, *server.command[1:]], sandbox):
-                    yield name, f"its sandbox does not have {path}: it has /usr and a folder of its own, {WORKSPACE}"
+                    yield (
+                        name,
+                        f"{path} does not exist in its sandbox, which has /usr and a folder of its own, {WORKSPACE}",
+                    )
 
     async def close(self) -> None:
         """End all connections."""
@@ -165,7 +169,7 @@ class Servers:
 
     def _named(self, patterns: Iterable[str], added: Sequence[AddedServer]) -> list[AddedServer]:
         known = {server.name: server for server in added}
-        # The operator's server wins: a workspace cannot take its name.
+        # The operator's server takes precedence, so that a workspace cannot take over its name.
         known |= {name: AddedServer(f"configured {name}", "", name, config) for name, config in self._servers.items()}
         names = dict.fromkeys(filter(None, (server_of(pattern, known) for pattern in patterns)))
         return [known[name] for name in names]
@@ -193,7 +197,7 @@ class Servers:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Close connections to added servers that no agent has used for a while; they are made again when needed."""
+        """Close the connections to added servers that have been idle for IDLE_SECONDS. `tools` opens them again."""
         for key in [key for key, each in self._connections.items() if key[1] and each.is_idle(IDLE_SECONDS)]:
             with self._opening:
                 self._needed.pop(key[0], None)
@@ -210,7 +214,7 @@ class Servers:
         from agents.mcp import http, stdio
 
         config = server.config
-        if server.revision:  # `${NAME}` in its headers is text: it must not read Parley's environment
+        if server.revision:  # an added server: `${NAME}` in its headers must not read Parley's environment
             if server.is_signed_in and self._tokens_of is not None:
                 from agents.mcp.oauth import Bearer
 
@@ -220,5 +224,5 @@ class Servers:
             return http.connect(config, resolved(config.headers, self._env))
         sandbox = self._sandbox_of(server.name, config.network) if config.sandbox and self._sandbox_of else None
         if config.sandbox and sandbox is None:
-            raise OSError("there is no sandbox for its program")
+            raise OSError("its program cannot run in a sandbox")
         return stdio.connect(config, resolved(config.env, self._env), sandbox, on_end)

@@ -1,4 +1,4 @@
-"""The prompts of MCP servers, as people choose them and fill them in."""
+"""The prompts of MCP servers: their list, and the text of a prompt that a user has chosen."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from agents.mcp.connection import Connection, is_closed
 from agents.mcp.pool import OfferedPrompt, PromptRefusedError
 from agents.safe_text import clean
 
-LONGEST_PROMPT = 100_000
 LONGEST_TITLE = 200
 MOST_ARGUMENTS = 20
-# Names that a person can type behind a "/".
+# Names that a user can type after a "/".
 _NAME = re.compile(r"[^\s/]{1,80}")
 
 
 def prompts_of(connection: Connection) -> list[OfferedPrompt]:
-    """Return the prompts of a server, by name."""
+    """Return the prompts of a server, sorted by name."""
     found = []
     for prompt in sorted(connection.prompts, key=lambda each: each.name):
         arguments = (prompt.arguments or [])[:MOST_ARGUMENTS]
@@ -37,7 +36,10 @@ def prompts_of(connection: Connection) -> list[OfferedPrompt]:
 
 
 async def fill(connection: Connection, name: str, arguments: dict[str, str]) -> str:
-    """Return the text of a prompt: of all of its messages. Raises PromptRefusedError, ToolError."""
+    """Return the text of all messages of a prompt.
+
+    Raise PromptRefusedError if the server refuses, and ToolError if it cannot be asked.
+    """
     try:
         filled = await connection.prompt(name, arguments)
     except ToolError as error:
@@ -46,7 +48,7 @@ async def fill(connection: Connection, name: str, arguments: dict[str, str]) -> 
             raise PromptRefusedError(str(error), _line(said.message)) from said
         raise
     parts = [_text(message.content) for message in filled.messages]
-    return clean("\n\n".join(part for part in parts if part))[:LONGEST_PROMPT]
+    return clean("\n\n".join(part for part in parts if part))
 
 
 def _text(content: types.ContentBlock) -> str:

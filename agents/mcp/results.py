@@ -1,4 +1,4 @@
-"""Results of MCP servers as text for the model, with files for people: images, audio and other data."""
+"""Results of MCP servers as text for the model, and as files for users: images, audio and other data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agents.tools import ToolContext
 logger = logging.getLogger(__name__)
 
 LONGEST_RESULT = 50_000
-# Files of one result that are kept.
+# The most files that are kept from one result.
 MOST_FILES = 20
 FOLDER = "tool-results"
 LONGEST_TYPE = 100
@@ -33,7 +33,7 @@ ENDINGS = {"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "au
 
 @dataclass
 class _Kept:
-    """What the parts of a result have besides text. The names of the files begin with `stem`."""
+    """The files and sources of a result. The names of the files begin with `stem`."""
 
     stem: str
     context: ToolContext
@@ -44,8 +44,8 @@ class _Kept:
 async def read_result(result: types.CallToolResult, origin: str, stem: str, context: ToolContext) -> ForeignText:
     """Return a result as text: its parts in order, and its structured content if it has no text.
 
-    Images, audio and other data become files in the workspace, whose names begin with `stem`. Those of an error do not,
-    because its card shows no files. Links to the web can be cited.
+    Images, audio and other data are stored as files in the workspace, with names that begin with `stem`. Files of an
+    error are not stored, because its card shows no files. Links to web pages become sources that can be cited.
     """
     kept = _Kept(stem, replace(context, sandbox=None) if result.is_error else context)
     parts = [await _part(part, kept) for part in result.content]
@@ -61,7 +61,7 @@ async def read_contents(
     stem: str,
     context: ToolContext,
 ) -> ForeignText:
-    """Return the contents of a resource, as `read_result` does."""
+    """Return the contents of a resource in the form of `read_result`."""
     kept = _Kept(stem, context)
     parts = [await _contents(each, kept) for each in contents]
     return ForeignText(_joined(parts), origin, files=tuple(kept.files))
@@ -89,7 +89,7 @@ async def _contents(resource: types.TextResourceContents | types.BlobResourceCon
 
 
 def _link(link: types.ResourceLink, kept: _Kept) -> str:
-    """Return a link as a line; one to the web has a number, so that the answer can cite it."""
+    """Return a link as a line of text. A link to a web page gets a number, so that the answer can cite it."""
     if not is_web_address(link.uri):
         return f"[link to a resource] {listed(link)}"
     source = (kept.context.sources or SourceNumbers()).number(link.title or link.name, link.uri)
@@ -108,23 +108,23 @@ async def _data(kind: str, media_type: str, base64: str, kept: _Kept) -> str:
     try:
         data = b64decode(base64, validate=True)
     except (ValueError, binascii.Error):
-        return f"[{about}: it is broken]"
+        return f"[{about}: it is damaged]"
     about = f"{about}, {len(data):,} bytes"
     sandbox = kept.context.sandbox
     if sandbox is None or len(kept.files) >= MOST_FILES:
-        return f"[{about}: it was not kept]"
+        return f"[{about}: it was not stored]"
     plain_type = media_type.partition(";")[0].strip().lower()
     ending = ENDINGS.get(plain_type) or mimetypes.guess_extension(plain_type) or ".bin"
     try:
         path = await in_thread(keep_file, sandbox, FOLDER, kept.stem, ending, data)
     except OSError as error:
-        logger.warning("A file of a tool's result could not be kept: %r", error)
-        return f"[{about}: it could not be kept]"
+        logger.warning("Could not store a file of a tool's result: %r", error)
+        return f"[{about}: it could not be stored]"
     if path is None:
-        return f"[{about}: it was not kept, because the workspace is full]"
+        return f"[{about}: it was not stored, because the session's folder is full]"
     kept.context.files_changed()
     kept.files.append(ToolFile(path, media_type, len(data)))
-    return f"[{about}: people see it; it is in the workspace as {path}]"
+    return f"[{about}: users see it; it is in the session's folder as {path}]"
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -8,15 +8,15 @@ from typing import Protocol, Self
 
 from agents.messages import Json
 
-# A token is renewed so many seconds before it ends.
+# A token is renewed this many seconds before it expires.
 EARLY = 30.0
 
-ENDED = "its sign-in has ended; an owner or admin of the workspace can connect it again on its page of MCP servers"
+ENDED = "its sign-in has expired; an owner or admin of the workspace can connect it again in the MCP server settings"
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that someone has registered at the authorization server by hand; `secret` is "" for a public one."""
+    """A client that a user has registered at the authorization server. `secret` is "" for a public client."""
 
     id: str
     secret: str = ""
@@ -24,7 +24,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A sign-in for which a person has to open `url`. The browser comes back with `state`."""
+    """A sign-in for which a user has to open `url`. The browser returns with `state`."""
 
     url: str
     state: str
@@ -35,7 +35,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What the browser has brought back for a sign-in."""
+    """The values with which the browser returns from a sign-in."""
 
     code: str
     iss: str | None = None
@@ -43,7 +43,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Tokens, and what is needed to renew them. `expires_at` is in seconds since 1970; None: not known."""
+    """Tokens, and the values to renew them. `expires_at` is in seconds since 1970, or None if it is unknown."""
 
     client: Json
     token_endpoint: str
@@ -65,11 +65,11 @@ class Grant:
 
 
 class SignInFailed(Exception):
-    """The sign-in did not work; the message says why."""
+    """The sign-in failed. The message is the reason."""
 
 
 class SignInEnded(Exception):
-    """There is no valid token any more: a person has to sign in again."""
+    """There is no valid token any more, so a user has to sign in again."""
 
     def __init__(self) -> None:
         super().__init__(ENDED)
@@ -79,9 +79,9 @@ class Tokens(Protocol):
     """The access tokens of one server."""
 
     async def current(self) -> str:
-        """Return the token, a new one if it has expired. Raises SignInEnded, SignInFailed."""
+        """Return the token, or a new one if it has expired. Raise SignInEnded or SignInFailed."""
         ...
 
     async def renewed(self, refused: str) -> str:
-        """Return another token than the one that the server has refused. Raises as `current` does."""
+        """Return a new token in place of the one that the server refused. Raise the same errors as `current`."""
         ...

@@ -1,4 +1,4 @@
-"""An MCP server that is a program: its process, in a sandbox, and the messages on its input and output, one a line."""
+"""The transport to an MCP server that is a program: messages over its input and output, one per line."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 READ_SIZE = 1 << 16
 # A longer message ends the connection.
 MAX_BYTES = 4_000_000
-# How much of a server's last error output a log entry has.
+# The bytes of a server's error output that are kept, and the characters of its last line in a log entry.
 LAST_WORDS = 1_000
 LAST_LINE = 200
 TERMINAL_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-# How long a server has to end by itself once its input is closed, and how long its end is waited for once it is killed.
+# The seconds that a server has to end by itself after its input is closed, and the seconds to wait after it is killed.
 END_SECONDS = 0.5
 KILLED_SECONDS = 10.0
 
@@ -43,9 +43,9 @@ Writing = MemoryObjectReceiveStream[SessionMessage]
 async def connect(
     server: ServerConfig, values: Mapping[str, str], sandbox: Sandbox | None, on_end: Callable[[], None]
 ) -> AsyncIterator[Streams]:
-    """Run a server's program, in the sandbox if there is one. Its process ends with the context.
+    """Run a server's program, in the sandbox if one is given. The process is ended at the end of the context.
 
-    `on_end` is called when no more messages can come.
+    `on_end` is called when the program can send no more messages. Errors get its last line of error output as a note.
     """
     async with _running(server, values, sandbox) as process:
         to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -73,7 +73,7 @@ async def connect(
             for stream in (to_session, incoming, outgoing, from_session):
                 stream.close()
             if words:
-                logger.debug("Last error output of an MCP server: %s", words.decode(errors="replace"))
+                logger.debug("The last error output of an MCP server: %s", words.decode(errors="replace"))
 
 
 @asynccontextmanager
@@ -82,7 +82,7 @@ async def _running(server: ServerConfig, values: Mapping[str, str], sandbox: San
         async with serve(server.command, sandbox, values) as process:
             yield process
         return
-    # Without a sandbox it has the home folder and the path of Parley's account, and no other variable.
+    # Without a sandbox, the program gets HOME and PATH of Parley's account, but no other variables of Parley.
     environment = {**ENVIRONMENT, "HOME": str(Path.home()), "PATH": os.environ.get("PATH", PATH), **values}
     process = await asyncio.create_subprocess_exec(
         *server.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
@@ -94,14 +94,14 @@ async def _running(server: ServerConfig, values: Mapping[str, str], sandbox: San
             process.stdin.close()
         try:
             await _end_of(process, END_SECONDS)
-        finally:  # also if the connection is closed while it waits
+        finally:  # also if this task is cancelled during the wait
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await _end_of(process, KILLED_SECONDS)
 
 
 async def _end_of(process: Process, seconds: float) -> None:
-    """Wait for the end of a process, which comes after that of its output, for so many seconds at most."""
+    """Wait for the end of a process's output and then of the process, for at most `seconds` in all."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             for output in filter(None, (process.stdout, process.stderr)):
@@ -111,7 +111,10 @@ async def _end_of(process: Process, seconds: float) -> None:
 
 
 async def _read(process: Process, messages: Reading) -> None:
-    """Pass messages on until the output ends. One that is none ends the connection: what follows cannot be trusted."""
+    """Pass messages to the session until the output ends.
+
+    A line that is not a message ends the connection, because the lines after it cannot be trusted.
+    """
     assert process.stdout is not None  # noqa: S101  # a pipe
     buffer = bytearray()
     async with messages:
@@ -130,7 +133,7 @@ async def _pass_on(line: bytes, messages: Reading) -> bool:
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        logger.warning("An MCP server wrote a line that is no message: %.200r", line)
+        logger.warning("An MCP server wrote a line that is not a message: %.200r", line)
         return False
     try:
         await messages.send(SessionMessage(message))
@@ -152,7 +155,7 @@ async def _write(process: Process, messages: Writing) -> None:
 
 
 def _last_line(words: bytes | bytearray) -> str:
-    """Return the last line of an error output that says something, for a log entry."""
+    """Return the last line of an error output that is not empty, for a log entry."""
     text = TERMINAL_CODES.sub("", words.decode(errors="replace"))
     lines = ("".join(filter(str.isprintable, line)).strip() for line in reversed(text.splitlines()))
     line = next(filter(None, lines), "")

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as Parley's, and their results as text for the model."""
+"""The tools and resources of MCP servers as tools of Parley."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from agents.messages import Json
 from agents.safe_text import cut
 from agents.tools import Tool, ToolContext
 
-# What vendors allow for a name.
+# The longest name of a tool that vendors allow.
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 4_000
 READ_RESOURCE = "read_resource"
-# A schema of more characters is replaced by one that takes any object; the server checks the arguments anyway.
+# A longer schema is replaced by one that accepts any object, because the server checks the arguments anyway.
 LONGEST_SCHEMA = 20_000
 
 
 def tools_of(connection: Connection, config: ServerConfig) -> list[Tool]:
-    """Return the server's tools as they are known now, and one that reads its resources if it has any."""
+    """Return the server's tools that are known now, and a tool that reads its resources if the server offers them."""
     found: dict[str, Tool] = {}
-    # In an order of their own: a server may list them in another one, and the vendor would cache nothing.
+    # Sorted, because a server may change the order of its list and the vendor's cache would then be missed.
     for tool in sorted(connection.tools, key=lambda each: each.name):
         if config.tools is None or tool.name in config.tools:
             name = tool_name(connection.name, tool.name, found)
@@ -43,7 +43,7 @@ def tools_of(connection: Connection, config: ServerConfig) -> list[Tool]:
 
 
 def tool_name(server: str, tool: str, taken: Iterable[str]) -> str:
-    """Return a name that vendors allow and that is not taken; the same one each time for the same tools."""
+    """Return a name that vendors allow and that is not taken. It is always the same for the same list of tools."""
     name = f"{server}{SEPARATOR}{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
     if len(name) <= LONGEST_NAME and name not in taken:
         return name
@@ -75,7 +75,7 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
 
 
 def _asker(context: ToolContext, config: ServerConfig) -> Ask | None:
-    """Return how the server asks people; None if no one is there."""
+    """Return the function by which the server asks users, or None if no user is present."""
     ask = context.ask
     if ask is None:
         return None
@@ -90,7 +90,7 @@ def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
     async def read(arguments: Json, context: ToolContext) -> ForeignText:
         uri = arguments.get("uri")
         if not isinstance(uri, str):
-            raise ToolError(f"{name} needs the argument uri, a text.")
+            raise ToolError(f"{name} needs the argument uri, a string.")
         return await read_contents((await connection.read(uri)).contents, connection.name, "resource", context)
 
     named = "\n".join(listed(resource) for resource in connection.resources)
@@ -108,7 +108,7 @@ def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
 
 
 def schema_for_models(schema: Json) -> Json:
-    """Return a tool's input schema in the form that vendors take: an object, whatever the server says."""
+    """Return a tool's input schema in the form that vendors accept, which always describes an object."""
     if len(json.dumps(schema)) > LONGEST_SCHEMA:
         return {"type": "object", "properties": {}}
     kept = {key: value for key, value in schema.items() if key not in ("$schema", "$id", "title")}

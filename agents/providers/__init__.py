@@ -1,1 +1,1 @@
-"""The models behind one protocol: one adapter per vendor, each two pure mappings and one SDK call."""
+"""One adapter per model vendor, with a common protocol. Each has two pure mappings around one call of an SDK."""

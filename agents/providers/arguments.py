@@ -1,4 +1,4 @@
-"""The arguments of a tool call, between the text that a model wrote and the object that a tool takes."""
+"""The arguments of a tool call, as the text that a model wrote and as the object that a tool takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agents.messages import UNREADABLE, Json, ToolCall
 
 
 def read_arguments(text: str) -> Json:
-    """Read them; text that is no JSON object is kept as {UNREADABLE: text}, for the tool to refuse."""
+    """Return the arguments as an object. Other text becomes {UNREADABLE: text}, which the tool refuses."""
     if not text.strip():
         return {}
     value = _loads(text)
@@ -17,14 +17,14 @@ def read_arguments(text: str) -> Json:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Write them: as the model wrote them, byte for byte, unless they say something else by now (MSG-08)."""
+    """Return the arguments as JSON text. Unless they were edited, it is exactly the model's own text (MSG-08)."""
     if _agree(_loads(call.raw), call.arguments):
         return call.raw
     return json.dumps(call.arguments, ensure_ascii=False)
 
 
-def still_says(raw: str, arguments: Json) -> bool:
-    """Whether the text that a model wrote is what these arguments were read from: an edit wins over it."""
+def is_unedited(raw: str, arguments: Json) -> bool:
+    """Return whether these arguments are still those of the model's text. False after an edit."""
     return bool(raw) and _agree(read_arguments(raw), arguments)
 
 
@@ -36,7 +36,9 @@ def _agree(one: object, other: object) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Equality as JSON has it: true is not 1, but 1 and 1.0 are the same number (databases write one for the other)."""
+    """Return whether two JSON values are equal. 1 equals 1.0, because databases may change one to the other; 1 is not
+    equal to true.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -52,5 +54,5 @@ def _loads(text: str) -> object:
 
 
 def _refuse(constant: str) -> NoReturn:
-    """NaN and Infinity are Python's, not JSON's: the next server would not take them back."""
+    """Raise ValueError for NaN and Infinity, which are not JSON, so the next server would refuse them."""
     raise ValueError(constant)

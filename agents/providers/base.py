@@ -1,4 +1,4 @@
-"""The provider protocol: what the loop asks of a vendor's adapter."""
+"""The provider protocol: the methods of a vendor's adapter that the loop uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agents.events import ProviderEvent
 from agents.messages import Json, Message
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 
-# How often a vendor's SDK repeats a failed request, unless the configuration says otherwise.
+# How often a vendor's SDK repeats a failed request, unless the configuration sets another number.
 DEFAULT_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it; `parameters` is a JSON schema of type object."""
+    """A tool as a model sees it. `parameters` is a JSON schema of the type object."""
 
     name: str
     description: str
@@ -25,10 +25,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One LLM call. `messages` may hold adjacent messages of one role and system notes; adapters merge as needed.
+    """One LLM call. `messages` may have adjacent messages of one role and system notes; adapters merge them as needed.
 
-    `cache_key` is the same for requests that begin alike: a vendor may send them to the same cache. `support` is what
-    the model offers for its `reasoning`, None where that is not known.
+    Requests with the same beginning have the same `cache_key`, so that a vendor can send them to the same cache.
+    `support` describes how the model can reason; None if that is unknown.
     """
 
     model: str
@@ -44,20 +44,23 @@ class Request:
 
 
 class Provider(Protocol):
-    """One configured endpoint; one instance per process, shared by all its sessions."""
+    """One configured endpoint. Each process has one instance, which all of its sessions share."""
 
     @property
     def name(self) -> str:
-        """The name under which it is configured ("anthropic")."""
+        """The provider's name in the configuration ("anthropic")."""
 
     def prepare(self) -> None:
-        """Load what the first request needs, so that it need not wait. Blocks; may be called from any thread."""
+        """Load the modules and connections of the first request early. Blocks; may be called from any thread."""
 
     def stream(self, request: Request) -> AsyncIterator[ProviderEvent]:
-        """Ask the model; end with ResponseDone. Raises ProviderError. Cancelling it closes the connection."""
+        """Send the request and yield the answer's events; the last one is ResponseDone. Raise ProviderError.
+
+        Cancelling the iteration closes the connection.
+        """
 
     async def list_models(self) -> list[str]:
-        """Name the models that the endpoint offers. Raises ProviderError."""
+        """Return the names of the models that the endpoint offers. Raise ProviderError."""
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,4 +1,4 @@
-"""What the forms of requests share: who speaks in turns, and names and ids that a vendor accepts."""
+"""Functions that all forms of requests share: alternating sides, and names and ids that a vendor accepts."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from collections.abc import Iterable, Iterator
 
 from agents.messages import Message
 
-# Said for the people when a conversation ends with the model, which most vendors refuse to go on from.
+# Sent as the users' message if a conversation ends with the model's, because most vendors refuse to continue that.
 CONTINUE = "(Continue.)"
 UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def turns(messages: Iterable[Message]) -> list[tuple[bool, list[Message]]]:
-    """Group adjacent messages by side, each as (is the model's, messages); system notes are on the people's side."""
+    """Group adjacent messages by side, as pairs of (whether they are the model's, messages).
+
+    System notes are on the users' side.
+    """
     sides = itertools.groupby(messages, key=lambda message: message.role == "assistant")
     return [(is_model, list(group)) for is_model, group in sides]
 
 
 def safe_name(name: str, longest: int) -> str:
-    """Rewrite a tool's name so that a vendor takes it; a name that it takes already stays."""
+    """Return a tool's name in a form that a vendor accepts. A name that is already accepted does not change."""
     return UNSAFE.sub("_", name)[:longest] or "unknown"
 
 
 def names_by_safe_name(names: Iterable[str], longest: int) -> dict[str, str]:
-    """Tell what the model means by the names that it was given."""
+    """Return the original name for each name that was sent to the model."""
     return {safe_name(name, longest): name for name in names}
 
 
 class CallIds:
-    """Ids of tool calls as a vendor takes them: of few characters, not too long, and once in a conversation.
+    """Ids of tool calls in a form that a vendor accepts: with safe characters, not too long, and unique.
 
-    Models of other vendors, whose calls can be in the same conversation, start with `call_0` in each answer.
+    Without this, ids can repeat in a conversation, because some vendors' models start with `call_0` in each answer.
     """
 
     def __init__(self, longest: int) -> None:
@@ -41,14 +44,14 @@ class CallIds:
         self._used: set[str] = set()
 
     def new(self, call_id: str) -> str:
-        """Name a call."""
+        """Return the id to send for a new call."""
         unique = next(name for name in self._names(call_id) if name not in self._used)
         self._used.add(unique)
         self._current[call_id] = unique
         return unique
 
     def of(self, call_id: str) -> str:
-        """Name the latest call of that id, for its result."""
+        """Return the id that was sent for the latest call with this id, for the call's result."""
         return self._current.get(call_id) or next(self._names(call_id))
 
     def _names(self, call_id: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What an endpoint takes for a model, learned from what it has refused."""
+"""The parameters that an endpoint accepts for a model, learned from the requests that it has refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.messages import Json
 
-# How servers say that they do not know a parameter, or not this value of it.
+# Matches messages in which servers refuse a parameter or its value.
 NOT_TAKEN = re.compile(
     r"(?i)unsupported|not supported|(does|do) not support|unrecognized|unknown|unexpected|extra|not permitted"
     r"|not allowed|deprecated|must be verified|supported values"
@@ -18,11 +18,12 @@ NOT_TAKEN = re.compile(
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between endpoints and models.
+    """The differences between endpoints and models.
 
-    `omitted`: parameters that are left out, nested ones with dots. `limit_field`: the name of the output limit in Chat
-    Completions. `responses`: OpenAI's Responses API is asked instead of Chat Completions. `reasoning_with_tools`: Chat
-    Completions takes both in one request. `budgets`: Anthropic's models take a thinking budget.
+    `omitted`: the parameters to leave out; nested ones are written with dots. `limit_field`: the name of the output
+    limit in Chat Completions. `responses`: use OpenAI's Responses API instead of Chat Completions.
+    `reasoning_with_tools`: Chat Completions accepts both in one request. `budgets`: the model, one of Anthropic's,
+    accepts a thinking budget.
     """
 
     omitted: frozenset[str] = frozenset()
@@ -37,7 +38,7 @@ USUAL = Dialect()
 
 @dataclass(frozen=True)
 class Refusal:
-    """A request that was refused with its status: what the server says, and which parameter it names, if any."""
+    """The server's refusal of a request. `param` is the parameter that it names, or ""."""
 
     status: int
     message: str
@@ -46,7 +47,7 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, body: object, text: str) -> Refusal:
-        """Read an error body: {"error": {…}}, or the same without the outer object. `text` stands for any other."""
+        """Read an error body: {"error": {…}}, or the inner object alone. If it has no message, use `text`."""
         inner = body.get("error", body) if isinstance(body, Mapping) else {}
         known = inner if isinstance(inner, Mapping) else {}
         texts = {name: known[name] for name in ("message", "param", "code") if isinstance(known.get(name), str)}
@@ -54,9 +55,9 @@ class Refusal:
 
 
 def without_refused(dialect: Dialect, refusal: Refusal, body: Json, needed: Collection[str]) -> Dialect:
-    """Leave out what a refusal names of a request's body, but nothing that is `needed`.
+    """Return the dialect without the parameter of the request's body that a refusal names.
 
-    Returns the same dialect where the refusal is about something else.
+    Parameters in `needed` are never left out. Return the same dialect if the refusal has another reason.
     """
     if not NOT_TAKEN.search(f"{refusal.message} {refusal.code}"):
         return dialect
@@ -67,7 +68,7 @@ def without_refused(dialect: Dialect, refusal: Refusal, body: Json, needed: Coll
 
 
 def without(body: Json, omitted: Collection[str]) -> Json:
-    """Copy a body without these parameters; an object that has nothing left goes too."""
+    """Return a copy of a body without these parameters. An object that becomes empty is removed, too."""
     for path in omitted:
         name, _dot, rest = path.partition(".")
         if rest and isinstance(body.get(name), dict):
@@ -79,7 +80,7 @@ def without(body: Json, omitted: Collection[str]) -> Json:
 
 
 def difference(before: Dialect, after: Dialect) -> str:
-    """Say for the log how a model is asked from now on."""
+    """Describe, for the log, how requests to a model change."""
     changes = [f"without {name}" for name in sorted(after.omitted - before.omitted)]
     if after.limit_field != before.limit_field:
         changes.append(f"with {after.limit_field}")
@@ -105,13 +106,13 @@ def _paths(body: Mapping[str, Any], needed: Collection[str]) -> Iterator[str]:
 
 
 def _names(message: str, path: str) -> bool:
-    """Whether a message is about a parameter: by its full name, or by its last part where that is marked as one.
+    """Return whether a message names a parameter: its full name, or its last part if quoted or marked as a parameter.
 
-    An object with a tag may be named with the tag in between: `thinking.adaptive.display`.
+    A server may insert the tag of a nested object, such as `adaptive` in `thinking.adaptive.display`.
     """
     outer, _dot, last = path.rpartition(".")
     full = rf"{re.escape(outer)}\.(\w+\.)?{re.escape(last)}" if outer else re.escape(last)
     quoted, marked = rf"['\"`]({full}|{last})['\"`]", rf"\b{last} parameter\b|(parameter|supplied): {last}\b"
-    # Without a mark only what is no word of prose.
+    # Without quotes or a mark, match only names that cannot be words of the sentence, or the name at its beginning.
     plain = rf"(?<![\w.]){full}\b" if "_" in path or outer else rf"^{full}:"
     return any(re.search(form, message) for form in (quoted, marked, plain))

@@ -1,7 +1,7 @@
-"""Requests in the vendors' forms, for users and programs to look at; pure.
+"""Requests in the vendors' forms, for users and programs that inspect them. Pure.
 
-A new form is one entry in `FORMS`, and its name in `Form`. A provider names its own form in the class attribute `form`;
-OpenAI's has two, and which one a model is asked in is part of its dialect.
+To add a form, add an entry to `FORMS` and its name to `Form`. A provider's own form is in its class attribute `form`.
+OpenAI's provider has two forms, and the dialect of a model selects one of them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from agents.providers.openai import request as openai_request
 from agents.providers.openai import responses_request
 
 DEFAULT = "openai"
-# Fields that hold a tool's own names, any of which may look like one of the vendor's.
+# Fields with names that a tool defines. Such a name may be the same as the name of a vendor's field.
 OF_TOOLS = ("input", "input_schema")
-# How an answer is delivered. The model does not get these.
+# Parameters of how an answer is delivered. The model does not get them.
 TRANSPORT = ("stream", "stream_options")
 
 
 @dataclass(frozen=True, slots=True)
 class VendorRequest:
-    """The parts of a request body: together with `parameters` they are all of it. `system` is None where it is empty or
-    where the form has it among the messages. `messages` are the `input` of OpenAI's Responses API, `system` its
-    `instructions`."""
+    """The parts of a request body. `parameters` are all fields that the other parts do not have.
+
+    `system` is None if it is empty or if the form has it among the messages. For OpenAI's Responses API, `messages` is
+    its `input` and `system` its `instructions`.
+    """
 
     system: str | None
     messages: list[Json]
@@ -37,37 +39,38 @@ class VendorRequest:
 
 
 def dialect_of(provider: Provider | None, model: str) -> Dialect:
-    """Return how a provider asks a model, with what its endpoint has refused so far."""
+    """Return the dialect in which a provider asks a model, without the parameters that its endpoint has refused."""
     dialect_for: Callable[[str], Dialect] | None = getattr(provider, "dialect_for", None)
     return dialect_for(model) if dialect_for else USUAL
 
 
 def form_of(provider: Provider | None, model: str) -> str:
-    """Return the name of the form in which a provider asks a model; providers that send nothing have the default."""
+    """Return the name of the form in which a provider asks a model, or the default for one that sends no requests."""
     form: str = getattr(provider, "form", DEFAULT)
     return "responses" if form == "openai" and dialect_of(provider, model).responses else form
 
 
 def without_refused(provider: Provider | None, request: Request) -> Request:
-    """Leave out the reasoning that the provider's endpoint has refused, as the provider does when it sends."""
+    """Return the request as the provider sends it: without reasoning that its endpoint has refused."""
     leave_out: Callable[[Request], Request] | None = getattr(provider, "without_refused", None)
     return leave_out(request) if leave_out else request
 
 
 def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> VendorRequest:
-    """Map a request to a form, without the additions that only make a model answer, and without cache marks.
+    """Return a request in a form, without additions that only make a model answer, and without cache marks.
 
-    `provider` is the name of the configured endpoint, to which reasoning is given back; `dialect` is what it takes.
+    `provider` is the name of the configured endpoint; only its own reasoning is included. `dialect` describes which
+    parameters the endpoint accepts.
     """
     to_body, divide = FORMS[form]
     return divide(to_body(request, provider, dialect, is_asked=False))
 
 
 def given_back(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> list[Thinking]:
-    """Return the reasoning that the body of a request contains: the same objects as in the parts of its messages."""
+    """Return the reasoning in the body of a request, as the same objects that are parts of its messages."""
     found: list[Thinking] = []
     if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
-        return found  # mapping a long conversation takes time
+        return found  # skip the mapping, which takes time for a long conversation
     FORMS[form][0](request, provider, dialect, is_asked=False, given_back=found)
     return found
 
@@ -101,7 +104,7 @@ def _without_cache_marks(value: Any) -> Any:
 
 
 class Mapping(Protocol):
-    """The function of a form that maps a request to a body."""
+    """A form's function that maps a request to a body."""
 
     def __call__(
         self,
@@ -115,7 +118,7 @@ class Mapping(Protocol):
     ) -> Json: ...
 
 
-# As REST clients name them: the keys of `FORMS`.
+# The keys of `FORMS`, which REST clients use, too.
 Form = Literal["openai", "responses", "anthropic"]
 FORMS: dict[str, tuple[Mapping, Callable[[Json], VendorRequest]]] = {
     "openai": (openai_request.to_request, _openai),

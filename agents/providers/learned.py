@@ -1,4 +1,4 @@
-"""What is learned of endpoints and outlives the process: how each model is asked, for a day."""
+"""The dialects of models that providers have learned from refusals. They are stored for a day, for all processes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Protocol, runtime_checkable
 from agents.messages import Json
 from agents.providers.dialect import Dialect
 
-# Seconds after which a server is asked in the usual way again: it may have been updated.
+# After this many seconds, a server is asked in the usual dialect again, because it may have been updated.
 LIFETIME = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How a model is asked since its server refused something; `at` is when, in seconds since the epoch."""
+    """The dialect of a model whose server has refused a request. `at` is the time in seconds since the epoch."""
 
     dialect: Dialect
     at: float
 
     def to_json(self, usual: Dialect) -> Json:
-        """Return values to keep. `usual` is what the provider begins with: with another one they do not count."""
+        """Return the values to store. `usual` is the provider's usual dialect; if that changes, `of` ignores them."""
         return {"usual": _plain(usual), "dialect": _plain(self.dialect)}
 
     @classmethod
     def of(cls, kept: Json, at: float, usual: Dialect) -> Learned | None:
-        """Read kept values; None where they are about another configuration or another version of Parley."""
+        """Read stored values. Return None if they are from another configuration or another version of Parley."""
         values = kept.get("dialect")
         if kept.get("usual") != _plain(usual) or not isinstance(values, dict) or values.keys() != _plain(usual).keys():
             return None
@@ -35,10 +35,10 @@ class Learned:
 
 
 class Store(Protocol):
-    """Keeps what is learned for other processes and for later."""
+    """A place where learned dialects are stored for other processes and for later."""
 
     async def keep(self, endpoint: str, model: str, learned: Json) -> None:
-        """Keep what was learned of a model; never raises."""
+        """Store the learned dialect of a model. Never raises."""
 
 
 @runtime_checkable
@@ -49,14 +49,14 @@ class Learner(Protocol):
 
     @property
     def endpoint_key(self) -> str:
-        """Identifies the endpoint in a store."""
+        """The key of the endpoint in a store."""
 
     def recall(self, kept: Mapping[str, tuple[Json, float]]) -> None:
-        """Take over what a store has, by model, each with its time in seconds since the epoch."""
+        """Take over stored dialects: for each model the values and their time in seconds since the epoch."""
 
 
 def key_of(form: str, url: str) -> str:
-    """Return a digest of the form and the base URL: an address may contain a password."""
+    """Return a digest of the form and the base URL. It is not plain text, because a URL may contain a password."""
     return hashlib.sha256(f"{form}\n{url}".encode()).hexdigest()
 
 

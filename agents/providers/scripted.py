@@ -1,4 +1,4 @@
-"""A provider that says what its script says: deterministic, without a network, for tests and the demo agent."""
+"""A provider that plays a script, for tests and the demo agent. It is deterministic and needs no network."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from agents.providers.base import Request
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for so many seconds."""
+    """Wait for this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """End the open reasoning with this opaque data; without open reasoning it is a hidden one."""
+    """End the open reasoning with this opaque data. Without open reasoning, add a hidden one."""
 
     data: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the response for this reason instead of "tool_use" after tool calls and "end" otherwise."""
+    """End the response for this reason. Without this step, it is "tool_use" after tool calls, else "end"."""
 
     reason: StopReason
 
@@ -48,7 +48,7 @@ class HangUp:
 
 
 class Gate:
-    """Hold the reply until a test opens it. Single use, within one event loop."""
+    """A step at which the reply waits until a test opens the gate. Use it once, on one event loop."""
 
     def __init__(self) -> None:
         self._reached = asyncio.Event()
@@ -66,8 +66,8 @@ class Gate:
         await self._opened.wait()
 
 
-# A string is a text delta; an exception is raised; a ToolCall is complete, after its deltas, whose key is its id; Usage
-# goes into ResponseDone.
+# A string is a text delta. An exception is raised. A ToolCall is complete; its deltas come before it, with its id as
+# their key. Usage is sent with ResponseDone.
 Step = (
     str
     | TextDelta
@@ -87,9 +87,9 @@ Script = Iterable[Reply] | Callable[[Request], Reply]
 
 
 class ScriptedProvider:
-    """Answer the nth request by the nth reply of the script, or each by what a function makes of it.
+    """A provider that answers the nth request with the nth reply of its script, or all requests by a function.
 
-    `requests` are those received, `streaming` counts the streams that are open now.
+    `requests` are the requests received, and `streaming` is the number of streams that are open now.
     """
 
     def __init__(self, script: Script, name: str = "scripted", models: Iterable[str] = ("scripted",)) -> None:
@@ -128,7 +128,7 @@ class ScriptedProvider:
 
 
 async def play(reply: Reply, provider: str) -> AsyncGenerator[ProviderEvent, None]:
-    """Perform a reply's steps as the events of a response."""
+    """Yield the events of a response that a reply's steps describe."""
     stage = _Stage(provider)
     for step in reply:
         match step:
@@ -149,7 +149,7 @@ async def play(reply: Reply, provider: str) -> AsyncGenerator[ProviderEvent, Non
 
 @dataclass
 class _Stage:
-    """The open part of the response, and what its end will say."""
+    """The open part of the response, and the values for its end."""
 
     provider: str
     text: list[str] = field(default_factory=list)

@@ -1,7 +1,8 @@
-"""Read the files of a workspace from outside of its sandbox: for people, in Parley's own process.
+"""Read the files of a workspace from outside of its sandbox: for users, in Parley's own process.
 
-Commands can put anything there, and can change it while it is read. So each folder of a path is opened in the one
-before it, no link is followed, and nothing but regular files is read: no path leads out, and no pipe blocks.
+Commands can put anything into a workspace, and can change files while they are read. So each folder of a path is opened
+relative to the one before it, links are not followed, and only regular files are read. Thus no path leads out of the
+workspace, and no pipe blocks.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ MOST_ENTRIES = 1_000
 MOST_IN_ARCHIVE = 100_000
 LONGEST_PATH = 4_096
 MAX_DEPTH = 200
-# Files that a tool is about to rename.
+# The suffix of files that a tool is about to rename.
 DRAFTS = ".parley-draft"
 
 
 class NotThere(Exception):
-    """There is no such file or folder, it cannot be read, or the path is no path in a workspace."""
+    """The file or folder does not exist or cannot be read, or the path is not valid in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is in a folder. `path` is relative to the workspace; `size` in bytes; `changed` in seconds since 1970."""
+    """An entry of a folder. `path` is relative to the workspace, `size` in bytes, `changed` in seconds since 1970."""
 
     name: str
     path: str
@@ -45,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A folder: folders first, then by name. `left_out` counts the entries beyond the first ones."""
+    """The entries of a folder: folders first, then sorted by name. `left_out` is the number of entries not listed."""
 
     path: str
     entries: list[Entry]
@@ -54,13 +55,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A regular file, open for reading. What is written behind `size` later is not part of it."""
+    """A regular file, open for reading. Bytes that are added after `size` later are not read."""
 
     entry: Entry
     stream: BinaryIO
 
     def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """Yield the content, and close the file."""
+        """Yield the content in pieces of at most `size` bytes, and close the file."""
         left = self.entry.size
         with self.stream:
             while left > 0 and (piece := self.stream.read(min(size, left))):
@@ -69,7 +70,7 @@ class OpenFile:
 
 
 def clean_path(path: str) -> str:
-    """Return a path as `Entry.path` has it, "" for the workspace itself. Raises NotThere."""
+    """Return a path in the form of `Entry.path`, "" for the workspace itself. Raise NotThere."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts or "\0" in path or len(path) > LONGEST_PATH or len(parts) > MAX_DEPTH:
         raise NotThere(path)
@@ -77,14 +78,14 @@ def clean_path(path: str) -> str:
 
 
 def list_folder(root: Path, path: str = "", most: int = MOST_ENTRIES) -> Listing:
-    """List a folder of a workspace, at most so many entries. Blocks. Raises NotThere."""
+    """List at most `most` entries of a folder of a workspace. Blocks. Raise NotThere."""
     path = clean_path(path)
     with open_folder(root, path) as folder:
         return _listing(folder, path, most)
 
 
 def open_file(root: Path, path: str) -> OpenFile:
-    """Open a file of a workspace. Blocks. Raises NotThere, also for what is not a regular file."""
+    """Open a file of a workspace. Blocks. Raise NotThere, also if it is not a regular file."""
     path = clean_path(path)
     above, _, name = path.rpartition("/")
     if not name:
@@ -99,7 +100,7 @@ def open_file(root: Path, path: str) -> OpenFile:
 
 
 def walk(root: Path, path: str = "") -> Iterator[OpenFile]:
-    """Open all files below a folder, one after the other; what cannot be read is left out. Blocks. Raises NotThere."""
+    """Yield all files below a folder, each open. Files that cannot be read are left out. Blocks. Raise NotThere."""
     folders = [list_folder(root, path, MOST_IN_ARCHIVE)]
     while folders:
         for entry in folders.pop().entries:
@@ -117,7 +118,7 @@ def _listing(folder: int, path: str, most: int) -> Listing:
         for entry in entries:
             if entry.name.endswith(DRAFTS):
                 continue
-            with suppress(OSError):  # it is gone
+            with suppress(OSError):  # a command has removed it
                 found.append(_entry(entry.name, path, os.stat(entry.name, dir_fd=folder, follow_symlinks=False)))
                 count += 1
             if len(found) >= 2 * most:
@@ -132,7 +133,7 @@ def _first(entries: list[Entry], most: int) -> list[Entry]:
 def _entry(name: str, above: str, found: os.stat_result) -> Entry:
     kind: Kind = "other"
     if not is_text(name):
-        name = clean(name)  # it can be seen, but no address can name it
+        name = clean(name)  # the name can be shown, but not opened
     elif stat.S_ISDIR(found.st_mode):
         kind = "folder"
     elif stat.S_ISREG(found.st_mode):
@@ -143,7 +144,7 @@ def _entry(name: str, above: str, found: os.stat_result) -> Entry:
 
 
 def is_text(name: str) -> bool:
-    """Tell whether a name is text, so that an address can have it."""
+    """Return whether a name is valid Unicode text, so that a web address can contain it."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -153,7 +154,7 @@ def is_text(name: str) -> bool:
 
 @contextmanager
 def open_folder(root: Path, path: str) -> Iterator[int]:
-    """Open a folder of a workspace, one part of the path in the one before it. Raises NotThere."""
+    """Open a folder of a workspace, each part of the path relative to the one before. Raise NotThere."""
     with _as_missing(path):
         descriptor = os.open(root, FOLDER)
         for part in filter(None, path.split("/")):
@@ -172,5 +173,5 @@ def open_folder(root: Path, path: str) -> Iterator[int]:
 def _as_missing(path: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError) as error:  # ValueError: a name that the file system cannot have
+    except (OSError, ValueError) as error:  # ValueError: a name that file systems cannot store
         raise NotThere(path) from error

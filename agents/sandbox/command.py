@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-# Paths in the sandbox.
+# Paths inside the sandbox.
 WORKSPACE = "/workspace"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-# All variables that a command gets. bubblewrap itself has no others either: /proc/1/environ shows them.
+# All environment variables of a command. bubblewrap gets no others either, because /proc/1/environ shows its variables.
 ENVIRONMENT: Mapping[str, str] = {
     "HOME": WORKSPACE,
     "LANG": "C.UTF-8",
@@ -24,19 +24,19 @@ USER_ID = 1000
 USERS = f"user:x:{USER_ID}:{USER_ID}::{WORKSPACE}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n".encode()
 GROUPS = f"user:x:{USER_ID}:\nnogroup:x:65534:\n".encode()
 
-# The account that runs commands of a Parley that runs as root: the kernel exempts root from the limit of processes, and
-# trusts it with more than a sandbox needs.
+# If Parley runs as root, commands run under this account, because the kernel does not limit the processes of root, and
+# root has more rights than a sandbox needs.
 UNPRIVILEGED_ID = 65534
-# That account cannot enter Parley's folders, so root mounts the workspace here, seen by this command alone.
+# This account cannot enter Parley's folders, so root mounts the workspace here, in a namespace of this command alone.
 MOUNT_POINT = "/mnt"
 _MOUNT_AND_RUN = f'mount --no-mtab --bind "$1" {MOUNT_POINT} && shift && exec "$@"'
-# bubblewrap finds the folder of copies by its path: run nothing where it is not the one that was checked before.
+# bubblewrap finds the folder of copies by its path. Do not run the command if that folder was replaced after the check.
 _COMPARE_AND_RUN = (
     '[ "$(stat -c %d:%i "$1")" = "$2" ] || { echo "$1 has been replaced"; exit 126; }; shift 2; exec "$@"'
 )
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# What programs need of /etc: no passwords, keys, names of users or services of this machine.
+# The parts of /etc that programs need. They contain no passwords, keys, users or services of this machine.
 CONFIGURATION = (
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -64,10 +64,11 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use.
+    """The limits of one command.
 
-    `memory_mb` bounds the private memory of each process and, as it is measured, that of all. `workspace_mb` and
-    `workspace_files` bound the folder, as it is measured; `file_mb` each file. `temporary_mb` is the size of /tmp.
+    `memory_mb` limits the private memory of each process, which the kernel enforces, and of all processes together,
+    which is measured. `workspace_mb` and `workspace_files` limit the folder, which is measured, and `file_mb` each
+    file. `temporary_mb` is the size of /tmp.
     """
 
     memory_mb: int = 2048
@@ -83,10 +84,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Where a session's commands run. `hidden` are folders of the host that no command may read, wherever they are.
+    """The place where a session's commands run. `hidden` are folders of the host that no command may read.
 
-    `copies` names a folder of the workspace that commands can read, but not change; "" for none. `copies_id` is its
-    device and inode, as DEVICE:INODE.
+    `copies` is the name of a folder in the workspace that commands can read, but not change; "" for none. `copies_id`
+    identifies it, as DEVICE:INODE.
     """
 
     workspace: Path
@@ -99,7 +100,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The host's parts that a sandbox shows read-only: folders and files, and links as (path, target)."""
+    """The parts of the host that a sandbox shows read-only: folders and files, and links as (path, target)."""
 
     paths: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
@@ -108,9 +109,9 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """Open files that bubblewrap inherits: texts of /etc/passwd and /etc/group, and a pipe for its reports.
+    """Open files that bubblewrap inherits: the texts of /etc/passwd and /etc/group, and a pipe for its reports.
 
-    `calls` is the filter of system calls; None: there is none.
+    `calls` is the filter of system calls, or None.
     """
 
     users: int
@@ -156,7 +157,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
 def limited(command: Sequence[str], limits: Limits) -> list[str]:
     """Return the arguments that run a command within the kernel's limits for each process.
 
-    They are set inside, where the number of processes counts those of the sandbox alone.
+    The limits are set inside the sandbox, so that the number of processes counts only those of the sandbox.
     """
     of_process = {
         "nproc": limits.processes,
@@ -167,7 +168,7 @@ def limited(command: Sequence[str], limits: Limits) -> list[str]:
         "core": 0,
     }
     settings = [f"--{name}={value}" for name, value in of_process.items()]
-    # A write beyond the size of files fails, instead of ending the program by a signal.
+    # A write beyond the limit of file sizes fails, but does not end the program by a signal.
     return ["nice", "-n", "5", "env", "--ignore-signal=XFSZ", "prlimit", *settings, "--", *command]
 
 
@@ -177,5 +178,5 @@ def _as_unprivileged(workspace: Path) -> list[str]:
 
 
 def _hidden(folders: Iterable[Path], shown: Sequence[str]) -> list[str]:
-    """Return the folders that are in one that is shown, outer ones first."""
+    """Return the hidden folders that are inside a shown folder, sorted so that outer folders come first."""
     return sorted({str(folder) for folder in folders if any(PurePosixPath(folder).is_relative_to(it) for it in shown)})

@@ -12,7 +12,7 @@ from pathlib import Path
 from agents.sandbox.browsing import DRAFTS
 from agents.sandbox.folder import FOLDER, NEW_FILE, give_away, make_folder
 
-# The folder of a workspace for the files that people attach.
+# The folder of a workspace for the files that users attach.
 ATTACHMENTS = "attachments"
 READ_ONLY = 0o444
 READ_ONLY_FOLDER = 0o755
@@ -20,9 +20,9 @@ READ_ONLY_FOLDER = 0o755
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A file to copy. `name` has no slash; `read` returns its bytes, None if they are lost.
+    """A file to copy. `name` has no slash. `read` returns its bytes, or None if they are lost.
 
-    `changed`, in seconds since 1970, and `size` tell whether a copy is this file.
+    An existing copy is kept if it has the same `size` and the same time `changed`, in seconds since 1970.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Copy:
 
 
 def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> bool:
-    """Make a folder of the workspace hold these copies and no older ones; return whether it can. Blocks.
+    """Update a folder of the workspace so that it has these copies and no older ones. Blocks. Raise OSError.
 
-    Files that are no copies stay. Raises OSError.
+    Files that are not copies stay. Return False if a command has put something else in the folder's place.
     """
     make_folder(workspace)
     inside = os.open(workspace, FOLDER)
@@ -56,7 +56,7 @@ def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> bool:
 
 
 def is_copy(found: os.stat_result) -> bool:
-    """Tell whether what is in a folder of copies is one, as it looks: commands can make such files, too."""
+    """Return whether a file in a folder of copies looks like a copy. Commands can make such files, too."""
     return stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == READ_ONLY
 
 

@@ -1,7 +1,7 @@
 """Copy a workspace to a new one from outside of its sandbox, while commands may be changing it.
 
-No link is followed, and nothing but folders, regular files and links is copied: links as they are, files without their
-holes. Each file is copied as it is when its turn comes, and no further than it was long then.
+Links are copied, but not followed. Besides links, only folders and regular files are copied, and holes of files stay
+holes. A file is copied with the content and the length that it has when the copy reaches it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from agents.sandbox.folder import FILE, NEW_FILE, OWNER_ONLY, give_away, make_fo
 from agents.sandbox.process import is_disk_full
 
 PERMISSIONS = 0o777
-# So many bytes are copied between two looks at the clock, and between two at the disk; an entry counts as some bytes.
+# The bytes that are copied between two checks of the time, and between two checks of the disk. For the latter, an entry
+# counts as COST_OF_ENTRY bytes.
 PIECE = 8 * MB
 BYTES_PER_LOOK = 64 * MB
 COST_OF_ENTRY = MB // 8
-# Errors of file systems that cannot copy a part of a file by themselves.
+# The errors of `copy_file_range` on file systems that do not support it.
 CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM)
 
 
 class TooLarge(Exception):
-    """The workspace holds more than one may, or more than can be copied in the time."""
+    """The workspace is larger than the limits allow, or than can be copied in the given time."""
 
 
 class DiskFull(Exception):
@@ -40,9 +41,9 @@ class DiskFull(Exception):
 
 @dataclass(slots=True)
 class Copied:
-    """What a copy has: files, links and folders, and bytes on disk. `left_out` counts the entries that it lacks.
+    """The size of a copy: its entries (files, links and folders) and its bytes. `left_out` counts the missing entries.
 
-    Those cannot be read, are no files (pipes, sockets), or have names that are no text.
+    Entries are left out if they cannot be read, are neither file, link nor folder, or have names that are not text.
     """
 
     entries: int = 0
@@ -51,10 +52,10 @@ class Copied:
 
 
 def duplicate(source: Path, target: Path, *, limits: Limits, seconds: float) -> Copied:
-    """Copy a workspace to a folder that no command uses yet, within limits. Blocks.
+    """Copy a workspace to a folder that no command uses yet, within limits and `seconds`. Blocks.
 
-    Without files that tools are about to rename, and without copies of attachments, which are made from the messages.
-    Raises TooLarge, DiskFull and OSError, and leaves no folder then, nor where there is nothing to copy.
+    Files that tools are about to rename are left out, and so are copies of attachments, which are made from messages.
+    Raise TooLarge, DiskFull and OSError. After an error, or if there is nothing to copy, the target does not exist.
     """
     copying = _Copying(source, target, limits, time.monotonic() + seconds)
     remove_folder(target)  # a crash may have left a part of a copy
@@ -78,24 +79,24 @@ class _Copying:
     limits: Limits
     until: float
     copied: Copied = field(default_factory=Copied)
-    # The folders that were made, with the permissions and times that they get at the end.
+    # The folders that were made, with the status of their originals. They get its permissions and times at the end.
     made: list[tuple[str, os.stat_result]] = field(default_factory=list)
     since_look: int = 0
 
     def copy_all(self) -> None:
-        self._look_at_disk()
+        self._check_disk()
         folders = [""]
         while folders:
             path = folders.pop()
             try:
                 with open_folder(self.source, path) as inside, open_folder(self.target, path) as place:
                     folders += self._copy_folder(path, inside, place)
-            except NotThere:  # it has been replaced, or cannot be read
+            except NotThere:  # a command has replaced the folder, or it cannot be read
                 self.copied.left_out += 1
         self._finish_folders()
 
     def _copy_folder(self, path: str, inside: int, place: int) -> Iterator[str]:
-        """Copy what is in a folder; yield the folders in it, which are empty in the copy so far."""
+        """Copy the entries of a folder. Yield the paths of its folders, whose content is not copied yet."""
         with os.scandir(inside) as entries:
             for name in (entry.name for entry in entries):
                 try:
@@ -120,13 +121,13 @@ class _Copying:
                     yield inner
 
     def _copy_entry(self, name: str, found: os.stat_result, inside: int, place: int) -> bool:
-        """Copy a file or a link, or make a folder. Return whether it is one of them, and can be read."""
+        """Copy a file or a link, or make a folder. Return False if it is none of these or cannot be read."""
         if stat.S_ISDIR(found.st_mode):
             os.mkdir(name, OWNER_ONLY, dir_fd=place)
         elif stat.S_ISLNK(found.st_mode):
             try:
                 leads_to = os.readlink(name, dir_fd=inside)
-            except OSError:  # it has been replaced
+            except OSError:  # a command has replaced it
                 return False
             os.symlink(leads_to, name, dir_fd=place)
         elif not stat.S_ISREG(found.st_mode) or not self._copy_file(name, inside, place):
@@ -156,7 +157,7 @@ class _Copying:
         return True
 
     def _copy_part(self, source: int, target: int, start: int, end: int) -> None:
-        self._spend(0)  # a part may be empty, and a file may have very many
+        self._spend(0)  # count empty parts, too, because a file may have very many
         while start < end:
             count = _copy_piece(source, target, start, min(PIECE, end - start))
             if not count:  # the file has become shorter
@@ -166,7 +167,7 @@ class _Copying:
             self._spend(count)
 
     def _spend(self, size: int) -> None:
-        """Count an entry, a part of one, or so many bytes. Raises TooLarge or DiskFull."""
+        """Count `size` bytes, or with 0 an entry or a part of a file. Raise TooLarge or DiskFull."""
         limits = self.limits
         if self.copied.size > limits.workspace_mb * MB or self.copied.entries > limits.workspace_files:
             raise TooLarge
@@ -174,16 +175,16 @@ class _Copying:
             raise TooLarge
         self.since_look += size or COST_OF_ENTRY
         if self.since_look > BYTES_PER_LOOK:
-            self._look_at_disk()
+            self._check_disk()
 
-    def _look_at_disk(self) -> None:
+    def _check_disk(self) -> None:
         self.since_look = 0
         if is_disk_full(self.target):
             raise DiskFull
 
     def _finish_folders(self) -> None:
-        """Give the folders their permissions and times: until now, files were written in them."""
-        with suppress(OSError):  # there is none, or it has other files than copies of attachments
+        """Set the permissions and times of the folders. This is done last, because writing files changes the times."""
+        with suppress(OSError):  # the folder does not exist, or has files that are not copies of attachments
             os.rmdir(self.target / ATTACHMENTS)
             self.made = [each for each in self.made if each[0] != ATTACHMENTS]
             self.copied.entries -= 1
@@ -193,21 +194,21 @@ class _Copying:
 
 
 def _parts_with_data(source: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield where the data of a file begins and ends, without its holes."""
+    """Yield the beginning and the end of each part of a file with data, without the holes between them."""
     end = 0
     while end < size:
         try:
             start = os.lseek(source, end, os.SEEK_DATA)
             end = min(os.lseek(source, start, os.SEEK_HOLE), size)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left
+            if error.errno == errno.ENXIO:  # the rest of the file is a hole
                 return
             raise
         yield start, end
 
 
 def _copy_piece(source: int, target: int, start: int, size: int) -> int:
-    """Copy bytes of a file, by the file system if it can; return how many."""
+    """Copy at most `size` bytes of a file, by the file system if it supports this. Return the number of bytes."""
     try:
         return os.copy_file_range(source, target, size, start, start)
     except OSError as error:
@@ -217,14 +218,14 @@ def _copy_piece(source: int, target: int, start: int, size: int) -> int:
 
 
 def _finish(descriptor: int, found: os.stat_result) -> None:
-    """Give a file or folder the permissions and times of the one that it is a copy of, without special bits."""
+    """Set the permissions, without special bits, and the times of the original on a copy of a file or folder."""
     os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & PERMISSIONS)
-    with suppress(OSError, OverflowError):  # commands can set times that not every system takes
+    with suppress(OSError, OverflowError):  # commands can set times that some systems do not accept
         os.utime(descriptor, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def has_content(source: Path) -> bool:
-    """Tell whether a workspace has anything to copy. Blocks."""
+    """Return whether a workspace has anything to copy. Blocks."""
     try:
         return any(name != ATTACHMENTS or _has_more_than_copies(source) for name in os.listdir(source))
     except OSError:  # no command has run yet
@@ -236,5 +237,5 @@ def _has_more_than_copies(source: Path) -> bool:
         with open_folder(source, ATTACHMENTS) as folder:
             names = os.listdir(folder)
             return not all(is_copy(os.stat(name, dir_fd=folder, follow_symlinks=False)) for name in names)
-    except (NotThere, OSError):  # a link, or one of the copies is gone
+    except (NotThere, OSError):  # it is a link, or a copy has just been removed
         return True

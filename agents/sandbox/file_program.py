@@ -1,4 +1,4 @@
-"""The program that works on files of a workspace. It runs in the sandbox, by any Python from 3.8 on.
+"""The program that works on files of a workspace. It runs in the sandbox, with Python 3.8 or later.
 
 It reads a request, {"do": action, ...}, as JSON from its input and prints {"text": ...} or {"error": ...}.
 """
@@ -17,26 +17,27 @@ from itertools import islice
 
 ROOT = "/workspace"
 OUTPUTS = ".parley"
-# Characters of one answer, and of one line in it.
+# The most characters of one answer, of one line in it, and of a matching line.
 LONGEST = 50_000
 LONGEST_LINE = 2_000
 LONGEST_MATCH = 500
 MOST_FILES = 1_000
 MOST_MATCHES = 200
-# Of a file that is replaced: the largest text, in characters, that is compared, and the lines of changes in the answer.
+# If a file is replaced, its old and new text are compared up to this length, and the answer has at most this many lines
+# of changes.
 LARGEST_COMPARED = 200_000
 MOST_CHANGED = 200
-# Larger files, in bytes, are not searched.
+# In bytes. Larger files are not searched.
 LARGEST_SEARCHED = 5_000_000
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 
 
 class Refused(Exception):
-    """What the model can correct; the text is for it."""
+    """A mistake that the model can correct. The text is for the model."""
 
 
 def read(path: str, offset: int, limit: int) -> str:
-    """Return lines, and a note how to read on if more follow."""
+    """Return at most `limit` lines from line `offset` on. If more follow, add a note that says how to read them."""
     lines = _bytes_of(path).decode(errors="replace").replace("\0", "\ufffd").split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -125,10 +126,10 @@ def save(content: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Return the real path of a name that the model gave. Raises Refused if that is outside the workspace."""
+    """Return the real path for a path that the model gave. Raise Refused if it is outside the workspace."""
     found = os.path.realpath(os.path.join(ROOT, path))
     if found != ROOT and not found.startswith(f"{ROOT}/"):
-        raise Refused(f"{path} is outside the workspace. Give a path relative to it.")
+        raise Refused(f"{path} is outside the session's folder. Give a path relative to it.")
     return found
 
 
@@ -145,7 +146,7 @@ def _bytes_of(path: str) -> bytes:
 
 
 def _known_text(found: str) -> str:
-    """Return the text of a file that is about to be replaced, if it can be compared: "" if not."""
+    """Return the text of a file that is about to be replaced, or "" if it cannot be compared."""
     try:
         if not stat.S_ISREG(os.stat(found).st_mode) or os.stat(found).st_size > LARGEST_COMPARED:
             return ""
@@ -156,7 +157,7 @@ def _known_text(found: str) -> str:
 
 
 def _difference(before: str, after: str, name: str) -> str:
-    """Return what has changed as a unified diff, as far as it is short enough to be read."""
+    """Return the changes as a unified diff, cut after MOST_CHANGED lines, or "" if the text is too long."""
     if len(after) > LARGEST_COMPARED:
         return ""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2)
@@ -174,7 +175,7 @@ def _text_of(path: str) -> str:
 
 
 def _put(path: str, text: str) -> None:
-    """Write a file in one step: a full disk leaves the one before."""
+    """Replace a file in one step, so that the old file stays if the disk is full."""
     draft = f"{path}.parley-draft"
     with open(draft, "w", encoding="utf-8", errors="replace", newline="") as file:
         file.write(text)
@@ -184,7 +185,7 @@ def _put(path: str, text: str) -> None:
 
 
 def _entries(path: str) -> Iterator[os.DirEntry[str]]:
-    """Yield a folder's entries and those in its folders, in order. Links to folders are not followed."""
+    """Yield the entries of a folder and of the folders in it, in order. Links to folders are not followed."""
     with os.scandir(path) as found:
         inside = sorted(found, key=lambda entry: entry.name)
     for entry in inside:

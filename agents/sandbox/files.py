@@ -1,7 +1,7 @@
 """Work on the files of a workspace from within its sandbox.
 
-So a link, a pipe or a folder that is replaced in the middle of the work leads nowhere: nothing outside is there. A
-regular expression that never ends, and files of any size, meet the limits of commands.
+Links, pipes and folders that are replaced during the work do no harm, because the sandbox has no files of the host. The
+limits of commands also apply to regular expressions that never end, and to very large files.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SECONDS = 30.0
 _OVER = {
     "time": f"It took longer than {SECONDS:g} seconds.",
     "memory": "It took more memory than a command may use.",
-    "disk": "The workspace is full. Delete files first.",
+    "disk": "The session's folder is full. Delete files first.",
     "output": "The result is too long.",
 }
 
 
 async def work_on_files(sandbox: Sandbox, action: str, **arguments: str | int) -> str:
-    """Do what `file_program` calls `action`, and return its text. Raises ToolError."""
+    """Run an action of `file_program` and return its text. Raise ToolError."""
     request = json.dumps({"do": action, **arguments}).encode()
     output, ended = b"", Ended("failed")
     try:
@@ -37,13 +37,13 @@ async def work_on_files(sandbox: Sandbox, action: str, **arguments: str | int) -
                 else:
                     output += event
     except OSError as error:
-        raise ToolError(f"The workspace is not available: {error.strerror}.") from error
+        raise ToolError(f"The session's folder is not available: {error.strerror}.") from error
     if ended.reason in _OVER:
         raise ToolError(_OVER[ended.reason])
     try:
         answer = json.loads(output)
     except ValueError:  # the program itself failed
-        raise ToolError("The files could not be worked on.") from None
+        raise ToolError("The file operation failed.") from None
     if "error" in answer:
         raise ToolError(str(answer["error"]))
     return str(answer["text"])

@@ -12,14 +12,14 @@ from agents.sandbox.command import UNPRIVILEGED_ID
 logger = logging.getLogger(__name__)
 
 OWNER_ONLY = 0o700
-# How folders are opened, and files in them read and made. A pipe that is opened for reading does not block.
+# The flags for opening folders, for reading files and for making files. Opening a pipe for reading does not block.
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder if it is missing, private to the account that runs the commands. Blocks; raises OSError."""
+    """Make the folder if it does not exist, private to the account that runs commands. Blocks. Raise OSError."""
     if folder.is_dir():
         return
     folder.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
@@ -28,15 +28,15 @@ def make_folder(folder: Path) -> None:
 
 
 def give_away(path: str | Path, inside: int | None = None) -> None:
-    """Make a file or folder belong to the account that runs the commands. `inside` is an open folder."""
+    """Change the owner of a file or folder to the account that runs commands. `inside` is the open folder with it."""
     if os.geteuid() == 0:
         os.chown(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID, dir_fd=inside, follow_symlinks=False)
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder with everything in it, if it exists. Blocks. What cannot be removed is logged.
+    """Remove the folder with everything in it, if it exists. Blocks. A failure is logged.
 
-    `rm` follows no links and knows no limit of depth, which `shutil.rmtree` does before Python 3.13.
+    This uses `rm`, which follows no links and has no limit of depth. `shutil.rmtree` has one before Python 3.13.
     """
     if not folder.is_dir():
         return
@@ -44,4 +44,4 @@ def remove_folder(folder: Path) -> None:
         subprocess.run([*command, str(folder)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603  # our own path
         if not folder.exists():
             return
-    logger.warning("The workspace %s could not be removed", folder)
+    logger.warning("Could not delete the workspace %s", folder)

@@ -1,4 +1,4 @@
-"""Keep what a tool has returned as a file of the workspace, without following links that commands have put there."""
+"""Store the result of a tool as a file of the workspace, without following links that commands have put there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_TRIES = 1_000
 
 
 def keep_file(sandbox: Sandbox, folder: str, stem: str, ending: str, data: bytes) -> str | None:
-    """Write a new file to a folder of the workspace; return its path there. Blocks; raises OSError.
+    """Write a new file to a folder of the workspace and return its path there. Blocks. Raise OSError.
 
-    A number follows the stem if the name is taken. None: the workspace, or the disk, is full.
+    Its name is the stem with the first free number. Return None if the workspace or the disk is full.
     """
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:LONGEST_STEM] or "file"
     make_folder(sandbox.workspace)

@@ -1,4 +1,4 @@
-"""Whether this machine can run commands in a sandbox, found out once by running one."""
+"""A check of whether this machine can run commands in a sandbox. It runs one command, once per process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _probing = threading.Lock()
 
 
 def problem() -> str:
-    """Return why commands cannot be run in a sandbox here; "" if they can. The first call blocks for a moment."""
+    """Return why commands cannot run in a sandbox here, or "" if they can. The first call blocks for a moment."""
     with _probing:
         return _problem()
 
@@ -31,16 +31,16 @@ def problem() -> str:
 @cache
 def _problem() -> str:
     if sys.platform != "linux":
-        return "sandboxes need Linux"
+        return "sandboxes require Linux"
     missing = [package for name, package in PROGRAMS.items() if shutil.which(name, path=PATH) is None]
     if missing:
         return f"these programs are not installed: {', '.join(dict.fromkeys(missing))}"
     reasons: list[str] = []
-    # A thread of its own: the caller's may have an event loop.
+    # In a new thread, because the caller's thread may have a running event loop.
     thread = threading.Thread(target=lambda: reasons.append(_try()), name="try a sandbox", daemon=True)
     thread.start()
     thread.join()
-    return reasons[0] if reasons else "it could not be tried"
+    return reasons[0] if reasons else "testing it failed"
 
 
 def _try() -> str:

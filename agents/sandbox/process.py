@@ -1,4 +1,4 @@
-"""Run a command in a sandbox: its output as it comes, and how it ended. No process of it survives the run."""
+"""Run a command in a sandbox, and report its output and how it ended. None of its processes survives the run."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ Reason = Literal["exit", "time", "output", "memory", "disk", "failed"]
 READ_SIZE = 1 << 16
 NO_VALUES: Mapping[str, str] = MappingProxyType({})
 WATCH_SECONDS = 0.25
-# The folder is measured every so many rounds.
+# Memory is measured in every round, and the folder in one of this many rounds.
 ROUNDS_PER_FOLDER = 4
-# How long the kernel may take to end all processes of a command.
+# The seconds that the kernel may take to end all processes of a command.
 END_SECONDS = 10.0
-# Commands end before the disk is full, whatever it is that fills it.
+# Commands are ended before the disk is full, even if it is not they that fill it.
 MIN_FREE_MB = 200
 MIN_FREE_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: by itself with an exit code, over a limit, or without having started (`failed`)."""
+    """The end of a command: with an exit code, over a limit, or without having started (`failed`)."""
 
     reason: Reason
     code: int | None = None
 
 
 def _ignore() -> None:
-    """Ignore that files have changed."""
+    """Do nothing when files have changed."""
 
 
 async def run(
@@ -71,13 +71,13 @@ async def run(
     stdin: bytes = b"",
     on_files: Callable[[], None] = _ignore,
 ) -> AsyncGenerator[bytes | Ended, None]:
-    """Run a command; yield its output as it comes, errors included, and Ended as the last value.
+    """Run a command. Yield its output with its error output as it arrives, and Ended as the last value.
 
-    `on_files` is called, at most once a second, when files of the workspace have changed while the command runs.
+    `on_files` is called, at most once a second, when session files have changed while the command runs.
 
-    The workspace is made if it is missing. A command that ends, takes too long or is over a limit ends with all
-    processes that it started; so does one whose consumer closes the generator or is cancelled. Raises OSError if the
-    workspace cannot be made. Use it within `contextlib.aclosing`.
+    The workspace is made if it does not exist. All processes are killed when the command ends, takes too long or is
+    over a limit, and when the consumer closes the generator or is cancelled. Raise OSError if the workspace cannot be
+    made. Use it within `contextlib.aclosing`.
     """
     sandbox, full = await in_thread(_prepared, sandbox)
     started = await _start(command, sandbox, full, stdin=stdin)
@@ -91,7 +91,7 @@ async def run(
             room -= len(chunk)
             if room < 0:
                 started.kill("output")
-        await started.exited()  # it may have closed its output before
+        await started.exited()  # the command may have closed its output before its end
         await started.wait()
         yield started.ended()
     finally:
@@ -104,9 +104,9 @@ async def run(
 
 @asynccontextmanager
 async def serve(command: Sequence[str], sandbox: Sandbox, values: Mapping[str, str]) -> AsyncIterator[Process]:
-    """Run a program that is talked to through pipes until the context ends; `values` are added to its environment.
+    """Run a program that communicates through pipes, until the context ends. `values` are added to its environment.
 
-    The limits are those of a command, but for time and output. Raises OSError if it cannot be started.
+    It has the limits of a command except those of time and output. Raise OSError if it cannot be started.
     """
     sandbox, full = await in_thread(_prepared, sandbox)
     started = await _start(command, sandbox, full, stdin=None, values=values)
@@ -123,7 +123,7 @@ async def serve(command: Sequence[str], sandbox: Sandbox, values: Mapping[str, s
 async def _start(
     command: Sequence[str], sandbox: Sandbox, full: bool, *, stdin: bytes | None, values: Mapping[str, str] = NO_VALUES
 ) -> _Command:
-    """Start a command. Without `stdin` its input is a pipe, and its errors are apart from its output."""
+    """Start a command. If `stdin` is None, its input is a pipe, and its error output is separate."""
     with ExitStack() as inherited:
         reports, status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         inherited.callback(os.close, status)
@@ -132,7 +132,7 @@ async def _start(
             users, groups = (_text_file(inherited, text) for text in (USERS, GROUPS))
             calls = _text_file(inherited, filtered) if (filtered := system_calls.program()) else None
             files = Descriptors(users, groups, status, calls)
-            # A session of its own: Ctrl+C is for the server.
+            # The process gets a new session, so that Ctrl+C reaches only the server.
             process = await asyncio.create_subprocess_exec(
                 *sandboxed(command, sandbox, system(), files),
                 stdin=PIPE if stdin is None else _text_file(inherited, stdin),
@@ -142,14 +142,14 @@ async def _start(
                 env={**ENVIRONMENT, **values},
                 pass_fds=[users, groups, status, *([] if calls is None else [calls])],
                 start_new_session=True,
-                umask=0o022,  # what programs expect; the workspace itself is private
+                umask=0o022,  # the usual value; the workspace itself is private
             )
             on_error.pop_all()
     return _Command(process, reports, sandbox, full)
 
 
 class _Command:
-    """A running command, whose processes all end with `kill`. Use it on the event loop."""
+    """A running command. `kill` ends all of its processes. Use it on the event loop."""
 
     def __init__(self, process: Process, reports: int, sandbox: Sandbox, full: bool) -> None:
         self.output: asyncio.StreamReader = process.stdout or asyncio.StreamReader()
@@ -159,23 +159,23 @@ class _Command:
         self._loop = asyncio.get_running_loop()
         self._killed: Reason | None = None
         self._usage: FolderUsage | None = None
-        # The pipe with bubblewrap's reports, and what it has reported so far.
+        # The pipe with bubblewrap's reports, and the reports so far.
         self._reports = reports
         self._reported = b""
-        # The first process of the sandbox. The kernel kills all others with it, and reports its end after theirs.
+        # The first process of the sandbox. If it is killed, the kernel kills all others, and reports its end last.
         self._first_pid = 0
         self._first: int | None = None
         self._loop.add_reader(reports, self._read_reports)
 
     def kill(self, reason: Reason) -> None:
-        """End the command with all processes that it started. The first reason counts; after its end there is none."""
+        """Kill the command with all of its processes. Store the first reason, unless the command has ended."""
         self._read_reports()
         if self.process.returncode is None:
             self._killed = self._killed or reason
             with suppress(ProcessLookupError):
                 self.process.kill()
         if self._first is not None:
-            # It ends with bubblewrap by itself, unless the command has changed it by ptrace.
+            # It normally ends with bubblewrap, unless the command has changed it by ptrace.
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
 
@@ -183,7 +183,7 @@ class _Command:
         await self.process.wait()
 
     async def wait(self) -> None:
-        """Wait until a command that has ended or was killed is dead with all processes that it started."""
+        """Wait until all processes of a command that has ended or was killed are gone, END_SECONDS at most."""
         try:
             async with asyncio.timeout(END_SECONDS):
                 for output in filter(None, (self.output, self.process.stderr)):
@@ -194,7 +194,7 @@ class _Command:
                 if self._first is not None:
                     await _readable(self._first)
         except TimeoutError:
-            logger.warning("A command in a sandbox does not end")
+            logger.warning("A command in a sandbox did not end after it was killed")
 
     def ended(self) -> Ended:
         """Return how the command ended."""
@@ -208,7 +208,7 @@ class _Command:
             os.close(self._first)
 
     async def watch(self, on_files: Callable[[], None] = _ignore) -> None:
-        """Measure what the kernel does not limit, until cancelled; kill the command if it is too much."""
+        """Measure memory and files, which the kernel does not limit, until cancelled. Kill the command over a limit."""
         rounds = 0
         while True:
             await asyncio.sleep(WATCH_SECONDS)
@@ -217,7 +217,7 @@ class _Command:
             try:
                 reason = await in_thread(self._excess, rounds % ROUNDS_PER_FOLDER == 0)
             except Exception:
-                logger.exception("A sandbox cannot be measured; its command is ended")
+                logger.exception("Could not measure the resources of a sandbox; stopping its command")
                 reason = "failed"
             if reason is not None:
                 self.kill(reason)
@@ -232,11 +232,11 @@ class _Command:
         if is_disk_full(self._sandbox.workspace):
             return "disk"
         self._usage = _usage(self._sandbox)
-        # In a full workspace nothing can be written, but the command may be the one that makes room.
+        # If the workspace was full at the start, the command cannot write files, but it may delete some.
         return "disk" if not self._is_full and _exceeds(self._usage, self._sandbox) else None
 
     def _read_reports(self) -> None:
-        """Read bubblewrap's reports: the sandbox's first process, and at the end the exit code."""
+        """Read bubblewrap's reports: the pid of the sandbox's first process, and at the end the exit code."""
         with suppress(BlockingIOError):
             report = os.read(self._reports, READ_SIZE)
             self._reported += report
@@ -245,13 +245,13 @@ class _Command:
         pid = _report(self._reported, "child-pid")
         if pid is not None and not self._first_pid:
             self._first_pid = pid
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # the process has ended
                 self._first = os.pidfd_open(pid)
 
 
 @cache
 def system() -> System:
-    """Find what a sandbox shows of this machine."""
+    """Return the parts of this machine that sandboxes show."""
     links = {path: os.readlink(path) for path in SYSTEM_FOLDERS if os.path.islink(path)}
     paths = [*SYSTEM_FOLDERS, *CONFIGURATION, *NETWORK_CONFIGURATION]
     shown = tuple(path for path in paths if path not in links and Path(path).exists())
@@ -259,7 +259,10 @@ def system() -> System:
 
 
 def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
-    """Make the workspace and return whether it is full. In one that is, files can be deleted, but not written."""
+    """Make the workspace. Return the sandbox for the command, and whether the workspace is full.
+
+    In a full workspace, files can be deleted, but not written.
+    """
     make_folder(sandbox.workspace)
     full = is_full(sandbox)
     limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
@@ -270,7 +273,7 @@ def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
 
 
 def _folder_id(path: Path) -> str:
-    """Return the device and inode of a folder; "" if there is none, or a link that a command has put there."""
+    """Return the device and inode of a folder, or "" if it does not exist or a command has replaced it by a link."""
     try:
         found = path.lstat()
     except OSError:
@@ -279,12 +282,12 @@ def _folder_id(path: Path) -> str:
 
 
 def is_full(sandbox: Sandbox) -> bool:
-    """Return whether the workspace holds more than it may. Blocks."""
+    """Return whether the workspace is over its limits. Blocks."""
     return _exceeds(_usage(sandbox), sandbox)
 
 
 def has_room(sandbox: Sandbox, size: int) -> bool:
-    """Return whether a file of so many bytes can be added to the workspace, which exists. Blocks; raises OSError."""
+    """Return whether a file of `size` bytes can be added to the workspace, which must exist. Blocks. Raise OSError."""
     usage = _usage(sandbox)
     with_it = replace(usage, size=usage.size + size, entries=usage.entries + 1)
     return (
@@ -293,7 +296,7 @@ def has_room(sandbox: Sandbox, size: int) -> bool:
 
 
 def is_disk_full(folder: Path) -> bool:
-    """Return whether the folder's disk has less free than commands leave. Blocks; raises OSError."""
+    """Return whether the folder's disk has less free space than commands must leave. Blocks. Raise OSError."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < MIN_FREE_MB * MB or (disk.f_files > 0 and disk.f_favail < MIN_FREE_FILES)
 

@@ -1,6 +1,6 @@
-"""The system calls that no command needs and that have often been a way out of sandboxes, as a filter for bubblewrap.
+"""A filter of system calls for bubblewrap. It denies calls that no command needs and that often allowed escapes.
 
-libseccomp, which most distributions have installed, makes the program for this machine's architecture.
+libseccomp, which most distributions install, makes the filter for this machine's architecture.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from functools import cache
 
 LIBRARY = "libseccomp.so.2"
-# They fail with EPERM. Debuggers work: a sandbox has its own processes only.
+# These fail with EPERM. Calls of debuggers are allowed, because a sandbox can only see its own processes.
 DENIED = (
     *("add_key", "keyctl", "request_key"),
     *("bpf", "perf_event_open", "userfaultfd"),
@@ -39,7 +39,7 @@ FAIL = 0x00050000 | errno.EPERM
 
 @cache
 def program() -> bytes:
-    """Return the filter as the kernel takes it; b"" if this machine has no libseccomp."""
+    """Return the filter in the kernel's format, or b"" if this machine has no libseccomp."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -49,7 +49,7 @@ def program() -> bytes:
     try:
         for name in DENIED:
             number = library.seccomp_syscall_resolve_name(name.encode())
-            # Negative: this architecture does not have it.
+            # A negative number means that this architecture does not have the call.
             if number >= 0 and library.seccomp_rule_add_array(context, ctypes.c_uint32(FAIL), number, 0, None):
                 return b""
         file = os.memfd_create("filter", os.MFD_CLOEXEC)

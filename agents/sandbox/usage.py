@@ -1,4 +1,4 @@
-"""What a sandbox uses: the size of its folder, and the memory of its processes."""
+"""Measurements of a sandbox: the size of its folder, and the memory of its processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# A path that is nested deeper is not followed: the folder counts as too large.
+# Deeper folders are not measured. A folder with such folders counts as too large.
 MAX_DEPTH = 200
 BLOCK = 512
 _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
@@ -18,9 +18,9 @@ _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FolderUsage:
-    """Bytes on disk and entries. Both are at least as large as the limits if measuring stopped early.
+    """The size of a folder in bytes on disk and in entries. If measuring stopped early, at least one is over its limit.
 
-    `newest` is the time of the last change, in nanoseconds.
+    `newest` is the time of the last change, in nanoseconds since 1970.
     """
 
     size: int
@@ -29,10 +29,10 @@ class FolderUsage:
 
 
 def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, skips_unreadable: bool = False) -> FolderUsage:
-    """Measure a folder without following links, until it is over a limit. Blocks.
+    """Measure a folder without following links, and stop when it is over a limit. Blocks.
 
-    A folder that is nested too deeply counts as over the limits, and so does one that cannot be read unless it is to be
-    skipped.
+    A folder that is nested too deeply counts as over the limits. So does one that cannot be read, unless
+    `skips_unreadable` is set.
     """
     size = entries = newest = 0
     folders = [(str(folder), 0)]
@@ -66,14 +66,14 @@ def _entries(path: str) -> Iterator[os.DirEntry[str]]:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes of memory that a process and its descendants use, without files. Blocks for milliseconds.
+    """Return the bytes of memory that a process and its descendants use, without mapped files. Blocks for milliseconds.
 
-    Memory that processes share counts for each of them.
+    Memory that processes share is counted for each of them.
     """
     total, pids = 0, [pid]
     while pids:
         process = Path("/proc") / str(pids.pop())
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             total += sum(map(int, _MEMORY.findall((process / "status").read_text())))
             for task in (process / "task").iterdir():
                 with suppress(OSError):

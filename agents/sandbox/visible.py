@@ -1,4 +1,4 @@
-"""Which paths of this machine a sandbox has."""
+"""Checks of which paths of this machine are visible in a sandbox."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from agents.sandbox.command import WORKSPACE, Sandbox
 from agents.sandbox.process import system
 
-# What a sandbox has of its own: folders with what is in them, and folders that begin empty.
+# The sandbox's own folders: those with everything in them, and those that are empty at first.
 OWN = (WORKSPACE, "/proc", "/dev")
 EMPTY = ("/", "/run", "/tmp", "/var/tmp")  # noqa: S108  # compared
 
 
 def hidden_paths(arguments: Sequence[str], sandbox: Sandbox) -> Iterator[str]:
-    """Yield the paths in arguments (`/srv/data`, `--root=/srv/data`) that this machine has, and the sandbox not."""
+    """Yield the paths in arguments (`/srv/data`, `--root=/srv/data`) that exist here, but not in the sandbox."""
     for argument in arguments:
         path = argument.partition("=")[2] if argument.startswith("-") else argument
         if path.startswith("/") and Path(path).exists() and not is_visible(path, sandbox):
@@ -22,7 +22,7 @@ def hidden_paths(arguments: Sequence[str], sandbox: Sandbox) -> Iterator[str]:
 
 
 def is_visible(path: str, sandbox: Sandbox) -> bool:
-    """Return whether the sandbox has a path: it and what it links to are in folders that are shown."""
+    """Return whether a path is visible in the sandbox: it and the target of its links must be in shown folders."""
     found, shown = system(), Path(path).absolute()
     if str(shown) in EMPTY or any(shown.is_relative_to(folder) for folder in OWN):
         return True

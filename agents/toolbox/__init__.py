@@ -1,4 +1,4 @@
-"""The tools that come with Parley, by the names that a configuration gives to an agent."""
+"""The tools that are part of Parley, with the names that an agent's configuration uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agents.toolbox.widgets import WIDGET_TOOLS, remember
 from agents.toolbox.workspace_files import FILE_TOOLS
 from agents.tools import Tool
 
-# What an agent has whose configuration names no tools.
+# The tools of an agent whose configuration lists none.
 DEFAULT_TOOLS = (current_time, calculator, web_fetch, *WIDGET_TOOLS)
-# A tool that needs a search service; agents whose configuration names no tools have it where there is one.
+# This tool needs a search service. If one is configured, agents whose configuration lists no tools get it, too.
 SEARCH = web_search.name
-# Tools that need a sandbox, and thus a machine that can run one.
+# Tools that need a sandbox, which not all machines can run.
 SANDBOX_TOOLS = (bash, python, *FILE_TOOLS)
 TOOLBOX: Mapping[str, Tool] = {tool.name: tool for tool in (*DEFAULT_TOOLS, remember, web_search, *SANDBOX_TOOLS)}
 NO_TOOLS: Mapping[str, Tool] = {}
@@ -27,9 +27,9 @@ NO_TOOLS: Mapping[str, Tool] = {}
 def available(
     names: Iterable[str], search: Tool | None = None, added: Mapping[str, Tool] = NO_TOOLS
 ) -> tuple[Tool, ...]:
-    """Return the tools of these names, without those that are unknown or cannot run on this machine.
+    """Return the tools with these names, without those that are unknown or cannot run on this machine.
 
-    `search` is `web_search` with its service, None where no service is configured. `added` are tools of the operator.
+    `search` is `web_search` with its service, or None if no service is configured. `added` are tools of the operator.
     """
     toolbox = {**added, **TOOLBOX, SEARCH: search}
     tools = [tool for name in names if (tool := toolbox.get(name)) is not None]

@@ -1,8 +1,8 @@
-"""Decides which web addresses a tool may open: by the agent's list of hosts, and by who chose the address. Pure.
+"""The policy for web addresses that a tool may open: the agent's list of hosts, and the source of an address. Pure.
 
-A page, a file or an imported conversation can hold instructions, and a model that follows them could write what it has
-read into an address of theirs. So once such text is in the context, only addresses are opened that others chose:
-those that people have written, and the links in what was read.
+A page, a file or an imported conversation can have instructions. A model that follows them could send data of the
+conversation to an attacker, as part of an address. So once such text is in the context, the model may not make up
+addresses: a tool opens only those that users have written, and the links in the texts that were read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from yarl import URL
 
 from agents.messages import File, Message, Text, ToolResult
 
-# Addresses of one host that are looked at; a page with more of them is not there to be read.
+# The most addresses of one host that are compared. No useful page has more.
 MOST_CANDIDATES = 5_000
 LONGEST_ADDRESS = 4_096
 MOST_TRAILING = 6
 _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# What ends an address in running text, Chinese and Japanese punctuation too.
+# The characters that end an address in running text, including Chinese and Japanese punctuation.
 _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》「」『』【】“”‘’]+")
 _SCHEME = re.compile(r"(?i)https?://")
 # Characters that can follow an address without being part of it.
@@ -28,9 +28,9 @@ _TRAILING = ".,;:!?)*_~&"
 
 
 def host_pattern(text: str) -> str:
-    """Check an entry of a list of hosts: "example.com", or "*.example.com" for all names below it.
+    """Return an entry of a list of hosts in the form in which hosts are compared. Raise ValueError if it is invalid.
 
-    Returns it in the form in which hosts are compared. Raises ValueError.
+    An entry is "example.com", or "*.example.com" for all names below it.
     """
     pattern = text.strip().lower().rstrip(".")
     wildcard, name = ("*.", pattern[2:]) if pattern.startswith("*.") else ("", pattern)
@@ -39,19 +39,19 @@ def host_pattern(text: str) -> str:
     except ValueError:
         host = None
     if not host or not _HOST.fullmatch(wildcard + host):
-        raise ValueError("a host is a name such as example.com, or *.example.com for all names below it")
+        raise ValueError("a host must be a name such as example.com, or *.example.com for all its subdomains")
     return wildcard + host
 
 
 def is_allowed(host: str, patterns: Sequence[str]) -> bool:
-    """Whether a host (as `host_pattern` writes it) is on a list; an empty list holds all of them."""
+    """Return whether a list allows a host in the form of `host_pattern`. An empty list allows all hosts."""
     return not patterns or any(
         host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern for pattern in patterns
     )
 
 
 def is_known(target: URL, texts: Iterable[str]) -> bool:
-    """Whether texts hold this very address, or its host where nothing but the host is asked for."""
+    """Return whether texts contain exactly this address. For an address without path and query, its host is enough."""
     wanted, is_root = _canonical(target), _is_root(target)
     for address in islice(_addresses(target, texts), MOST_CANDIDATES):
         if _canonical(address) == wanted or (is_root and address.raw_host == target.raw_host):
@@ -60,7 +60,7 @@ def is_known(target: URL, texts: Iterable[str]) -> bool:
 
 
 def is_same_site(one: URL, other: URL) -> bool:
-    """Whether a redirect stays where it was: the same host, with or without "www."."""
+    """Return whether two addresses have the same host, with or without "www."."""
     return _site(one) == _site(other)
 
 
@@ -73,13 +73,13 @@ def _is_root(url: URL) -> bool:
 
 
 def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:
-    """Return what a request tells its server. The scheme and a trailing slash make no difference."""
+    """Return the parts of an address by which addresses are compared. The scheme and a trailing slash do not count."""
     port = None if url.port in (80, 443) else url.port
     return url.raw_host, port, url.raw_path.rstrip("/"), url.raw_query_string
 
 
 def _addresses(target: URL, texts: Iterable[str]) -> Iterator[URL]:
-    """Find the addresses of a target's host in texts, in all the ways in which they may be meant."""
+    """Yield the addresses of a target's host in texts. If it is unclear where one ends, yield all variants."""
     hosts = {host.lower() for host in (target.raw_host, target.host) if host}
     for text in texts:
         if not any(host in text.lower() for host in hosts):
@@ -92,7 +92,7 @@ def _addresses(target: URL, texts: Iterable[str]) -> Iterator[URL]:
 
 
 def _pieces(token: str) -> Iterator[str]:
-    """Take a token for an address, for several that stand together, or for one without its scheme."""
+    """Yield the possible addresses in a token: one address, adjacent addresses, or an address without a scheme."""
     starts = [match.start() for match in _SCHEME.finditer(token)]
     yield token[starts[0] :] if starts else f"http://{token.lstrip('(*')}"
     for start, end in pairwise([*starts, len(token)] if starts else []):
@@ -100,7 +100,7 @@ def _pieces(token: str) -> Iterator[str]:
 
 
 def _without_trailing(piece: str) -> Iterator[URL]:
-    """Read an address with and without the punctuation at its end, which may be the sentence's."""
+    """Yield an address with and without the punctuation at its end, which may belong to the sentence."""
     for _ in range(MOST_TRAILING):
         try:
             url = URL(piece)
@@ -114,9 +114,9 @@ def _without_trailing(piece: str) -> Iterator[URL]:
 
 
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
-    """Give what others than people and the model have put into a conversation: results of tools that fetch, and files.
+    """Yield the texts in a conversation that neither users nor the model wrote: results of tools, and files.
 
-    `own_tools` are those whose results are Parley's own. A file that is sent as it is has no text here: "".
+    `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "".
     """
     own = set(own_tools)
     names: dict[str, str] = {}
@@ -133,8 +133,8 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
                     yield ""
 
 
-def peoples_texts(messages: Iterable[Message]) -> Iterator[str]:
-    """Give what people have written in a conversation."""
+def user_texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield the texts that users have written in a conversation."""
     for message in messages:
         for part in message.parts if message.role == "user" else ():
             if isinstance(part, Text) and not part.foreign:

@@ -1,4 +1,4 @@
-"""What the calculator can do with numbers, and how big they may become."""
+"""The operators and functions of the calculator, and the limits of its numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Number = int | Decimal
 MAX_DIGITS = 4_000
 MAX_BITS = 13_287
 MAX_EXPONENT = 100_000
-# Digits that are calculated; fewer are shown, so that 1/3*3 is 1.
+# The digits of a calculation. Fewer digits are shown, so that 1/3*3 is 1.
 PRECISION = 50
-# What the floating-point functions are good for: sin(pi) is 0 and not 1.2e-16.
+# The correct places of floating-point functions. Results are rounded to them, so that sin(pi) is 0 and not 1.2e-16.
 FLOAT_PLACES = 15
 
 
 class CalculatorError(Exception):
-    """The calculation is not possible; the text says why."""
+    """The calculation is not possible. The text is the reason."""
 
 
 def new_context() -> Context:
@@ -30,18 +30,18 @@ def new_context() -> Context:
 
 
 def checked(value: Number) -> Number:
-    """Refuse an integer that is too big to go on with."""
+    """Return the value. Raise CalculatorError if it is an integer with too many digits."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise CalculatorError(f"The result has more than {MAX_DIGITS:,} digits.")
     return value
 
 
 def _whole(value: Number) -> int:
-    """The integer that a decimal is; its exponent must not become memory."""
+    """Return the integer that is equal to a number. Raise CalculatorError, also for numbers that need much memory."""
     if isinstance(value, int):
         return value
     if value.adjusted() > MAX_DIGITS or value != value.to_integral_value():
-        raise CalculatorError("This function takes whole numbers of bounded size only.")
+        raise CalculatorError("This function only accepts whole numbers, up to a limit.")
     return int(value)
 
 
@@ -70,7 +70,7 @@ def _floor_divide(a: Number, b: Number) -> Number:
 
 
 def _remainder(a: Number, b: Number) -> Number:
-    """With the sign of the divisor, for decimals as for integers."""
+    """Return the remainder with the sign of the divisor, for decimals as for integers."""
     if isinstance(a, int) and isinstance(b, int):
         return a % b
     rest = Decimal(a) % Decimal(b)
@@ -109,10 +109,10 @@ def _ceil(value: Number) -> Number:
 
 
 def _round(value: Number, digits: Number = 0) -> Number:
-    """Half away from zero, as people do."""
+    """Round a number. Half is rounded away from zero, as is usual in mathematics."""
     places = _whole(digits)
     if abs(places) > MAX_DIGITS:
-        raise CalculatorError("round takes a small number of digits.")
+        raise CalculatorError("round accepts only a small number of digits.")
     unit = Fraction(10) ** -places
     scaled = abs(Fraction(_bounded(Decimal(value)) if isinstance(value, Decimal) else value)) / unit
     rounded = math.floor(scaled + Fraction(1, 2)) * unit * (-1 if value < 0 else 1)
@@ -144,7 +144,9 @@ def _floating(function: Callable[..., float]) -> Callable[..., Number]:
         try:
             return Decimal(repr(round(function(*map(float, values)), FLOAT_PLACES)))
         except (ValueError, OverflowError) as error:
-            raise CalculatorError(f"{function.__name__} is not defined for these numbers, or too big.") from error
+            raise CalculatorError(
+                f"{function.__name__} is not defined for these numbers, or its result is too large."
+            ) from error
 
     return calculate
 
@@ -152,7 +154,7 @@ def _floating(function: Callable[..., float]) -> Callable[..., Number]:
 def _factorial(value: Number) -> Number:
     number = _whole(value)
     if not 0 <= number <= 1_400:
-        raise CalculatorError("factorial takes whole numbers from 0 to 1,400.")
+        raise CalculatorError("factorial accepts whole numbers from 0 to 1,400.")
     return math.factorial(number)
 
 
@@ -160,7 +162,7 @@ def _choosing(function: Callable[[int, int], int]) -> Callable[[Number, Number],
     def calculate(total: Number, chosen: Number) -> Number:
         n, k = _whole(total), _whole(chosen)
         if n < 0 or k < 0:
-            raise CalculatorError(f"{function.__name__} takes whole numbers from 0 on.")
+            raise CalculatorError(f"{function.__name__} accepts whole numbers of 0 or more.")
         if min(k, n) * n.bit_length() > 2 * MAX_BITS:
             raise CalculatorError(f"{function.__name__} of numbers this big has too many digits.")
         return function(n, k)

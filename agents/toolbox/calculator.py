@@ -1,4 +1,4 @@
-"""Arithmetic by walking a syntax tree: nothing is ever executed, and every size is bounded."""
+"""The calculator. It walks a syntax tree, so that no code is executed and the size of each number is limited."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from agents.tools import tool
 
 MAX_LENGTH = 1_000
 SIGNIFICANT_DIGITS = 28
-# From here on a number is written with an exponent.
+# A number with a larger exponent is written with it.
 MAX_PLAIN_EXPONENT = 40
 
 _LOOKALIKES = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "π": "pi", "（": "(", "）": ")"})
 _GROUPING = re.compile(r"(?<=\d)_(?=\d)")
-# The e of 1e5 is no name. Python before 3.11.5 matches possessive groups wrongly.
+# The e of 1e5 is not a name. The groups are not possessive, because Python before 3.11.5 matches those wrongly.
 _NUMBER_THEN_NAME = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++[A-Za-z_]|(?![eE][+-]?\d)[A-Za-z_])")
 
 
@@ -40,7 +40,7 @@ async def calculator(
 
 
 def calculate(expression: str) -> str:
-    """Calculate the expression; raise ToolError with words that help to correct it."""
+    """Return the result of the expression. Raise ToolError with a message that helps to correct it."""
     text = _GROUPING.sub("", expression.translate(_LOOKALIKES).strip())
     with localcontext(new_context()):
         try:
@@ -50,7 +50,7 @@ def calculate(expression: str) -> str:
         except ZeroDivisionError as error:
             raise ToolError("Division by zero.") from error
         except DecimalException as error:
-            raise ToolError("The result is undefined or beyond all limits.") from error
+            raise ToolError("The result is undefined or too large.") from error
         except RecursionError as error:
             raise ToolError("The expression is nested too deeply.") from error
 
@@ -59,7 +59,7 @@ def _parsed(text: str) -> ast.Expression:
     if len(text) > MAX_LENGTH:
         raise CalculatorError(f"The expression is longer than {MAX_LENGTH:,} characters.")
     if _NUMBER_THEN_NAME.search(text):
-        raise CalculatorError("A number is followed by a name: write the multiplication, as in 2*pi.")
+        raise CalculatorError("A number is followed by a name. Write multiplication explicitly, as in 2*pi.")
     try:
         return ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, MemoryError) as error:  # MemoryError: too many parentheses
@@ -83,7 +83,7 @@ def _value(node: ast.expr, text: str) -> Number:
 
 
 def _literal(node: ast.Constant, text: str) -> Number:
-    """The number as it is written: 0.1 is a tenth, not the nearest binary fraction."""
+    """Return the number exactly as it is written: 0.1 is a tenth, not the nearest binary fraction."""
     if isinstance(node.value, int):
         return checked(node.value)
     return checked(Decimal(ast.get_source_segment(text, node) or ""))

@@ -1,4 +1,4 @@
-"""The clock, in any time zone."""
+"""The tool that returns the current date and time in any time zone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def current_time(
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # what zoneinfo raises for unknown, malformed and folder names
+    except (KeyError, ValueError, OSError) as error:  # raised for unknown names, malformed names, and folders
         wanted = name.strip().replace(" ", "_").lower()
         similar = sorted(zone for zone in available_timezones() if wanted and wanted in zone.lower())[:5]
         hint = f"Did you mean {', '.join(similar)}?" if similar else "Use an IANA name such as Europe/Berlin."

@@ -1,4 +1,4 @@
-"""Search and read the knowledge of the workspace: files that people have chosen for the session or its agent."""
+"""Tools that search and read the workspace's knowledge: files that users have chosen for the session or its agent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
 TIME_LIMIT = 30.0
 LONGEST_QUERY = 400
-# What one call returns: passages of a search, and passages and characters of a file that is read.
+# The most that one call returns: passages of a search, and passages and characters of a file that is read.
 FOUND = 8
 MOST_READ = 40
 MOST_CHARACTERS = 30_000
-# Files that the description of the tool names.
+# The most files that the description of the tool lists.
 MOST_NAMED = 100
 FileName = Annotated[str, Field(max_length=255, description="Name of a file, exactly as listed")]
 
@@ -32,7 +32,7 @@ async def search_knowledge(
     query: Annotated[
         str, Field(min_length=1, max_length=LONGEST_QUERY, description="Words that the passage is likely to contain")
     ],
-    file: Annotated[str, Field(max_length=255, description="Name of the only file to search; empty: all")] = "",
+    file: Annotated[str, Field(max_length=255, description="Name of the file to search; empty: all files")] = "",
     context: ToolContext = NO_CONTEXT,
 ) -> ForeignText | str:
     """Search the files that the team has given you. Returns numbered passages, the best first.
@@ -65,7 +65,7 @@ async def read_knowledge(
 
 
 def knowledge_tools(files: Sequence[File]) -> tuple[Tool, ...]:
-    """Return the tools for these files, which the first one's description names; none without files."""
+    """Return the tools for these files, or () without files. The description of the first tool lists the files."""
     if not files:
         return ()
     names = [f"- {clean(each.name)}" for each in files[:MOST_NAMED]]
@@ -82,7 +82,7 @@ def _knowledge(context: ToolContext) -> Knowledge:
 
 
 def _fitting(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the first passages that fit into a result: one at least."""
+    """Return the first passages that fit into a result, but at least one."""
     fitting = list[Passage]()
     room = MOST_CHARACTERS
     for passage in passages:
@@ -94,7 +94,7 @@ def _fitting(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _as_text(head: Iterable[str], found: Iterable[Passage], context: ToolContext) -> ForeignText:
-    """Return passages under the numbers by which they can be cited."""
+    """Return the text of passages, each with the number by which it can be cited."""
     numbers = context.sources or SourceNumbers()
     parts, sources, names = [*head], [], dict[str, None]()
     for each in found:

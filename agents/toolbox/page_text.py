@@ -1,7 +1,7 @@
-"""Readable text out of what a web server sends.
+"""The extraction of readable text from the answer of a web server.
 
-`read` runs in a process with limits (`agents.toolbox.web_fetch`): Python's HTML parser takes the square of the time
-for pages that are made to be slow. Hence this module is not in the toolbox, and imports nothing of it.
+`read` runs in a child process with limits (`agents.toolbox.web_fetch`), because a hostile page can make Python's HTML
+parser take quadratic time. So this module imports nothing of the toolbox.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from bs4 import BeautifulSoup, Tag
 from bs4.dammit import UnicodeDammit
 from markdownify import MarkdownConverter
 
-# What is on a page without being said by it.
+# Elements that are not part of the page's text.
 _CLUTTER = ["script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "nav", "footer", "aside"]
 _CLUTTER += ["form", "button", "dialog", "link", "meta"]
-# Less than this in <main> or <article>, and the page keeps its words elsewhere.
+# If <main> and <article> have less text than this, the whole page is read.
 _LEAST_MAIN_CHARACTERS = 200
 
-# So much of a page is parsed, scripts and styles left out: that takes some two seconds.
+# The most characters of a page that are parsed, without scripts and styles. This takes about two seconds.
 MOST_HTML = 500_000
 _CUT = "\n\n[The rest of the page is left out.]"
 _UNSEEN = re.compile(r"<(script|style|svg)\b", re.IGNORECASE)
@@ -34,7 +34,7 @@ _HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
 def read(content_type: str, charset: str, body: bytes, url: str, start: int, most: int) -> Iterator[str]:
-    """Yield the title, the number of characters of the text, and up to `most` of them from `start` on."""
+    """Yield the title, the length of the text in characters, and up to `most` characters of it from `start` on."""
     title, text = readable(content_type, charset or None, body, url)
     yield title
     yield str(len(text))
@@ -42,7 +42,7 @@ def read(content_type: str, charset: str, body: bytes, url: str, start: int, mos
 
 
 def readable(content_type: str, charset: str | None, data: bytes, url: str) -> tuple[str, str]:
-    """Return (title, text); HTML becomes Markdown with absolute links, other text stays as it is."""
+    """Return (title, text). HTML becomes Markdown with absolute links; other text is not changed."""
     html = content_type in _HTML_TYPES or (not content_type and data.lstrip()[:1] == b"<")
     text = _decoded(data, charset, html)
     if html and "<" in text:
@@ -60,7 +60,7 @@ def _decoded(data: bytes, charset: str | None, html: bool) -> str:
 
 
 def _seen(html: str) -> str:
-    """Leave out what is no text and takes the most room; each search goes on where the last one ended."""
+    """Return HTML without scripts, styles and SVG, which are long. This takes linear time."""
     parts, at, unclosed = list[str](), 0, set[str]()
     for opening in _UNSEEN.finditer(html):
         name = opening[1].lower()
@@ -90,7 +90,7 @@ def _parsed(html: str, url: str) -> tuple[str, str]:
             element.decompose()
         _complete_links(soup, url)
         markdown = _Converter(heading_style="ATX", bullets="-").convert_soup(_main(soup))
-    except RecursionError:  # nested deeper than any page is
+    except RecursionError:  # nested more deeply than normal pages
         title, markdown = "", _TAGS.sub(" ", html)
     return title, _BLANK_LINES.sub("\n\n", markdown).strip()
 
@@ -111,7 +111,7 @@ def _complete_links(soup: BeautifulSoup, url: str) -> None:
 
 
 class _Converter(MarkdownConverter):
-    """Without pictures, which a text model cannot see; what they show stays."""
+    """A converter that replaces pictures by their descriptions, because text models cannot see pictures."""
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return str(el.get("alt") or "")

@@ -1,4 +1,4 @@
-"""Commands and programs of the model, run in the session's sandbox."""
+"""The tools that run the model's commands and programs in the session's sandbox."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from agents.toolbox.workspace_files import sandbox_of
 from agents.tools import NO_CONTEXT, ToolContext, tool
 
 LONGEST_SECONDS = 600
-# One argument of a program has at most 128 KB, and a character up to four bytes.
+# In characters. One argument of a program may have 128 KB, and a character has up to four bytes.
 LONGEST_COMMAND = 30_000
-# Longer output, in bytes, goes to a file. The model gets this many characters of its beginning and of its end.
+# Output of more bytes is saved to a file. The model then gets PREVIEW characters of its beginning and of its end.
 LONGEST_OUTPUT = 50_000
 PREVIEW = 8_000
-Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Seconds after which it is stopped")]
+Timeout = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Time limit in seconds")]
 TIME_LIMIT = LONGEST_SECONDS + SAVE_SECONDS + 60
 
 
@@ -40,7 +40,7 @@ async def bash(
 ) -> str:
     """Run a Bash command and return what it prints.
 
-    It runs in the workspace, a folder that keeps its files between calls; files that people attach are in attachments/.
+    It runs in the session's folder, which keeps its files between calls. Files that people attach are in attachments/.
     Everything else is read-only, /tmp is new in each call, and processes left in the background end with the command.
     There may be no network.
     """
@@ -55,7 +55,7 @@ async def python(
 ) -> str:
     """Run a Python program and return what it prints.
 
-    It runs in the workspace, a folder that keeps its files between calls; variables are not kept. Files that people
+    It runs in the session's folder, which keeps its files between calls; variables are not kept. Files that people
     attach are in attachments/. Print what you want to know. There may be no network.
     """
     return await _run(("python3", "-c", code), context, timeout)
@@ -78,13 +78,13 @@ async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> st
     text = output.decode(errors="replace")
     if len(output) > LONGEST_OUTPUT and len(text) > 2 * PREVIEW:
         text = await _saved(text, sandbox)
-    context.files_changed()  # what happened since it was measured
+    context.files_changed()  # files may have changed since the last measurement
     notes = [text.rstrip("\n"), note(ended, seconds, sandbox)]
     return "\n".join(filter(None, notes)) or "[No output.]"
 
 
 def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
-    """Say how a command ended, unless all went well."""
+    """Return a note of how a command ended, or "" if it succeeded."""
     limits = sandbox.limits
     match ended.reason:
         case "exit":
@@ -96,13 +96,13 @@ def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
         case "memory":
             return f"[Stopped: it used more than {limits.memory_mb} MB of memory.]"
         case "disk":
-            return f"[Stopped: the workspace takes more than {limits.workspace_mb} MB or too many files. Delete some.]"
+            return f"[Stopped: the folder has more than {limits.workspace_mb} MB or too many files. Delete some.]"
         case "failed":
             return "[The command could not be run.]"
 
 
 async def _saved(text: str, sandbox: Sandbox) -> str:
-    """Save a long output to a file, and return its beginning and end with the way to read on."""
+    """Save a long output to a file. Return its beginning and end, with a note that says how to read the rest."""
     try:
         path = await work_on_files(sandbox, "save", content=text)
         rest = f"The whole output is in {path}: read it with read_file, or with bash (sed -n 1,200p {path})."

@@ -1,6 +1,6 @@
-"""One web page from the public internet: whatever the address says, only checked addresses are connected to.
+"""The client that fetches a page from the public internet. It connects only to IP addresses that were checked.
 
-What a server says is only in the page, never in an error: errors are read as Parley's own words.
+Text of a server is returned only in the page, never in an error, because models treat errors as Parley's own text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 2_000_000
-# PDF files cannot be read in part, and most of one is no text.
+# PDF files may be larger, because they cannot be read in part and most of their bytes are not text.
 MAX_PDF_BYTES = 20_000_000
 PDF = b"%PDF-"
 TOTAL_SECONDS = 20.0
@@ -37,14 +37,14 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 _HEADERS = {
     "User-Agent": "Parley web_fetch",
     "Accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5",
-    # Only what can be unpacked step by step under a limit.
+    # Only encodings that can be unpacked step by step, up to a limit.
     "Accept-Encoding": "gzip",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Where a request may go; `resolver` None asks the system."""
+    """The IP addresses and ports to which requests may be sent. If `resolver` is None, the system resolves names."""
 
     allows: Callable[[Address], bool] = is_public
     ports: Collection[int] = (80, 443, 8080, 8443)
@@ -53,7 +53,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a server answered in the end. `complete` is False when it was cut at its limit."""
+    """The answer of a server, after redirects. `complete` is False if the body was cut at its limit."""
 
     url: str
     content_type: str
@@ -62,14 +62,15 @@ class Page:
     complete: bool
 
 
-# Asked before each request, the redirected ones too: the address, and the one that redirects there. Raises ToolError.
+# Called before each request with the address, and with the address that redirects to it or None. Raises ToolError if
+# the address may not be opened.
 Judge = Callable[[URL, URL | None], Awaitable[None]]
 
 
 class Gate:
-    """Checks an address in the last moment, when its socket is made: it is the one that is then connected to.
+    """A check of an IP address when its socket is made, so that exactly the checked address is connected to.
 
-    Names, redirects, odd ways to write an address and a name server that changes its mind all end here.
+    Names, redirects, unusual notations of addresses and name servers that change their answers cannot avoid it.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -85,17 +86,17 @@ class Gate:
 
 
 async def _anything(_target: URL, _before: URL | None) -> None:
-    """Judge no address."""
+    """Allow all addresses."""
 
 
 async def load_client() -> None:
-    """Import aiohttp in a thread: it takes 10 MB and a quarter of a second, and many servers never fetch a page."""
+    """Import aiohttp in a thread. This is done late: it takes 10 MB and 250 ms, and many servers never need it."""
     if "aiohttp" not in sys.modules:
         await asyncio.to_thread(import_module, "aiohttp")
 
 
 async def fetch(url: str, policy: Policy, judge: Judge = _anything) -> Page:
-    """Get the page, following up to MAX_REDIRECTS redirects. Raises ToolError with words for the model."""
+    """Return the page, after at most MAX_REDIRECTS redirects. Raise ToolError with a message for the model."""
     try:
         async with asyncio.timeout(TOTAL_SECONDS):
             return await _follow(url, policy, judge)
@@ -124,7 +125,7 @@ async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
 
 
 def _session(policy: Policy, gate: Gate) -> aiohttp.ClientSession:
-    """No proxy from the environment, no cookies, no credentials from a netrc file, and no connection used twice."""
+    """Return a client session without proxies of the environment, cookies, netrc credentials or reused connections."""
     import aiohttp
 
     connector = aiohttp.TCPConnector(
@@ -155,7 +156,7 @@ def _checked(url: str | URL, policy: Policy) -> URL:
     if target.raw_user is not None or target.raw_password is not None:
         raise ToolError("Addresses with a user name or password are not fetched.")
     if port not in policy.ports:
-        raise ToolError(f"Port {port} is not allowed; allowed are {', '.join(map(str, sorted(policy.ports)))}.")
+        raise ToolError(f"Port {port} is not allowed. Allowed ports: {', '.join(map(str, sorted(policy.ports)))}.")
     return target
 
 
@@ -176,7 +177,9 @@ def _status(status: int) -> str:
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Read up to the limit, counted after unpacking; an archive bomb is never unpacked beyond that."""
+    """Return the body, and whether it is complete. The limit applies to the unpacked bytes, and nothing beyond it is
+    unpacked.
+    """
     unpack = _unpacker(response.headers.get("Content-Encoding", "identity").strip().lower())
     body, most = bytearray(), MAX_BYTES
     async for chunk in response.content.iter_any():
@@ -194,14 +197,14 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
         name = encoding if re.fullmatch(r"[a-z0-9-]{1,10}", encoding) else "unknown"
-        raise ToolError(f"The server packs its answer in a way that was not asked for ({name}).")
+        raise ToolError(f"The server's answer has an encoding that was not requested ({name}).")
     stream = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib, by the header
 
     def unpack(chunk: bytes, limit: int) -> bytes:
         try:
             return stream.decompress(stream.unconsumed_tail + chunk, limit)
         except zlib.error as error:
-            raise ToolError("The server's answer cannot be unpacked.") from error
+            raise ToolError("The server's answer cannot be decompressed.") from error
 
     return unpack
 
@@ -216,10 +219,10 @@ def _words(target: URL, name: str, error: Exception, refused: bool) -> str:
     if isinstance(error, TimeoutError):
         return f"{target.host} did not answer in time."
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{name} cannot be fetched: {error.os_error.strerror or 'no connection came about'}"
-    # Errors about an answer quote it.
+        return f"{name} cannot be fetched: {error.os_error.strerror or 'the connection failed'}"
+    # These errors quote the answer, so their text is not used.
     about_answer = isinstance(
         error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError | aiohttp.ServerTimeoutError
     )
-    reason = "its answer cannot be read" if about_answer else str(error) or type(error).__name__
+    reason = "its answer is not valid" if about_answer else str(error) or type(error).__name__
     return f"{name} cannot be fetched: {reason}"

@@ -1,4 +1,4 @@
-"""Reading a page or a PDF file of the public web."""
+"""The tool that reads pages and PDF files of the public web."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.i18n import gettext as _
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
-from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, peoples_texts
+from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, user_texts
 from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, PDF, TOTAL_SECONDS, Judge, Page, Policy, fetch
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
@@ -32,9 +32,9 @@ NOT_KNOWN = (
     "then only addresses are opened that a person has written here or that are links in what was read: any other could "
     "carry data out. Open one of those exactly as it is, or ask the user to send you the address."
 )
-# To read a large page after it came: the most that is parsed takes two to three seconds of CPU.
+# The seconds to read a page after it has arrived. The largest one takes two to three seconds of CPU time.
 EXTRA_SECONDS = 15.0
-# Two pages are read at a time; others wait for their turn within the tool's time.
+# At most two pages are read at the same time. Others wait, within the tool's time limit.
 _processes = ProcessPool(
     "agents.toolbox.page_text",
     Limits(cpu_seconds=6.0, seconds=EXTRA_SECONDS, memory_mb=384, output_bytes=1_000_000, queue_seconds=EXTRA_SECONDS),
@@ -51,7 +51,7 @@ _pdf_processes = ProcessPool(
 
 
 def make_web_fetch(policy: Policy) -> Tool:
-    """Make the tool for a policy of where it may go."""
+    """Return the tool with a policy for the addresses that it may open."""
 
     @tool(time_limit=TOTAL_SECONDS + EXTRA_SECONDS, foreign=True, about=_("Reads public web pages and PDF files"))
     async def web_fetch(
@@ -79,22 +79,25 @@ def make_web_fetch(policy: Policy) -> Tool:
 
 
 def _is_text(content_type: str, data: bytes) -> bool:
-    """Tell whether this is text: by its type, or by its beginning when the server does not say."""
+    """Return whether this is text, by its type, or by its beginning if the server sends no type."""
     if content_type:
         return _TEXT_TYPE.fullmatch(content_type) is not None
     return b"\x00" not in data[:1024]
 
 
 def _judge(context: ToolContext) -> Judge:
-    """Decide by the agent's hosts and by what is in the conversation; a site may redirect to itself."""
+    """Return a function that checks an address before it is opened, and raises ToolError if it is not allowed.
+
+    The check depends on the agent's hosts and on the texts in the conversation. A site may redirect to itself.
+    """
     foreign = list(foreign_texts(context.messages, context.own_tools))
-    texts = [context.system, *peoples_texts(context.messages), *foreign]
+    texts = [context.system, *user_texts(context.messages), *foreign]
 
     async def judge(target: URL, before: URL | None) -> None:
         address = str(target) if before is None else f"The page redirects to {target.host}, which"
         if not is_allowed(target.raw_host or "", context.allowed_hosts):
             hosts = ", ".join(context.allowed_hosts)
-            raise ToolError(f"{address} was not opened: this agent may fetch from these hosts alone: {hosts}.")
+            raise ToolError(f"{address} was not opened: this agent may fetch only from these hosts: {hosts}.")
         if before is not None and is_same_site(before, target):
             return
         if (foreign or context.is_imported) and not await in_thread(is_known, target, texts):
@@ -109,19 +112,19 @@ async def _read(page: Page, start: int) -> tuple[str, int, str]:
     try:
         title, length, text = await _processes.run_async("read", *arguments)
     except WorkFailed as failed:
-        logger.info("A web page could not be read: %s", failed)
+        logger.info("Could not read a web page: %s", failed)
         raise ToolError(f"The text of {page.url} could not be read within the limits of time and memory.") from failed
     return title.decode(), int(length), text.decode(errors="surrogatepass")
 
 
 async def _read_pdf(page: Page, first: int, start: int) -> list[str]:
-    """Return the text of the pages from `first` on. Raises ToolError."""
+    """Return the text of the pages from `first` on. Raise ToolError."""
     if not page.complete:
         raise ToolError(f"{page.url} is a PDF file of more than {MAX_PDF_BYTES // 1_000_000} MB and cannot be read.")
     try:
         found = await _pdf_processes.run_async("read_part", page.body, first, start, MAX_PAGES, MAX_CHARACTERS)
     except WorkFailed as failed:
-        logger.info("A PDF file could not be read: %s", failed)
+        logger.info("Could not read a PDF file: %s", failed)
         raise ToolError(f"The PDF file {page.url} could not be read within the limits of time and memory.") from failed
     count, *pieces = (piece.decode(errors="surrogatepass") for piece in found)
     if not count.isdigit():
@@ -146,7 +149,7 @@ def _pdf_parts(count: int, texts: dict[int, str], start: int) -> list[str]:
 
 
 def _from_page(page: Page, asked: str, title: str, parts: list[str], context: ToolContext) -> ForeignText:
-    """Return what was read of a page, under its number, address and title."""
+    """Return the text of a page below its number, address and title."""
     source = (context.sources or SourceNumbers()).number(title, page.url, asked)
     head = "\n".join([f"[{source.number}] {page.url}", *([f"Title: {title}"] if title else [])])
     return ForeignText("\n\n".join([head, *parts]), URL(page.url).host or page.url, (source,))

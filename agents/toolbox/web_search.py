@@ -1,4 +1,4 @@
-"""Searching the web, by the service that is configured."""
+"""The tool that searches the web with the configured service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXTRA_SECONDS = 5.0
 
 
 def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
-    """Make the tool for a service. Without one it only describes itself, and agents do not get it."""
+    """Return the tool for a service. Without a service, it is only a description, and agents do not get it."""
 
     @tool(time_limit=(config.timeout if config else 0.0) + EXTRA_SECONDS, foreign=True, about=_("Searches the web"))
     async def web_search(

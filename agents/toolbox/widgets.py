@@ -1,4 +1,4 @@
-"""The tools by which an agent asks people: their arguments are the question, and what people answer is the result."""
+"""The tools by which an agent asks users. The arguments are the question, and the users' answer is the result."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from agents.messages import Json
 from agents.questions import WIDGETS, Memory, Question
 from agents.tools import Tool, schema_of
 
-# What people read of these tools. The docstrings of the questions describe them to the model.
+# The descriptions of these tools for users. The docstrings of the questions are the descriptions for models.
 ABOUT = {
     "selection": _("Asks people to choose from a list"),
-    "confirmation": _("Asks people yes or no before something important"),
-    "plan_review": _("Shows people a plan, which they approve, change or reject"),
-    "feedback": _("Asks people what they think of several things"),
-    "action_selection": _("Offers people the next steps as buttons"),
-    "form": _("Asks people for several things in a form"),
-    "memory": _("Proposes notes for later conversations, which people keep or reject"),
+    "confirmation": _("Asks people to confirm something important"),
+    "plan_review": _("Shows a plan for people to approve, change or reject"),
+    "feedback": _("Asks people for feedback on several items"),
+    "action_selection": _("Offers the next steps as buttons"),
+    "form": _("Asks people to fill in a form"),
+    "memory": _("Proposes notes for later sessions, which people keep or reject"),
 }
 
 
 def widget(question: type[Question], name: str = "") -> Tool:
-    """Make a tool of a kind of question, whose name it has. Its docstring describes it to the model."""
+    """Return a tool for a kind of question, with its name unless `name` is given.
+
+    The docstring of the question's class is the description for models.
+    """
     return Tool(
         name=name or question.kind,
         description=inspect.getdoc(question) or "",
@@ -36,12 +39,12 @@ def widget(question: type[Question], name: str = "") -> Tool:
 
 
 def answered_by_people() -> None:
-    """Be the function of a tool that people answer: it is never called."""
+    """Raise AssertionError. This is the function of tools that users answer, so it is never called."""
     raise AssertionError("people answer this tool")
 
 
 def without_references(schema: Json) -> Json:
-    """Put the definitions of a schema into the places that refer to them: not every model server follows references."""
+    """Return a schema with all references replaced by definitions, because some model servers ignore references."""
     definitions = schema.get("$defs", {})
 
     def resolved(value: Any) -> Any:
@@ -58,5 +61,5 @@ def without_references(schema: Json) -> Json:
 
 
 WIDGET_TOOLS = tuple(map(widget, WIDGETS))
-# For agents whose configuration names it: what people accept is kept across sessions.
+# Only for agents whose configuration lists it. Notes that users accept are kept across sessions.
 remember = widget(Memory, "remember")

@@ -1,4 +1,4 @@
-"""Files of the session's workspace: read, write, list, search and edit."""
+"""The tools that read, write, list, search and edit files of the session's folder."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agents.sandbox.files import SECONDS, work_on_files
 from agents.tools import NO_CONTEXT, ToolContext, tool
 
 TIME_LIMIT = SECONDS + 30
-Path = Annotated[str, Field(max_length=4096, description="Path in the workspace, such as src/main.py")]
+Path = Annotated[str, Field(max_length=4096, description="Path in the session's folder, such as src/main.py")]
 
 
 def sandbox_of(context: ToolContext) -> Sandbox:
-    """Return the session's sandbox. Raises ToolError if there is none."""
+    """Return the session's sandbox. Raise ToolError if there is none."""
     if context.sandbox is None:
-        raise ToolError("There is no workspace here.")
+        raise ToolError("There are no session files here.")
     return context.sandbox
 
 
@@ -30,7 +30,7 @@ async def read_file(
     limit: Annotated[int, Field(ge=1, description="How many lines")] = 2000,
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """Read a text file of the workspace. A long file says how to read on."""
+    """Read a text file of the session's folder. A long file says how to read on."""
     return await work_on_files(sandbox_of(context), "read", path=path, offset=offset, limit=limit)
 
 
@@ -40,7 +40,7 @@ async def write_file(
     content: Annotated[str, Field(max_length=5_000_000, description="The whole text of the file")],
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """Write a text file to the workspace. Missing folders are made; a file of this name is replaced."""
+    """Write a text file to the session's folder. Missing folders are made; a file of this name is replaced."""
     done = await work_on_files(sandbox_of(context), "write", path=path, content=content)
     context.files_changed()
     return done
@@ -52,7 +52,7 @@ async def list_files(
     glob: Annotated[str, Field(max_length=500, description="Pattern of names or paths, such as *.py")] = "",
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """List the files and folders below a folder of the workspace. Files that people attach are in attachments/."""
+    """List the files and folders below a folder of the session. Files that people attach are in attachments/."""
     return await work_on_files(sandbox_of(context), "list", path=path, glob=glob)
 
 
@@ -62,7 +62,7 @@ async def search_files(
     path: Path = ".",
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """Find lines that match a pattern in the text files of the workspace, with file and line number."""
+    """Find lines that match a pattern in the session's text files, with file and line number."""
     return await work_on_files(sandbox_of(context), "search", pattern=pattern, path=path)
 
 
@@ -73,7 +73,7 @@ async def edit_file(
     new: Annotated[str, Field(description="Text to put in its place")],
     context: ToolContext = NO_CONTEXT,
 ) -> str:
-    """Replace a piece of text in a file of the workspace."""
+    """Replace a piece of text in a file of the session's folder."""
     done = await work_on_files(sandbox_of(context), "edit", path=path, old=old, new=new)
     context.files_changed()
     return done

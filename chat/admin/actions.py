@@ -1,4 +1,4 @@
-"""What staff can do with sessions and messages: actions of the session list, and buttons of a session's pages."""
+"""Actions of staff on sessions and messages: those of the session list, and the buttons on a session's pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def undelete_session(user: User, session: Session) -> bool:
     return True
 
 
-# Changes a session and logs that; returns False if there was nothing to change. Raises ServiceError.
+# A function that changes a session and logs the change. It returns False if there was nothing to change, and raises
+# ServiceError.
 SessionAction = Callable[[User, Session], bool]
 UNDELETE = "undelete"
 SESSION_ACTIONS: dict[str, SessionAction] = {
@@ -104,7 +105,7 @@ def export_markdown(admin: Any, request: StaffRequest, chosen: QuerySet[Session]
 def _apply_to_each(
     request: StaffRequest, chosen: QuerySet[Session], action: SessionAction, *, are_deleted: bool = False
 ) -> None:
-    """Apply an action to each chosen session, one transaction each, and report how many changed and the errors."""
+    """Apply an action to each chosen session in its own transaction. Report the number of changes and the errors."""
     ids = list(chosen.values_list("pk", flat=True)[: MAX_SESSIONS + 1])
     if len(ids) > MAX_SESSIONS:
         text = _("Only the first %(count)s sessions were changed.")
@@ -139,7 +140,7 @@ class MessageAction(StrEnum):
     FORK = "fork"
 
 
-# These withdraw messages, so a page asks for confirmation first.
+# Actions that need a confirmation, because they withdraw messages.
 CONFIRMED_ACTIONS = (MessageAction.RETRY, MessageAction.RESTORE_ATTEMPT)
 
 
@@ -148,7 +149,7 @@ LOGGED: dict[MessageAction, tuple[str, list[str] | None]] = {
     MessageAction.EXCLUDE: ("changed", [gettext_noop("In context: excluded")]),
     MessageAction.INCLUDE: ("changed", [gettext_noop("In context: included")]),
     MessageAction.REMOVE: ("deleted", None),
-    MessageAction.RESTORE: ("changed", [gettext_noop("Removal: undone")]),
+    MessageAction.RESTORE: ("changed", [gettext_noop("Status: restored")]),
     MessageAction.RETRY: ("changed", [gettext_noop("Answer")]),
     MessageAction.RESTORE_ATTEMPT: ("added", None),
 }
@@ -202,7 +203,7 @@ def _change_message(request: StaffRequest, session: Session, action: MessageActi
 
 
 def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
-    """Fork a session and redirect to the fork. Raises ServiceError."""
+    """Fork a session and redirect to the fork. Raise ServiceError."""
     fork = forking.fork(session=session, author=request.user, message_id=row.pk)
     # The user owns the fork, so reading it is not logged. Log that they read the original.
     audit_log.log_reading(request.user, session, is_new=False)
@@ -212,7 +213,7 @@ def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResp
 
 
 def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction) -> None:
-    """Apply an action to a message through the services and log the change. Raises ServiceError."""
+    """Apply an action to a message through the services and log the change. Raise ServiceError."""
     target: dict[str, Any] = {"session": session, "author": user, "message_id": row.pk}
     has_changed = True
     match action:
@@ -233,7 +234,7 @@ def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction
 
 
 def _ask(request: StaffRequest, session: Session, row: ChatMessage, action: MessageAction) -> HttpResponse:
-    """Show a page that asks for confirmation and counts the messages to withdraw. Raises ServiceError.
+    """Show a page that asks for confirmation and counts the messages to withdraw. Raise ServiceError.
 
     The confirmation has the session's revision. If the session changes before it is sent, the page is shown again.
     """

@@ -28,15 +28,15 @@ CREATED = time_column(ApprovalRule, "created_at")
 
 
 class RuleForm(Form):
-    """The form of a rule, with the checks of the workspace's settings."""
+    """The form of a rule. It has the same checks as the settings page of a workspace."""
 
     class Meta:
         model = ApprovalRule
         fields = ("workspace", "agent", "rule", "verdict", "approvals", "approvers")
         help_texts: ClassVar = {
             "agent": _("The name of one agent. Empty: all agents."),
-            "rule": _("A tool’s name, or one with a pattern, as in bash(git status*)."),
-            "approvals": _("How many different people have to agree, if people are asked."),
+            "rule": _("A tool’s name, or one with a pattern, such as bash(git status*)."),
+            "approvals": _("How many different people must approve a call that needs approval."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -54,8 +54,11 @@ class RuleForm(Form):
 
 @admin.register(ApprovalRule)
 class ApprovalRuleAdmin(BoundedSearch, Admin):
-    """The rules of all workspaces. Those for one agent come from calls that waited for an approval."""
+    """The rules of all workspaces. Rules for one agent were created by users who answered a tool call."""
 
+    when_empty = _(
+        "No tool rules yet. A rule allows or forbids a tool in a workspace, or requires approvals. Add the first one."
+    )
     form = RuleForm
     list_display = ("rule", "verdict", "agent", "workspace", "user", CREATED)
     list_filter = ("verdict", "workspace")
@@ -67,7 +70,7 @@ class ApprovalRuleAdmin(BoundedSearch, Admin):
     list_per_page = 50
 
     def save_model(self, request: HttpRequest, obj: ApprovalRule, form: Any, change: bool) -> None:
-        """Name who has made the rule, and log it as a change in the workspace's settings."""
+        """Save the rule with its author, and log it like a change in the workspace's settings."""
         if isinstance(request.user, User):
             workspace_rules.save_for_staff(author=request.user, row=obj)
 

@@ -27,9 +27,9 @@ UNARCHIVED = _("Restored the session from the archive.")
 UNDELETED = _("Restored the deleted session.")
 EXPORTED_JSON = _("Exported the session as JSON.")
 EXPORTED_MARKDOWN = _("Exported the session as Markdown.")
-ERASED = _("Erased the session for good.")
+ERASED = _("Erased the session permanently.")
 FORKED = _("Forked the session.")
-HANDED_OVER = _("Asked for another worker.")
+HANDED_OVER = _("Requested a handover to another worker.")
 CLOSED = _("Closed the turn.")
 DRAINED = _("Drained the worker.")
 UNDRAINED = _("Let the worker take sessions again.")
@@ -41,7 +41,7 @@ WAS_READ = _("Read the session.")
 def log_change(user: User, session: Session, message: str | list[dict[str, Any]], flag: int = CHANGE) -> None:
     """Log a change of a session within the caller's transaction.
 
-    The entry names the session by its id, because its title can repeat text of its messages.
+    The entry contains the session's id instead of its title, because the title can repeat text of messages.
     """
     LogEntry.objects.create(
         user=user,
@@ -54,7 +54,7 @@ def log_change(user: User, session: Session, message: str | list[dict[str, Any]]
 
 
 def log_row(user: User, row: Model, message: str) -> None:
-    """Log a change of a row that is no session within the caller's transaction."""
+    """Log a change of a row that is not a session within the caller's transaction."""
     LogEntry.objects.log_actions(user.pk, [row], CHANGE, change_message=message, single_object=True)
 
 
@@ -66,7 +66,7 @@ def log_fields(user: User, session: Session, fields: list[str]) -> None:
 def log_message(user: User, row: ChatMessage, verb: str, fields: list[str] | None = None) -> None:
     """Log a change of a message. `verb` is "added", "changed" or "deleted", as in Django's own entries.
 
-    The entry has no text of the message. The message's history has it, for staff who may read messages.
+    The entry does not contain the message's text. Staff who may read messages find it in the message's history.
     """
     name = f"{row.pk} ({row.tool_name or row.role or row.type})"
     details = {"name": _("message"), "object": name, **({"fields": fields} if fields else {})}
@@ -74,10 +74,10 @@ def log_message(user: User, row: ChatMessage, verb: str, fields: list[str] | Non
 
 
 def log_reading(user: User, session: Session, *, is_new: bool) -> None:
-    """Log that a user reads a session in which they have no share.
+    """Log that a user reads a session that is not shared with them.
 
-    `is_new` is true if they open the session, and false if they go from one of its pages to another: that is logged
-    only if the last entry is older than SAME_VISIT.
+    `is_new` is true if the user opens the session, and false if they go from one of its pages to another. In the second
+    case nothing is logged if the last entry is not older than SAME_VISIT.
     """
     if role_in(user, session) is not None:
         return

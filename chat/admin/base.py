@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from chat.rendering.text.formatting import moment
 
-# Each word adds a condition for each column, and SQLite rejects a query with some hundreds of conditions.
+# Each word adds a condition for each column, and SQLite rejects queries with several hundred conditions.
 MAX_SEARCH_WORDS = 20
 
 # The return value of ModelAdmin.get_deleted_objects: the objects to delete, the number of objects by model name, the
@@ -20,9 +20,9 @@ DeletionPlan = tuple[list[Any], dict[Any, int], set[Any], list[Any]]
 
 
 def time_column(model: type[Model], name: str) -> Any:
-    """Return a column or read-only field with the time in a field of the model, for the viewer's zone.
+    """Return a column or read-only field that shows a time field of the model in the viewer's time zone.
 
-    It is a callable, which the stubs of `ModelAdmin.fields` do not know.
+    The type is Any because the stubs of `ModelAdmin.fields` do not allow callables.
     """
     label = model._meta.get_field(name).verbose_name  # type: ignore[union-attr]  # not a relation from another model
 
@@ -36,7 +36,7 @@ def time_column(model: type[Model], name: str) -> Any:
 
 
 class BoundedSearch:
-    """Search for the first MAX_SEARCH_WORDS words of the search term. Place it before ModelAdmin."""
+    """A mixin that searches for only the first MAX_SEARCH_WORDS words of a search term. Place it before ModelAdmin."""
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -47,7 +47,7 @@ class BoundedSearch:
 
 
 class ReadOnly(BoundedSearch):
-    """Pages on which staff can neither add nor change rows. Place it before ModelAdmin."""
+    """A mixin for pages on which staff can neither add nor change rows. Place it before ModelAdmin."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -57,13 +57,13 @@ class ReadOnly(BoundedSearch):
 
 
 class GuardedDeletion(BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Refuse to delete rows that other rows need.
+    """Pages that refuse to delete rows that other rows need.
 
-    Django would list the protecting rows themselves, such as sessions whose titles staff may not read.
+    Django would list those other rows, such as sessions whose titles staff may not read.
     """
 
     def deletion_obstacles(self, rows: QuerySet[Any]) -> list[str]:
-        """Return a sentence for each of the rows that cannot be deleted."""
+        """Return a sentence for each row that cannot be deleted."""
         raise NotImplementedError
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
@@ -76,7 +76,7 @@ class GuardedDeletion(BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # o
 
 
 class NamedChoicesFilter(SimpleListFilter):
-    """Filter by one column whose values have names for display."""
+    """A filter by a column whose values have display names."""
 
     column = ""
     named_choices: dict[Any, Any] = {}  # noqa: RUF012  # a class attribute, as in Django

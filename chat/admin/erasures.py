@@ -1,4 +1,4 @@
-"""Erasing sessions and users for good: actions of their lists with a confirmation page, and the list of erasures."""
+"""The permanent erasure of sessions and users: actions with a confirmation page, and the list of erasures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ else:
 
 # The confirmation page describes each selected row, so a selection is limited to what a person can check.
 MAX_ROWS = 20
-# A request erases for at most this many seconds. The maintenance job finishes the rest within about a minute.
+# The maximum time in seconds that a request spends on erasing. The maintenance job finishes the rest within about a
+# minute.
 MAX_SECONDS = 3.0
 
 
@@ -45,6 +46,7 @@ class ErasurePreview:
 
 @admin.register(Erasure)
 class ErasureAdmin(ReadOnly, Erasures):
+    when_empty = _("Nothing has been erased yet. To erase sessions or people permanently, select them in their lists.")
     fields = list_display = (
         *("kind", "target", "requested_by", time_column(Erasure, "requested_at")),
         *(time_column(Erasure, "finished_at"), "counted"),
@@ -56,7 +58,7 @@ class ErasureAdmin(ReadOnly, Erasures):
     list_per_page = 50
 
     def has_delete_permission(self, request: HttpRequest, obj: Erasure | None = None) -> bool:
-        """Erasures are records and cannot be deleted."""
+        """Return False, because erasures are records that must be kept."""
         return False
 
     @admin.display(description=_("erased"))
@@ -64,7 +66,7 @@ class ErasureAdmin(ReadOnly, Erasures):
         return ", ".join(f"{kind} {count}" for kind, count in sorted(erasure.counts.items()))
 
 
-@admin.action(description=gettext_lazy("Erase for good…"), permissions=["erase"])
+@admin.action(description=gettext_lazy("Erase permanently…"), permissions=["erase"])
 def erase_sessions(
     model_admin: admin.ModelAdmin[Session], request: StaffRequest, chosen: QuerySet[Session]
 ) -> HttpResponse | None:
@@ -81,7 +83,7 @@ def erase_sessions(
             ngettext("%(count)d file", "%(count)d files", plan.files) % {"count": plan.files},
         ]
         if plan.forks:
-            forks = ngettext("%(count)d fork stays", "%(count)d forks stay", plan.forks)
+            forks = ngettext("%(count)d fork is kept", "%(count)d forks are kept", plan.forks)
             facts.append(forks % {"count": plan.forks})
         return ErasurePreview(session.pk, title_for(request.user, session), facts)
 
@@ -89,12 +91,12 @@ def erase_sessions(
     return _confirm(model_admin, request, rows, describe, erase)
 
 
-@admin.action(description=gettext_lazy("Erase for good…"), permissions=["erase"])
+@admin.action(description=gettext_lazy("Erase permanently…"), permissions=["erase"])
 def erase_users(
     model_admin: admin.ModelAdmin[User], request: StaffRequest, chosen: QuerySet[User]
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
-        message = gettext("Requested to erase the account.")
+        message = gettext("Requested erasure of the account.")
         audit_log.log_row(request.user, user, message)
         return requests.request_user(user=user, author=request.user)
 
@@ -104,8 +106,8 @@ def erase_users(
             "%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions
         )
         handed_over = ngettext(
-            "%(count)d shared session is handed over to another editor",
-            "%(count)d shared sessions are handed over to other editors",
+            "%(count)d shared session is transferred to another editor",
+            "%(count)d shared sessions are transferred to other editors",
             len(plan.handed_over),
         )
         replaced = ngettext(
@@ -131,7 +133,7 @@ def _confirm(
     describe: Callable[[Any], ErasurePreview],
     erase: Callable[[Any], Erasure],
 ) -> HttpResponse | None:
-    """Erase rows if the request confirms it; else show the confirmation page."""
+    """Erase rows if the request contains the confirmation, else show the confirmation page."""
     if len(rows) > MAX_ROWS:
         messages.error(request, gettext("Choose at most %(count)d at a time.") % {"count": MAX_ROWS})
         return None
@@ -141,7 +143,7 @@ def _confirm(
     values = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.model._meta,
-        "title": gettext("Erase for good?"),
+        "title": gettext("Erase permanently?"),
         "previews": [describe(row) for row in rows],
         "action": request.POST.get("action", ""),
         "checkbox": ACTION_CHECKBOX_NAME,

@@ -9,17 +9,17 @@ from typing import IO, cast
 from django.http import Http404, HttpResponseBase
 from django.views.decorators.http import require_GET
 
-from chat.access import session_for_staff
+from chat.access import is_session_staff, session_for_staff
 from chat.admin import audit_log
-from chat.admin.permissions import Pages, StaffRequest, require_messages, session_or_404
-from chat.downloads import file_name, passed_on, streamed
+from chat.admin.permissions import Pages, StaffRequest, may_read_messages, require_messages, session_or_404
+from chat.downloads import file_name, passed_on, streamed, while_permitted
 from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.origin import Origin, acting_from, current_origin
 from chat.services.people.security_log import Kind, record
 from chat.transfer.public import export_json, export_markdown
 
-# By its name in URLs: the export function, the media type, the file extension, and the message for the log.
+# The formats by their names in URLs: export function, media type, file extension, and message for the log.
 FORMS: dict[str, tuple[Callable[[Session], Iterator[str]], str, str, str]] = {
     "json": (export_json, "application/json", "json", audit_log.EXPORTED_JSON),
     "markdown": (export_markdown, "text/markdown", "md", audit_log.EXPORTED_MARKDOWN),
@@ -37,15 +37,23 @@ def export(request: StaffRequest, session_id: str, form: str) -> HttpResponseBas
 
 
 def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> HttpResponseBase:
-    """Return one session as a file, or several as a zip archive, streamed while it is written."""
+    """Return one session as a file, or several as a ZIP archive, which is streamed while it is written."""
     write, media_type, extension, _log_message = FORMS[form]
     if len(session_ids) != 1:
         archive = _zip(request.user, session_ids, form, current_origin())
+        archive = while_permitted(archive, lambda: _may_export_still(request.user))
         return passed_on(request, archive, name="sessions.zip", media_type="application/zip")
     session = session_for_staff(request.user, session_ids[0], needs_change=False)
     _log_export(request.user, session, form)
     name = file_name(session.title, session.pk, extension)
-    return streamed(request, write(session), name=name, media_type=media_type)
+    pieces = while_permitted(write(session), lambda: _may_export_still(request.user))
+    return streamed(request, pieces, name=name, media_type=media_type)
+
+
+def _may_export_still(user: User) -> bool:
+    """Return whether staff may still read sessions. The request's user caches permissions, so it is read again."""
+    now = User.objects.filter(pk=user.pk, is_active=True).first()
+    return now is not None and is_session_staff(now, needs_change=False) and may_read_messages(now)
 
 
 def _log_export(user: User, session: Session, form: str) -> None:
@@ -55,7 +63,7 @@ def _log_export(user: User, session: Session, form: str) -> None:
 
 
 class _ZipOutput:
-    """A file without seek, so that zipfile writes it front to back and it can be streamed."""
+    """A file without `seek`, so that zipfile writes it sequentially and it can be streamed."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -65,7 +73,7 @@ class _ZipOutput:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: zipfile requires the method."""
+        """Do nothing. zipfile requires the method."""
 
     def take(self) -> bytes:
         """Return what was written since the last call."""
@@ -75,9 +83,9 @@ class _ZipOutput:
 
 
 def _zip(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> Iterator[bytes]:
-    """Write sessions into a zip archive, and log each one when it is written.
+    """Yield the bytes of a ZIP archive of sessions. Each session is logged before it is written.
 
-    MISSING.txt in the archive lists the sessions that are no longer readable.
+    MISSING.txt in the archive lists the sessions that the user can no longer read.
     """
     write, _media_type, extension, _log_message = FORMS[form]
     output, missing = _ZipOutput(), []
@@ -88,7 +96,7 @@ def _zip(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> I
             except ServiceError as error:
                 missing.append(f"{session_id}: {error.message}\n")
                 continue
-            # The archive is sent after the middleware has reset the origin of the request.
+            # The archive is sent after the middleware has reset the request's origin.
             with acting_from(origin):
                 _log_export(user, session, form)
             name = file_name(f"{session.pk} {session.title}", session.pk, extension)

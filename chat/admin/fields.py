@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 
 
 class TextField(forms.CharField):
-    """Text that is not stripped. Browsers submit line breaks as CRLF, and the field turns them back into LF."""
+    """A text field that does not strip its value. It converts the CRLF that browsers submit back to LF."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"strip": False, "required": False, **kwargs})
 
     def to_python(self, value: Any) -> str:
-        return normalise_newlines(super().to_python(value) or "")
+        return normalize_newlines(super().to_python(value) or "")
 
 
 class LongTextField(TextField):
@@ -27,7 +27,7 @@ class LongTextField(TextField):
 
 
 class ArgumentsField(TextField):
-    """The arguments of a tool call as JSON. An error names the line and column, and the input stays in the field."""
+    """A field for the arguments of a tool call as JSON. Errors contain the line and column, and the input is kept."""
 
     def __init__(self, **kwargs: Any) -> None:
         attrs = {"rows": 10, "spellcheck": "false", "class": "big code"}
@@ -37,7 +37,7 @@ class ArgumentsField(TextField):
         return _parse(super().clean(value))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compare the parsed values, so that formatting alone is no change."""
+        """Compare the parsed values, so that a change of only the formatting does not count."""
         try:
             return json.dumps(self.clean(initial)) != json.dumps(self.clean(data))
         except forms.ValidationError:
@@ -46,20 +46,20 @@ class ArgumentsField(TextField):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A field that another user has changed since the form was opened. `present` is its present value."""
+    """A field that another user has changed since the form was opened. `present` is its stored value."""
 
     name: str
     label: str
     present: str
 
 
-def normalise_newlines(text: str) -> str:
-    """Return a text with LF as its only line break, as TextField returns it."""
+def normalize_newlines(text: str) -> str:
+    """Return a text in which all line breaks are LF, as in the values of TextField."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def format_json(value: object) -> str:
-    """Format a value as indented JSON for a form field; None as an empty object."""
+    """Format a value as indented JSON for a form field. None becomes an empty object."""
     return json.dumps({} if value is None else value, ensure_ascii=False, indent=2)
 
 
@@ -81,7 +81,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object. Raises ValidationError if a name occurs twice: one of its values would be lost silently."""
+    """Build an object. Raise ValidationError if a name occurs twice, because one of its values would be lost."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:

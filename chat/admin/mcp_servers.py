@@ -1,4 +1,4 @@
-"""MCP servers of workspaces in the admin. Their secrets are entered here, too, and never shown."""
+"""MCP servers of workspaces in the admin. Staff can enter their secrets, which are never shown."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ else:
     Form = forms.ModelForm
     Admin = admin.ModelAdmin
 
-# Stands for a stored secret.
+# Shown in place of a stored secret.
 MASK = "••••••••"
-# The fields that the service takes as they are.
+# The fields that are passed to the service unchanged.
 SETTINGS = ("name", "url", "tools", "approval", "time_limit", "for_all_agents", "is_enabled")
 
 
 class McpServerForm(Form):
-    """The form of one server. The service checks it, as on the page of the workspace."""
+    """The form of one server. The service validates it, as it does for the workspace's own page."""
 
     headers = LinesField(
         label=_("Secret headers"),
@@ -108,19 +108,23 @@ class McpServerForm(Form):
         return values
 
     def _changed_client(self, values: dict[str, Any]) -> tuple[str, str] | None:
-        """Return the client to store; None keeps the stored one. An empty id removes it."""
+        """Return the OAuth client to store as (id, secret), or None to keep the stored one. An empty id removes it."""
         client_id, secret = values["client_id"].strip(), values["client_secret"]
         stored_id = self._client.id if self._client else ""
         return None if client_id == stored_id and not secret else (client_id, secret)
 
     def _post_clean(self) -> None:
-        """Leave the instance as it is: `save_model` has the service change it."""
+        """Leave the instance unchanged, except for the workspace of a new one. `save_model` uses the service."""
         if not self.errors and not self.instance.pk:
             self.instance.workspace = self.cleaned_data["workspace"]
 
 
 @admin.register(McpServer)
 class McpServerAdmin(BoundedSearch, Admin):
+    when_empty = _(
+        "No MCP servers yet. An MCP server gives the agents of a workspace the tools of another service. Add one, "
+        "then test the connection in the workspace settings."
+    )
     form = McpServerForm
     list_display = ("name", "workspace", "url", "is_enabled", "for_all_agents", time_column(McpServer, "updated_at"))
     list_filter = ("is_enabled",)
@@ -139,7 +143,7 @@ class McpServerAdmin(BoundedSearch, Admin):
 
     @admin.display(description=_("Sign-in"))
     def sign_in_state(self, server: McpServer) -> SafeString:
-        """Return whether someone is signed in, who, and since when, as far as the security log goes back."""
+        """Return the state of the sign-in, the user who signed in, and the time if the security log still has it."""
         parts = [str(server.get_sign_in_status_display())]
         if server.signed_in_by is not None:
             parts.append(server.signed_in_by.sender)

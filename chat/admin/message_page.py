@@ -1,4 +1,4 @@
-"""The pages on which staff edit one message of a session or add a new one."""
+"""The pages on which staff edit a message of a session or add a new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from chat.admin import audit_log, session_page
-from chat.admin.fields import ArgumentsField, Conflict, LongTextField, format_json, normalise_newlines
+from chat.admin.fields import ArgumentsField, Conflict, LongTextField, format_json, normalize_newlines
 from chat.admin.permissions import (
     Pages,
     StaffRequest,
@@ -41,7 +41,7 @@ from chat.models import (
 from chat.services.messages import editing
 from chat.services.messages.editing import TEXT_TYPES
 
-# The number of revisions that the page shows, and the length of each of their texts in characters.
+# The maximum number of revisions that the page shows, and of characters in the text of each.
 MAX_VERSIONS = 50
 MAX_VERSION_LENGTH = 20_000
 ROLES = [
@@ -52,7 +52,7 @@ ROLES = [
 
 
 class MessageForm(forms.Form):
-    """The form for one type of message. It carries the revision of the message that the user sees."""
+    """The form for one type of message. A hidden field has the revision of the message that the user sees."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
     # The names of the fields in the log, which stores them in English.
@@ -66,13 +66,13 @@ class MessageForm(forms.Form):
     def save(self, row: ChatMessage, author: User) -> None:
         """Save the changes through the services.
 
-        Raises ServiceError; with the code "stale" and the present content in `details["current"]` if the message has
-        changed since the form was opened.
+        Raise ServiceError. If the message has changed since the form was opened, its code is "stale" and
+        `details["current"]` has the present content.
         """
         raise NotImplementedError
 
     def present(self, current: Any) -> dict[str, str]:
-        """Return the present content from a "stale" error, by field, as the fields show it."""
+        """Return the present content from a "stale" error by field, formatted as in the fields."""
         raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ class TextForm(MessageForm):
         )
 
     def present(self, current: Any) -> dict[str, str]:
-        return {"text": normalise_newlines(str(current))}
+        return {"text": normalize_newlines(str(current))}
 
 
 class ToolForm(MessageForm):
@@ -104,7 +104,7 @@ class ToolForm(MessageForm):
         editing.edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)
 
     def present(self, current: Any) -> dict[str, str]:
-        return {"arguments": format_json(current["arguments"]), "result": normalise_newlines(current["result"])}
+        return {"arguments": format_json(current["arguments"]), "result": normalize_newlines(current["result"])}
 
 
 class AddForm(forms.Form):
@@ -121,7 +121,7 @@ class AddForm(forms.Form):
 
 
 def form_of(row: ChatMessage) -> type[MessageForm] | None:
-    """Return the form for a message; None if its type cannot be edited."""
+    """Return the form for a message, or None if its type cannot be edited."""
     if row.type == MessageType.TOOL_GROUP:
         return ToolForm
     return TextForm if row.type in TEXT_TYPES else None
@@ -131,16 +131,16 @@ def values_of(row: ChatMessage) -> dict[str, Any]:
     """Return the form's initial values for a message."""
     return {
         "revision": row.revision,
-        "text": normalise_newlines(row.text),
+        "text": normalize_newlines(row.text),
         "arguments": format_json(row.arguments),
-        "result": normalise_newlines(row.result),
+        "result": normalize_newlines(row.result),
         "is_error": row.is_error,
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One change of a message, for display. `before` is the content before an edit, and "" for other changes."""
+    """One change of a message, for display. `before` is the content before an edit, or "" for other changes."""
 
     kind: str
     author: str
@@ -149,7 +149,7 @@ class Version:
 
 
 def versions_of(row: ChatMessage) -> list[Version]:
-    """Return the latest changes of a message, the newest first, in one query."""
+    """Return the latest changes of a message, newest first. Runs one query."""
     records = MessageRevision.objects.filter(message=row).select_related("user").order_by("-id")
     return [_version(record) for record in records[:MAX_VERSIONS]]
 
@@ -158,7 +158,7 @@ def _version(record: MessageRevision) -> Version:
     before: dict[str, Any] = record.before if isinstance(record.before, dict) else {}
     return Version(
         kind=_kind_names()[record.kind],
-        # Revisions of imported messages name their author themselves.
+        # Revisions of imported messages have no user, but the author's name.
         author=record.user.sender if record.user else str(before.get("by") or "—"),
         changed_at=record.created_at,
         before=_content(before)[:MAX_VERSION_LENGTH] if record.kind == MessageRevision.Kind.EDIT else "",
@@ -263,7 +263,7 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
 
 
 def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
-    """Return the text of an error, with what the user can do about it on this page."""
+    """Return the text of an error, with advice for this page if it depends on the page."""
     if isinstance(error, NoSuchMessage) and row is not None:
         return _("The message was removed while you were editing. Your text is safe: restore the message first.")
     if error.code == "stale":
@@ -272,7 +272,7 @@ def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
 
 
 def _with_present_revision(form: MessageForm, error: ServiceError) -> MessageForm:
-    """Return the form with its input and the present revision: submitting it again overwrites the present content."""
+    """Return the form with its input and the present revision, so that saving it again overwrites the present text."""
     data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
     data["revision"] = str(error.details["revision"])
     again = type(form)(data, initial=form.initial)

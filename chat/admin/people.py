@@ -38,7 +38,7 @@ LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "da
 
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """The form of an account. It keeps at least one active administrator."""
+    """The form of an account. It refuses changes that would leave no active administrator."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -51,7 +51,7 @@ class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub tak
 
 
 class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """The form of a new account, with a password or without one."""
+    """The form of a new account. The password is optional."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,7 +61,7 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
 
 
 class SecondFactorFilter(admin.SimpleListFilter):
-    """Filter users by whether they have set up two-step verification."""
+    """A filter for users who have, or have not, set up two-step verification."""
 
     title = _("two-step verification")
     parameter_name = "two_step"
@@ -81,7 +81,7 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
-    """Groups, which only superusers can edit: other staff could give their own group every permission."""
+    """Groups. Only superusers can edit them, because other staff could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and _is_superuser(request)
@@ -122,7 +122,7 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[Any]:
-        """Only superusers can change permissions: other staff could give themselves more than they have."""
+        """Make permissions read-only unless the user is a superuser, so that staff cannot extend their own."""
         fields = list(super().get_readonly_fields(request, obj))
         return fields if _is_superuser(request) else [*fields, *PERMISSION_FIELDS]
 
@@ -138,15 +138,15 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         return super().has_change_permission(request, obj) and may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Return whether the user may delete an account; never their own."""
+        """Return whether the user may delete an account. Users may not delete their own."""
         return super().has_delete_permission(request, obj) and may_touch(request, obj) and obj != request.user
 
     def has_become_permission(self, request: HttpRequest) -> bool:
-        """The permission "become", for actions that let staff sign in as another user."""
+        """Return whether the user may run actions that let staff sign in as another user."""
         return request.user.has_perm("chat.change_user") and may_become(request, None)
 
     def has_reset_second_factor_permission(self, request: HttpRequest) -> bool:
-        """The permission of the action with this name."""
+        """Return whether the user may run the action `reset_second_factor`."""
         return request.user.has_perm("chat.reset_second_factor")
 
     def save_model(self, request: StaffRequest, obj: User, form: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
@@ -177,14 +177,14 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         return response
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
-        """The permission "erase", for the action that erases users."""
+        """Return whether the user may run the action that erases users."""
         return request.user.has_perm("chat.erase_user")
 
     def deletion_obstacles(self, rows: QuerySet[User]) -> list[str]:
         return staff.reasons_to_keep_users(rows)
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
-        """Delete API tokens with their user, although staff have no permission to delete tokens."""
+        """Allow staff to delete a user with their API tokens, although staff have no permission to delete tokens."""
         deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
         return deleted, counts, missing_permissions - {ApiToken._meta.verbose_name}, protected
 
@@ -233,8 +233,8 @@ class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignor
         for user in allowed:
             name = {"name": user.sender}
             if second_factor.reset(user=user, author=request.user):
-                self.log_change(request, user, gettext("Reset the two-step verification."))
-                messages.success(request, gettext("The two-step verification of %(name)s is reset.") % name)
+                self.log_change(request, user, gettext("Reset two-step verification."))
+                messages.success(request, gettext("Two-step verification of %(name)s was reset.") % name)
             else:
                 messages.info(request, gettext("%(name)s has no two-step verification.") % name)
 

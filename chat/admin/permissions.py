@@ -1,4 +1,4 @@
-"""What staff may see and change in the admin, and the errors of the access gate as responses of a page."""
+"""Checks of what staff may see and change in the admin. Errors of the access gate become 404 and 403."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chat.access import session_for_staff
 from chat.errors import Forbidden, NoSuchMessage, NoSuchSession
 from chat.models import ChatMessage, Session, User
 
-# Views of a session by their route below the session list, each with the name of its URL.
+# Views of a session and the names of their URLs, by their routes below the session list.
 Pages = dict[str, tuple[Callable[..., HttpResponseBase], str]]
 
 
 class StaffRequest(HttpRequest):
-    """A request of a signed-in member of staff. The admin site refuses all others."""
+    """A request of a signed-in member of staff. The admin site refuses other requests."""
 
     user: User
 
@@ -27,7 +27,7 @@ class StaffRequest(HttpRequest):
 def session_or_404(
     request: StaffRequest, session_id: str, *, needs_change: bool = False, is_deleted: bool = False
 ) -> Session:
-    """Fetch a session for staff. Raises Http404, PermissionDenied."""
+    """Fetch a session for staff. Raise Http404, PermissionDenied."""
     try:
         return session_for_staff(request.user, session_id, needs_change=needs_change, is_deleted=is_deleted)
     except NoSuchSession as error:
@@ -37,7 +37,7 @@ def session_or_404(
 
 
 def find_message(session: Session, message_id: str) -> ChatMessage:
-    """Fetch a message of a session, including removed ones. Raises NoSuchMessage."""
+    """Fetch a message of a session, including removed ones. Raise NoSuchMessage."""
     rows = ChatMessage.objects.select_related("session").filter(session=session)
     row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
     if row is None:
@@ -46,7 +46,7 @@ def find_message(session: Session, message_id: str) -> ChatMessage:
 
 
 def require_messages(user: User, *, change: bool) -> None:
-    """Check that a user may read, or change, the messages of sessions. Raises PermissionDenied."""
+    """Check that a user may read, or change, the messages of sessions. Raise PermissionDenied."""
     if not (may_change_messages(user) if change else may_read_messages(user)):
         raise PermissionDenied
 
@@ -56,7 +56,7 @@ def may_read_messages(user: User | AnonymousUser) -> bool:
 
 
 def title_for(user: User | AnonymousUser, session: Session) -> str:
-    """Return a session's title for staff who may read messages, because it can repeat their text; else its id."""
+    """Return a session's title, or its id for staff who may not read messages: a title can repeat their text."""
     return (session.title or _("Untitled session")) if may_read_messages(user) else session.pk
 
 
@@ -73,7 +73,7 @@ def may_touch(request: HttpRequest, user: User | None) -> bool:
 def may_become(request: HttpRequest, user: User | None) -> bool:
     """Return whether the requesting user may create a sign-in link or a password for an account.
 
-    Either lets them sign in as that user, so it takes the permissions to read and change sessions in the admin.
+    Both allow signing in as that user, so they require the permissions to read and change sessions in the admin.
     """
     may_read_sessions = request.user.has_perm("chat.change_session") and may_read_messages(request.user)
     return may_read_sessions and may_touch(request, user)

@@ -36,7 +36,7 @@ else:
     Form = forms.ModelForm
     Admin = admin.ModelAdmin
 
-# The fields of an agent, and those of its place in the list.
+# The fields of an agent, and the fields for its place in the list.
 CONFIGURED = (
     "name",
     "title",
@@ -54,7 +54,7 @@ CONFIGURED = (
 IN_LIST = ("is_offered", "position")
 HELP_TEXTS = {
     "name": _("Letters, digits, dots, - and _. Overrides the agent of the same name in the configuration file."),
-    "title": _("The name that people see. If empty, the name above."),
+    "title": _("The name that people see. Empty: the name above."),
     "thinking_budget": _("In tokens, for models that support it. Empty: the model’s default."),
     "max_rounds": _("How often a turn can use tools before the model sums up."),
     "is_offered": _("Whether new sessions can use it."),
@@ -73,7 +73,7 @@ class ModelInput(forms.TextInput):
 
 
 class LinesField(forms.CharField):
-    """A list of texts, one per line. Empty lines are ignored."""
+    """A field for a list of texts, one per line. Empty lines are ignored."""
 
     widget = forms.Textarea
 
@@ -91,7 +91,7 @@ class LinesField(forms.CharField):
 
 
 class PromptsField(LinesField):
-    """Opening prompts, one per line: the text, or `icon | heading | text`."""
+    """A field for opening prompts, one per line, as `text` or `icon | heading | text`."""
 
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, list | tuple):
@@ -105,14 +105,14 @@ class PromptsField(LinesField):
 
 
 class RulesField(LinesField):
-    """Rules for approval, one per line."""
+    """A field for tool rules, one per line."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=False, widget=forms.Textarea({"class": "vLargeTextField", "rows": 3}), **kwargs)
 
 
 class ToolsField(forms.MultipleChoiceField):
-    """A choice of tools. It accepts unknown names, for which `clean_tools` has the better error."""
+    """A choice of tools. It accepts unknown names, because `clean_tools` reports a better error for them."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -261,7 +261,7 @@ class PresetForm(Form):
 
 
 class ListForm(Form):
-    """The form of one row of the list. The labels of its fields name the preset."""
+    """The form of one row of the list. Its fields have accessible labels that contain the preset's name."""
 
     class Meta:
         model = AgentPreset
@@ -302,6 +302,10 @@ def _as_form_error() -> Iterator[None]:
 
 @admin.register(AgentPreset)
 class PresetAdmin(BoundedSearch, Admin):
+    when_empty = _(
+        "No agents yet, except those in the configuration file. An agent has its own system prompt, model and "
+        "tools. Add one to offer it for new sessions."
+    )
     form = PresetForm
     list_display = (
         "shown_name",
@@ -338,11 +342,11 @@ class PresetAdmin(BoundedSearch, Admin):
         return str(preset)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentPreset]:
-        """Return the agents of staff, and those that members share with a workspace; others are their makers' own."""
+        """Return the agents made by staff and those that members share with a workspace, but no private ones."""
         return super().get_queryset(request).filter(Q(workspace=None) | Q(is_shared=True))
 
     def save_model(self, request: HttpRequest, obj: AgentPreset, form: Any, change: bool) -> None:
-        """Save a preset; a change of a workspace's agent counts for those who have its form open, and is logged."""
+        """Save a preset. For a workspace's agent, also raise its revision and log the change."""
         if obj.workspace_id and isinstance(request.user, User):
             members_agents.save_for_staff(author=request.user, row=obj)
         else:
@@ -366,7 +370,7 @@ class PresetAdmin(BoundedSearch, Admin):
         return initial_values(request.GET.get("like", ""))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the presets of the configuration file too: name, title, and whether a row overrides the preset."""
+        """Show the list, and the presets of the configuration file as (name, title, is overridden by a row)."""
         names = set(AgentPreset.objects.filter(workspace=None).values_list("name", flat=True))
         from_file = [(preset.name, preset.title, preset.name in names) for preset in registry().presets()]
         return super().changelist_view(request, {"from_file": from_file, **(extra_context or {})})

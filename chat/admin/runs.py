@@ -1,4 +1,4 @@
-"""Workers and the runs of sessions: what runs where, for how long, and what operators can do about it."""
+"""Workers and the runs of sessions in the admin, with actions to drain workers and to hand over or close turns."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 else:
     Workers = Runs = admin.ModelAdmin
 
-# The confirmation page names each chosen row.
+# The maximum number of rows of an action, because the confirmation page lists each one.
 MAX_ROWS = 50
 STATES = {
     RunState.RUNNING: _("running"),
     RunState.CANCELLING: _("stopping"),
-    RunState.WAITING: _("waiting for people"),
+    RunState.WAITING: _("waiting for an answer"),
     RunState.IDLE: _("idle"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the confirmation page asks: its title, what happens, and the text of its button."""
+    """The texts of a confirmation page: its title, the consequence of the action, and the button."""
 
     title: Any
     consequence: Any
@@ -55,36 +55,43 @@ class Question:
 DRAIN = Question(
     _("Drain these workers?"),
     _(
-        "They take no more sessions. Answers that are being written are finished, then other workers continue. If "
-        "there are no others, messages wait until a worker takes sessions again."
+        "The workers take no more sessions. They finish answers that are being written, then other workers continue. "
+        "If there are no others, messages wait until a worker takes sessions again."
     ),
     _("Drain"),
 )
 HAND_OVER = Question(
     _("Hand these turns over?"),
-    _("After its present response, each turn continues at another worker, if there is one. Nothing is lost."),
+    _("After its current response, each turn continues on another worker, if there is one. Nothing is lost."),
     _("Hand over"),
 )
 CLOSE = Question(
     _("Close these turns?"),
     _(
-        "They are stopped at once, and taken from their worker, which may hang. Partial answers stay, and tools that "
-        "run count as interrupted. Messages in the queue wait until someone sends them."
+        "The turns are stopped immediately and taken from their worker, even if it doesn’t respond. Partial answers "
+        "are kept, and running tools count as interrupted. Messages in the queue wait until someone sends them."
     ),
     _("Close the turns"),
 )
 
 
 def age(since: datetime | None) -> str:
-    """Return how long ago a time was, in the viewer's language."""
+    """Return the time since `since` as a text in the user's language, or "—" for None."""
     if since is None:
         return "—"
     seconds = max(0.0, (timezone.now() - since).total_seconds())
     return timesince(since) if seconds >= 60 else spelled_duration(seconds)
 
 
+def ago(at: datetime) -> str:
+    """Return how long ago `at` was, such as "5 seconds ago", in the user's language."""
+    if timezone.now() - at < timedelta(seconds=1):
+        return gettext("just now")
+    return gettext("%(time)s ago") % {"time": age(at)}
+
+
 class OperatedByPermission(ReadOnly):
-    """Rows that staff with the permission to change them operate by actions, and that no one edits or deletes."""
+    """A mixin for rows that cannot be edited or deleted. Staff with the permission to change them may run actions."""
 
     opts: Any
 
@@ -99,7 +106,7 @@ class OperatedByPermission(ReadOnly):
 def confirmed(
     model_admin: admin.ModelAdmin[Any], request: HttpRequest, question: Question, names: Iterable[str], pks: list[Any]
 ) -> HttpResponse | None:
-    """Return the confirmation page, or None if the request confirms already."""
+    """Return the confirmation page, or None if the request contains the confirmation."""
     if request.POST.get("sure") == "yes":
         return None
     values = {
@@ -141,6 +148,7 @@ def _set_draining(request: StaffRequest, workers: list[Worker], *, draining: boo
 
 @admin.register(Worker)
 class WorkerAdmin(OperatedByPermission, Workers):
+    when_empty = _("No workers. Workers run the agents: start one with “manage.py runagents”.")
     fields = list_display = ("named", "status", "running", "limit", "started", "renewed")
     show_facets = admin.ShowFacets.NEVER
     search_fields = ("label", "id")
@@ -149,7 +157,7 @@ class WorkerAdmin(OperatedByPermission, Workers):
     actions = (drain, undrain)  # type: ignore[assignment]  # they take a StaffRequest: the admin site lets only staff in
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        # The lease by the database's clock: the processes' own may differ.
+        # The lease is compared with the database's clock, because the clocks of the processes may differ.
         is_alive = Q(lease_until__gt=Now())
         return super().get_queryset(request).annotate(run_count=Count("runs"), is_alive=is_alive)
 
@@ -160,7 +168,7 @@ class WorkerAdmin(OperatedByPermission, Workers):
     @admin.display(description=_("status"))
     def status(self, worker: Any) -> str:
         if not worker.is_alive:
-            return gettext("no sign of life")
+            return gettext("no heartbeat")
         return gettext("draining") if worker.draining else gettext("working")
 
     @admin.display(description=_("sessions"), ordering="run_count")
@@ -175,9 +183,9 @@ class WorkerAdmin(OperatedByPermission, Workers):
     def started(self, worker: Worker) -> str:
         return age(worker.started_at)
 
-    @admin.display(description=_("last sign of life"), ordering="-lease_until")
+    @admin.display(description=_("last heartbeat"), ordering="-lease_until")
     def renewed(self, worker: Worker) -> str:
-        return age(worker.lease_until - timedelta(seconds=worker.lease_seconds))
+        return ago(worker.lease_until - timedelta(seconds=worker.lease_seconds))
 
 
 def _name_of(run: SessionRun) -> str:
@@ -235,8 +243,9 @@ class StateFilter(NamedChoicesFilter):
 
 @admin.register(SessionRun)
 class RunAdmin(SessionColumn, OperatedByPermission, Runs):
-    """The runs that are open or due. Sessions at rest have none to show."""
+    """The runs that are not idle or are due. Other sessions are not listed."""
 
+    when_empty = _("No turns are running or waiting for a worker.")
     fields = list_display = ("session", "shown_state", "turn_age", "waits", "attempts_made", "worker")
     list_filter = (StateFilter,)
     show_facets = admin.ShowFacets.NEVER
@@ -257,7 +266,7 @@ class RunAdmin(SessionColumn, OperatedByPermission, Runs):
     def turn_age(self, run: SessionRun) -> str:
         return age(run.turn_started_at)
 
-    @admin.display(description=_("waits for a worker"), ordering="-due_since")
+    @admin.display(description=_("waiting for a worker"), ordering="-due_since")
     def waits(self, run: SessionRun) -> str:
         is_due = run.owner_id is None and run.wanted > run.done
         return age(min(run.due_since, timezone.now())) if is_due else "—"

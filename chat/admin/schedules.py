@@ -1,6 +1,6 @@
-"""Schedules in the admin: when they run, why they are paused, and to pause and resume them.
+"""Schedules in the admin: when they run and why they are paused, with actions to pause and resume them.
 
-The words of their messages are not shown.
+The texts of their messages are not shown.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def resume(model_admin: ScheduleAdmin, request: StaffRequest, chosen: QuerySet[S
     rows = _first(request, chosen.filter(is_on=False))
     changed = _apply(request, rows, turn_on, audit_log.RESUMED)
     if not rows:
-        messages.info(request, gettext("The chosen schedules are on already."))
+        messages.info(request, gettext("The selected schedules are already on."))
     if changed:
         text = ngettext("Resumed %(count)d schedule.", "Resumed %(count)d schedules.", changed)
         messages.success(request, text % {"count": changed})
 
 
 def _first(request: StaffRequest, chosen: QuerySet[Schedule]) -> list[Schedule]:
-    """Return as many rows as one request changes. The confirmation page names each."""
+    """Return the first MAX_ROWS of the chosen rows, and warn the user if there are more."""
     rows = list(chosen.select_related("owner")[: MAX_ROWS + 1])
     if len(rows) > MAX_ROWS:
         text = gettext("You can change %(count)d schedules at a time. These are the first ones.")
@@ -88,7 +88,7 @@ def _first(request: StaffRequest, chosen: QuerySet[Schedule]) -> list[Schedule]:
 
 
 def _apply(request: StaffRequest, rows: list[Schedule], change: Callable[[Schedule], bool], message: str) -> int:
-    """Change rows, each in a transaction with its log entry, and say why some were refused. Return how many changed."""
+    """Change and log each row in its own transaction, and show the errors. Return the number of changed rows."""
     changed = 0
     errors: set[str] = set()
     for row in rows:
@@ -110,8 +110,9 @@ def _name_of(row: Schedule) -> str:
 
 @admin.register(Schedule)
 class ScheduleAdmin(SessionColumn, OperatedByPermission, Schedules):
-    """The schedules that are not deleted. Their users change them; archiving a session pauses those in it."""
+    """The schedules that were not removed. Only their owners can edit them."""
 
+    when_empty = _("No schedules yet. Members add them in a session, to send messages at set times.")
     list_display = fields = COLUMNS
     list_display_links = ("id",)
     list_filter = ("is_on", PauseFilter)

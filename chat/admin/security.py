@@ -58,7 +58,7 @@ KINDS: dict[str, Any] = {
     Kind.UNSHARED: _("Stopped sharing a session"),
     Kind.INVITATION_MADE: _("Created an invitation"),
     Kind.INVITATION_USED: _("Used an invitation"),
-    Kind.INVITATION_ENDED: _("Ended an invitation"),
+    Kind.INVITATION_ENDED: _("Revoked an invitation"),
     Kind.MEMBER_ADDED: _("Added a member to a workspace"),
     Kind.MEMBER_REMOVED: _("Removed a member from a workspace"),
     Kind.MEMBER_CHANGED: _("Changed a member’s role"),
@@ -70,13 +70,13 @@ KINDS: dict[str, Any] = {
     Kind.SESSION_RESTORED: _("Restored a session"),
     Kind.SESSION_HANDED_OVER: _("Transferred a session to an editor"),
     Kind.ERASURE_REQUESTED: _("Requested an erasure"),
-    Kind.ERASED: _("Erased for good"),
+    Kind.ERASED: _("Erased permanently"),
     Kind.PURGED: _("Purged deleted data"),
     Kind.ADMIN_READ: _("Read a session in the admin"),
     Kind.ADMIN_SEARCH: _("Searched all sessions in the admin"),
     Kind.TOOL_CALLED: _("Called a web host with a tool"),
     Kind.TOOL_DECIDED: _("Approved or refused a tool call"),
-    Kind.TOOL_RULE_CHANGED: _("Changed a rule for tools"),
+    Kind.TOOL_RULE_CHANGED: _("Changed a tool rule"),
     Kind.AGENT_CHANGED: _("Changed an agent of a workspace"),
     Kind.MCP_SERVER_ADDED: _("Added an MCP server"),
     Kind.MCP_SERVER_CHANGED: _("Changed an MCP server"),
@@ -84,8 +84,8 @@ KINDS: dict[str, Any] = {
     Kind.MCP_SERVER_CONNECTED: _("Signed in to an MCP server"),
     Kind.MCP_SERVER_DISCONNECTED: _("Disconnected an MCP server"),
     Kind.WORKSPACE_RENAMED: _("Renamed a workspace"),
-    Kind.SCHEDULE_PAUSED: _("Paused a person’s schedule"),
-    Kind.SCHEDULE_RESUMED: _("Resumed a person’s schedule"),
+    Kind.SCHEDULE_PAUSED: _("Paused someone else’s schedule"),
+    Kind.SCHEDULE_RESUMED: _("Resumed someone else’s schedule"),
     Kind.WEBHOOK_ADDED: _("Added a webhook"),
     Kind.WEBHOOK_CHANGED: _("Changed a webhook"),
     Kind.WEBHOOK_REMOVED: _("Removed a webhook"),
@@ -121,7 +121,7 @@ class ActionFilter(NamedChoicesFilter):
 
 
 class AboutFilter(admin.SimpleListFilter):
-    """Filter events by and about one user. The only choice is the user in the URL: a list of all would be too long."""
+    """A filter for events by and about one user. It offers only the user in the URL: a list of all is too long."""
 
     title, parameter_name = _("person"), "about"
 
@@ -136,7 +136,7 @@ class AboutFilter(admin.SimpleListFilter):
 
 
 class LogAdmin(ReadOnly):
-    """A long list of rows that staff can only read."""
+    """A mixin for long lists of rows that staff can only read."""
 
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from agents.reasoning import LARGEST_BUDGET, Reasoning
 from chat.admin import audit_log
-from chat.admin.fields import Conflict, LongTextField, TextField, normalise_newlines
+from chat.admin.fields import Conflict, LongTextField, TextField, normalize_newlines
 from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, User
@@ -38,7 +38,7 @@ LOGGED = {
 
 
 class SessionForm(forms.Form):
-    """A form that submits the initial value of each field too: only changed fields are saved."""
+    """The form of a session. It also submits the initial value of each field, so that only changed fields are saved."""
 
     title = TextField(max_length=200, label=gettext_lazy("Title"), show_hidden_initial=True)
     workspace_role = forms.ChoiceField(required=False, label=gettext_lazy("Workspace access"), show_hidden_initial=True)
@@ -71,7 +71,7 @@ class SessionForm(forms.Form):
     )
     system_prompt = LongTextField(
         label=gettext_lazy("System prompt"),
-        help_text=gettext_lazy("Instructions that the model gets before every answer."),
+        help_text=gettext_lazy("The model gets it before every answer."),
         show_hidden_initial=True,
     )
 
@@ -83,7 +83,7 @@ class SessionForm(forms.Form):
         is_editable: bool = True,
         with_text: bool = True,
     ) -> None:
-        """`with_text` is false for staff who may not read what users write, such as titles and system prompts."""
+        """Set up the fields. Without `with_text`, leave out the title and the system prompt, which users write."""
         super().__init__(data, initial=values_of(session))
         self.session = session
         self._set_choices("workspace_role", _accesses(session))
@@ -99,11 +99,12 @@ class SessionForm(forms.Form):
         for field in self.fields.values():
             field.disabled = not is_editable
         if not with_text or session.caller_session_id:
-            # Who opened a session to a workspace of their own could read it; and sessions below another one follow it.
+            # Staff who may not read messages could otherwise open a session to their own workspace and read it there.
+            # The access to a subsession is that of the session above it.
             self.fields["workspace_role"].disabled = True
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """Set the choices of a field, with the session's present value if it is not among them."""
+        """Set the choices of a field, and add the session's present value if it is missing."""
         present = self.initial[name]
         missing = [] if present in dict(choices) else [(present, present or "—")]
         self.fields[name].choices = [*missing, *choices]  # type: ignore[attr-defined]  # all these fields are ChoiceFields
@@ -131,15 +132,15 @@ def values_of(session: Session) -> dict[str, str]:
         "max_rounds": str(config.max_rounds),
         "reasoning_effort": reasoning.effort,
         "thinking_budget": str(reasoning.budget or ""),
-        "system_prompt": normalise_newlines(session.system_prompt),
+        "system_prompt": normalize_newlines(session.system_prompt),
     }
 
 
 def save(form: SessionForm, author: User) -> list[Conflict]:
-    """Save the changed fields of a valid form in one transaction.
+    """Save the changed fields of a valid form in one transaction, and return the conflicts.
 
-    Return the conflicts: fields that another user has changed since the form was opened. Then nothing is saved. A
-    ServiceError becomes an error of the form.
+    Conflicts are fields that another user has changed since the form was opened. If there are any, nothing is saved.
+    A ServiceError becomes an error of the form.
     """
     changed = list(form.changed_data)
     try:
@@ -159,7 +160,7 @@ def save(form: SessionForm, author: User) -> list[Conflict]:
 def with_conflicts(form: SessionForm, conflicts: list[Conflict]) -> SessionForm:
     """Return the form with its input, the conflicts as errors, and the present values as its new initial values.
 
-    Submitting it again overwrites the other user's changes.
+    If the user saves this form, it overwrites the other user's changes.
     """
     data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
     for conflict in conflicts:
@@ -176,7 +177,7 @@ def _find_conflicts(form: SessionForm, changed: list[str], present: dict[str, st
     conflicts = []
     for name in changed:
         initial = form.data.get(f"initial-{name}")
-        if initial is not None and present[name] not in (normalise_newlines(initial), form.cleaned_data[name]):
+        if initial is not None and present[name] not in (normalize_newlines(initial), form.cleaned_data[name]):
             conflicts.append(Conflict(name, str(form.fields[name].label), present[name]))
     return conflicts
 

@@ -35,12 +35,12 @@ RUN_STATES: dict[str, Any] = {
     RunState.IDLE.value: _("Idle"),
     RunState.RUNNING.value: _("Working"),
     RunState.CANCELLING.value: _("Stopping"),
-    RunState.WAITING.value: _("Waiting for a person"),
+    RunState.WAITING.value: _("Waiting for an answer"),
 }
 
 
 def state_badge(session: Session) -> SafeString:
-    """Return a badge with the state of a session's run if it is active, else with the session's status."""
+    """Return a badge with the state of a session's run, or with the session's status if the run is idle."""
     if session.run.state != RunState.IDLE and session.status != Session.Status.DELETED:
         return _badge("working", RUN_STATES, session.run.state)
     return _badge(session.status, STATUSES, session.status)
@@ -56,7 +56,7 @@ def _badge(css_class: str, names: dict[str, Any], value: str) -> SafeString:
 
 
 class TwoStepPaginator(SessionPaginator):
-    """Select the ids of a page's sessions, then read these rows, so that the database sorts nothing but ids."""
+    """A paginator that selects the ids of a page and then reads these rows, so that the database sorts only ids."""
 
     def _get_page(self, rows: QuerySet[Session], *args: Any, **kwargs: Any) -> Page[Session]:
         return Page(read_sessions(list(rows.values_list("pk", flat=True))), *args, **kwargs)
@@ -100,7 +100,7 @@ class RunStateFilter(NamedChoicesFilter):
 
 
 class FrequentValuesFilter(SimpleListFilter):
-    """Filter by the most frequent values of a column, and by the value in the URL."""
+    """A filter that offers the most frequent values of a column, and the value in the URL."""
 
     column = ""
 
@@ -126,7 +126,7 @@ class FrequentValuesFilter(SimpleListFilter):
 
 
 class RelatedFilter(FrequentValuesFilter):
-    """Filter by the most frequent values of a foreign key."""
+    """A filter that offers the most frequent values of a foreign key."""
 
     def _is_valid(self, value: str) -> bool:
         return value.isascii() and value.isdigit() and len(value) < 16

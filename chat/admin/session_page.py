@@ -1,4 +1,4 @@
-"""The page of one session in the admin: its fields, its state and its messages, one page of them at a time."""
+"""The page of one session in the admin: its fields, its state, and its messages with pagination."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Counts:
 
 
 class CountedPaginator(AnyPaginator):
-    """A paginator that takes the number of rows instead of counting them."""
+    """A paginator that gets the number of rows instead of counting them."""
 
     def __init__(self, rows: QuerySet[Any], count: int) -> None:
         super().__init__(rows, PER_PAGE)
@@ -81,7 +81,7 @@ def count_messages(session: Session) -> Counts:
 
 
 def conversation_page(session: Session, counts: Counts, number: str | None) -> Page[Any]:
-    """Return a page of a session's conversation, in order; the last page if `number` is empty."""
+    """Return a page of a session's conversation in order, or the last page if `number` is empty."""
     rows = _with_excerpts(ChatMessage.objects.in_conversation(session.pk)).order_by("sequence")
     paginator = CountedPaginator(rows, counts.live)
     return paginator.get_page(number if number else paginator.num_pages)
@@ -120,13 +120,13 @@ def title_of(row: ChatMessage) -> str:
 
 
 def status_of(row: ChatMessage) -> str:
-    """Return the name of a message's status in the user's language; "" if the message is complete."""
+    """Return the name of a message's status in the user's language, or "" if the message is complete."""
     return {
         MessageStatus.QUEUED: _("Queued"),
         MessageStatus.STREAMING: _("Being written"),
         MessageStatus.PENDING: _("Not started"),
         MessageStatus.RUNNING: _("Running"),
-        MessageStatus.WAITING: _("Waiting for a person"),
+        MessageStatus.WAITING: _("Waiting for an answer"),
         MessageStatus.INTERRUPTED: _("Interrupted"),
         MessageStatus.FAILED: _("Failed"),
     }.get(MessageStatus(row.status), "")
@@ -136,8 +136,8 @@ def status_of(row: ChatMessage) -> str:
 class MessageItem:
     """A message in the list.
 
-    `text`, `arguments` and `result` are excerpts, and `is_cut` tells that one of them was longer. `can_add_after` tells
-    that a message can be added after this one: not within one response of the model.
+    `text`, `arguments` and `result` are excerpts. `is_cut` is true if one of them was longer. `can_add_after` is true
+    if a message can be added after this one. It is false within one response of the model.
     """
 
     row: Any
@@ -181,7 +181,7 @@ def _build_item(row: Any, following: Any) -> MessageItem:
 
 
 def _with_excerpts(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Read only an excerpt of each text: the texts of one page can be a hundred megabytes."""
+    """Read only an excerpt of each text, because the texts of one page can have a hundred megabytes."""
     deferred = ("text", "result", "arguments", "provider_data")
     excerpts: QuerySet[Any] = rows.defer(*deferred).annotate(
         text_excerpt=Left("text", EXCERPT + 1),
@@ -199,7 +199,7 @@ CONFIGURATION = [
     "tools",
 ]
 FIELDSETS: list[Any] = [(None, {"fields": ["title", *CONFIGURATION, "system_prompt"]})]
-# For staff who may not read messages: titles and system prompts can repeat what users write.
+# For staff who may not read messages. Titles and system prompts are left out, because they can repeat their text.
 FIELDSETS_WITHOUT_TEXT: list[Any] = [(None, {"fields": CONFIGURATION})]
 
 
@@ -221,7 +221,7 @@ def show(request: StaffRequest, object_id: str, model_admin: admin.ModelAdmin[Se
             messages.success(request, _("The session was saved.") if form.changed_data else _("Nothing was changed."))
             return HttpResponseRedirect(url_of(session.pk, f"?{request.GET.urlencode() or 'p='}"))
         form = with_conflicts(form, conflicts) if conflicts else form
-    # The page shows the messages even if it shows errors of the form, so this counts as reading.
+    # The page shows the messages even if the form has errors, so this request is logged as reading.
     audit_log.log_reading(request.user, session, is_new=request.method != "POST" and not request.GET)
     fieldsets = FIELDSETS if can_read else FIELDSETS_WITHOUT_TEXT
     values = {

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     Admin = admin.ModelAdmin
 
-# The security log stores this many characters of a search term.
+# The maximum number of characters of a search term in the security log.
 MAX_LOGGED_LENGTH = 200
 # The query parameters of further pages of a list.
 PAGE_PARAMETERS = {"p", "all"}
@@ -82,11 +82,11 @@ class SessionAdmin(Admin):
         return False
 
     def has_read_messages_permission(self, request: HttpRequest) -> bool:
-        """The permission "read_messages", for the actions that export sessions."""
+        """Return whether the user may run the actions that export sessions."""
         return may_read_messages(request.user)
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
-        """The permission "erase", for the action that erases sessions."""
+        """Return whether the user may run the action that erases sessions."""
         return request.user.has_perm("chat.erase_session")
 
     def get_list_display(self, request: HttpRequest) -> Any:
@@ -159,7 +159,7 @@ class SessionAdmin(Admin):
 
 
 def _log_search(user: User, words: str, of: str, *, is_further_page: bool) -> None:
-    """Log a search in the security log. Further pages of a search that was logged within SAME_VISIT are not logged."""
+    """Log a search in the security log, unless it is a further page of a search that was logged within SAME_VISIT."""
     if is_further_page:
         since = timezone.now() - audit_log.SAME_VISIT
         logged = SecurityEvent.objects.filter(kind=Kind.ADMIN_SEARCH, actor=user, at__gte=since)

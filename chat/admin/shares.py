@@ -1,4 +1,4 @@
-"""Shares and invitations in the admin. Staff can read and delete them; users create them on the session's page."""
+"""Shares and invitations in the admin. Staff can read and delete them. Users create them on the session's page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chat.services.people.security_log import Kind, record
 
 
 class SessionColumn:
-    """Show the session of a row by its title to staff who may read messages, and by its id to others."""
+    """A mixin that shows the title of a row's session, or its id to staff who may not read messages."""
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return self._replace_session(request, super().get_list_display(request))  # type: ignore[misc]  # ModelAdmin has it
@@ -50,6 +50,7 @@ class SessionColumn:
 
 @admin.register(Share)
 class ShareAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    when_empty = _("No session is shared yet. Owners share a session with the button Share at its top.")
     fields = list_display = ("session", "user", "role", time_column(Share, "created_at"))
     list_filter = ("role",)
     show_facets = admin.ShowFacets.NEVER
@@ -59,7 +60,7 @@ class ShareAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[typ
     list_per_page = 50
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Share]:
-        """Leave out sessions that have the people of another one: their shares follow that one's."""
+        """Leave out shares of subsessions, because they follow the shares of the session above."""
         shares: QuerySet[Share] = super().get_queryset(request).filter(session__caller_session=None)
         return shares
 
@@ -67,7 +68,7 @@ class ShareAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[typ
         self.delete_queryset(request, Share.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: StaffRequest, queryset: QuerySet[Share]) -> None:  # type: ignore[override]  # likewise
-        """End the access as the session's own page does, with all that follows from it."""
+        """End the access through the service, as the session's share dialog does."""
         for row in queryset.select_related("session", "user").order_by("session", "pk"):
             with suppress(NoSuchSession):  # deleted in the meantime, with its shares
                 sharing.unshare(session=row.session, author=request.user, user=row.user)
@@ -75,6 +76,7 @@ class ShareAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[typ
 
 @admin.register(Invitation)
 class InvitationAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    when_empty = _("No invitation links to sessions yet. Owners of sessions create them under Share.")
     fields = list_display = (
         *("session", "role", "created_by", time_column(Invitation, "created_at")),
         *(time_column(Invitation, "expires_at"), "uses", "max_uses", "works"),
@@ -110,6 +112,7 @@ class InvitationAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignor
 
 @admin.register(WorkspaceInvitation)
 class WorkspaceInvitationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+    when_empty = _("No invitation links to workspaces yet. Owners and admins create them in the workspace settings.")
     fields = list_display = (
         *("workspace", "created_by", time_column(WorkspaceInvitation, "created_at")),
         *(time_column(WorkspaceInvitation, "expires_at"), "uses", "max_uses", "works"),

@@ -1,4 +1,4 @@
-"""API tokens in the admin: staff see whose they are and what they allow, and can revoke them."""
+"""API tokens in the admin. Staff see their owners and scopes, and can revoke them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ EXPIRES = time_column(ApiToken, "expires_at")
 
 @admin.register(ApiToken)
 class TokenAdmin(ReadOnly, Admin):
+    when_empty = _("No API tokens yet. People create them in their settings, for their own programs.")
     fields = ("name", "user", "scope", CREATED, LAST_USED, EXPIRES, time_column(ApiToken, "revoked_at"))
     list_display = ("name", "user", "scope", LAST_USED, EXPIRES, "works")
     list_filter = ("scope",)
@@ -44,11 +45,11 @@ class TokenAdmin(ReadOnly, Admin):
     actions = ("revoke",)
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
-        """Revoked tokens stay visible."""
+        """Return False: tokens are revoked instead, and stay visible."""
         return False
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """The permission "revoke", for the action. Staff can change nothing else about a token."""
+        """Return whether the user may run the action `revoke`. Staff cannot change anything else of a token."""
         return request.user.has_perm("chat.change_apitoken")
 
     @admin.display(description=_("active"), boolean=True)

@@ -25,7 +25,7 @@ else:
 
 
 class MembershipRows:
-    """Rows that staff can add and delete but not change: editable fields would need a query for each row."""
+    """Memberships that staff can add and delete but not change, because editable fields would run a query per row."""
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -36,7 +36,7 @@ class MembershipRows:
 
 
 class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Record added and removed members of workspaces in the security log, and end the links that removed ones know."""
+    """Log added and removed members in the security log, and end the invitation links that removed members know."""
 
     def save_formset(self, request: StaffRequest, form: Any, formset: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
         super().save_formset(request, form, formset, change)
@@ -61,7 +61,7 @@ class WorkspacesInline(MembershipRows, UserInline):
 
 
 class MembersInline(MembershipRows, WorkspaceInline):
-    """The members of a workspace. A removed member loses all sessions that were shared with them in it."""
+    """The members of a workspace. A removed member loses access to all sessions that were shared with them in it."""
 
     model = Membership
     fields = ("user", "role")
@@ -97,6 +97,6 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
 
 
 def _count_of(model: type[Membership] | type[Session]) -> Coalesce:
-    """Count the rows of a model in each workspace by a subquery: joins with several tables would multiply counts."""
+    """Return a subquery that counts a model's rows per workspace. Joins with several tables would multiply counts."""
     rows = model._default_manager.filter(workspace=OuterRef("pk")).order_by().values("workspace")
     return Coalesce(Subquery(rows.annotate(count=Count("pk")).values("count"), output_field=IntegerField()), 0)

@@ -1,12 +1,13 @@
 """The REST API: `api.py` assembles it from one module per resource.
 
-The module of a resource has a `Router`. Its views take an `ApiRequest`, whose `user` is authenticated by cookie or
-token, fetch each session by `auth.session_of(request, session_id, needs)`, and let errors of services pass: errors.py
-answers a `ServiceError` with a problem that has the code that sockets send. Views write through `commands.py`, as
-sockets do. An async view calls what uses the database, `session_of` too, through `sync_to_async`.
+Each module has a `Router`. Its views take an `ApiRequest`, whose `user` was authenticated by a cookie or a token. They
+fetch sessions with `auth.session_of(request, session_id, needs)`, which checks the user's role. Views do not catch the
+errors of services: errors.py turns a `ServiceError` into a problem with the same code that sockets send. Views change
+sessions through `commands.py`, so the checks are those of the sockets. An async view wraps all code that uses the
+database, including `session_of`, in `sync_to_async`.
 
-ninja routes, authenticates, validates requests and describes the API. Views return their own responses: responses.py
-says why.
+ninja routes, authenticates and validates requests, and generates the OpenAPI description. Views build their own
+responses, for the reasons given in responses.py.
 """
 
 from chat.overrides.ninja_imports import import_ninja

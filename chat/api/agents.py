@@ -28,48 +28,66 @@ from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, Agent
 router = Router(tags=["Workspaces"])
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 ToolName = Annotated[Text, Field(max_length=200)]
-TITLE = "What people see"
-ICON = "What people see beside its messages and in lists"
-MODEL = "As provider/model, or the name of a model alone; empty: the default model"
-SYSTEM_PROMPT = "Its instructions"
-TOOLS = "Names of tools; `server__*` means all tools of an MCP server"
-PROMPTS = "Suggestions for the first message"
-SHARED = "Whether all members of the workspace can use it, or only its maker"
-ARCHIVED = "Whether new sessions can use it no longer"
+TITLE = "The display name of the agent."
+ICON = "The icon beside the agent's messages and in lists."
+MODEL = (
+    "The model, as `provider/model` or as the name of the model alone. An empty string means the default model of the "
+    "server."
+)
+SYSTEM_PROMPT = "The system prompt, which the agent gets with each request."
+TOOLS = "The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server `SERVER`."
+PROMPTS = "Suggestions for the first message of a session."
+SHARED = "Whether all members of the workspace can use the agent, or only the user who created it."
+ARCHIVED = "Whether the agent is archived. New sessions cannot use an archived agent."
 
 
 class OpeningPrompt(Body):
-    """A suggestion for the first message."""
+    """A suggestion for the first message of a session."""
 
-    text: Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_LENGTH, description="What is sent")]
-    title: Annotated[Text, Field(max_length=100, description="A heading above the text")] = ""
-    icon: PromptIcon = Field("message-square", description="What the home page shows beside it")
+    text: Annotated[
+        Text,
+        Field(min_length=1, max_length=MAX_PROMPT_LENGTH, description="The text that is sent as the first message."),
+    ]
+    title: Annotated[Text, Field(max_length=100, description="A heading above the text.")] = ""
+    icon: PromptIcon = Field("message-square", description="The icon beside the suggestion on the home page.")
 
 
 class MembersAgent(Schema):
-    """An agent that a member has made. `name` is what sessions begin with, `title` what people see."""
+    """An agent that a member of the workspace has created.
 
-    name: str
-    title: str
-    icon: str
+    To use it, pass its `name` as the `agent` of `createSession`.
+    """
+
+    name: str = Field(description="The name that identifies the agent.")
+    title: str = Field(description="The display name of the agent.")
+    icon: str = Field(description="The icon beside the agent's messages and in lists.")
     model: str = Field(description=MODEL)
     system_prompt: str = Field(description=SYSTEM_PROMPT)
-    tools: list[str]
+    tools: list[str] = Field(
+        description="The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server "
+        "`SERVER`."
+    )
     prompts: list[OpeningPrompt] = Field(description=PROMPTS)
     shared: bool = Field(description=SHARED)
     archived: bool = Field(description=ARCHIVED)
-    made_by: str = Field(description="The name of its maker; empty if they have left Parley")
-    made_by_id: int | None
-    may_change: bool = Field(description="Whether you may change, share and archive it")
-    revision: int = Field(description="Counts its changes")
-    updated_at: datetime
+    made_by: str = Field(description="The name of the user who created the agent. Empty if the account was deleted.")
+    made_by_id: int | None = Field(
+        description="The id of the user who created the agent. Null if the account was deleted."
+    )
+    may_change: bool = Field(description="Whether you may change, share and archive the agent.")
+    revision: int = Field(description="The number of the agent's current version. Each change raises it.")
+    updated_at: datetime = Field(description="The time of the last change.")
 
 
 class MembersAgents(Schema):
-    agents: list[MembersAgent]
+    """The agents of members of a workspace."""
+
+    agents: list[MembersAgent] = Field(description="Your own agents, and the agents that other members share.")
 
 
 class AgentIn(Body):
+    """An agent to create."""
+
     title: Annotated[Text, Field(max_length=LONGEST_TITLE, description=TITLE)]
     icon: PromptIcon = Field("sparkles", description=ICON)
     model: Annotated[Text, Field(max_length=281, description=MODEL)] = ""
@@ -79,7 +97,7 @@ class AgentIn(Body):
 
 
 class AgentChange(Body):
-    """What is left out stays as it is."""
+    """Changes of an agent. Fields that are left out or null keep their values."""
 
     title: Text | None = Field(None, max_length=LONGEST_TITLE, description=TITLE)
     icon: PromptIcon | None = Field(None, description=ICON)
@@ -89,7 +107,11 @@ class AgentChange(Body):
     prompts: list[OpeningPrompt] | None = Field(None, max_length=MAX_PROMPTS, description=PROMPTS)
     shared: bool | None = Field(None, description=SHARED)
     archived: bool | None = Field(None, description=ARCHIVED)
-    revision: int | None = Field(None, description="Refuse the change as `agent_changed` if this is not its revision")
+    revision: int | None = Field(
+        None,
+        description="The `revision` of the agent that you have read. If the agent was changed since, the request is "
+        "refused as `agent_changed`.",
+    )
 
 
 @router.get(
@@ -99,7 +121,7 @@ class AgentChange(Body):
     summary="List the agents of members",
 )
 def list_agents(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """Your own, archived ones too, and those that others share with the workspace."""
+    """List your own agents, including archived ones, and the agents that other members share with the workspace."""
     workspace = workspace_where(request.user, Permission.MAKE_AGENTS, workspace_id)
     return json_response(request, {"agents": [_told(each) for each in seen_agents(request.user, workspace.pk)]})
 
@@ -108,10 +130,10 @@ def list_agents(request: ApiRequest, workspace_id: int) -> HttpResponse:
     "/workspaces/{workspace_id}/agents",
     response={201: MembersAgent},
     operation_id="makeAgent",
-    summary="Make an agent",
+    summary="Create an agent",
 )
 def make_agent(request: ApiRequest, workspace_id: int, body: AgentIn) -> HttpResponse:
-    """Only you can use it until you share it."""
+    """Create an agent. Only you can use it until you share it. You can have up to 50 agents in a workspace."""
     row = service.make(author=request.user, workspace_id=workspace_id, given=_settings(body.model_dump()))
     return _one(request, row, HTTPStatus.CREATED)
 
@@ -120,10 +142,10 @@ def make_agent(request: ApiRequest, workspace_id: int, body: AgentIn) -> HttpRes
     "/workspaces/{workspace_id}/agents/{agent_name}",
     response=MembersAgent,
     operation_id="getMembersAgent",
-    summary="Read an agent of a member",
+    summary="Retrieve an agent of a member",
 )
 def get_agent(request: ApiRequest, workspace_id: int, agent_name: str) -> HttpResponse:
-    """Your own, or one that is shared."""
+    """Return one of your own agents, or an agent that is shared with the workspace."""
     workspace = workspace_where(request.user, Permission.MAKE_AGENTS, workspace_id)
     return _one(request, agent_in(request.user, workspace.pk, agent_name))
 
@@ -132,10 +154,13 @@ def get_agent(request: ApiRequest, workspace_id: int, agent_name: str) -> HttpRe
     "/workspaces/{workspace_id}/agents/{agent_name}",
     response=MembersAgent,
     operation_id="changeAgent",
-    summary="Change, share or archive an agent",
+    summary="Change an agent",
 )
 def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: AgentChange) -> HttpResponse:
-    """Its maker may, and owners and admins if it is shared. Sessions that have it keep their copy."""
+    """Change, share or archive an agent. Existing sessions keep their copies of the agent.
+
+    Only the user who created an agent may change it, and owners and admins of the workspace if it is shared.
+    """
     changes = body.model_dump(exclude_none=True)
     row = service.update(
         author=request.user,
@@ -156,7 +181,10 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
     summary="Copy an agent",
 )
 def copy_agent(request: ApiRequest, workspace_id: int, agent_name: str) -> HttpResponse:
-    """Any that you may use, those of `GET /agents` too. Only you can use the copy until you share it."""
+    """Copy an agent that you may use, including the agents that `listAgents` returns.
+
+    Only you can use the copy until you share it.
+    """
     return _one(
         request, service.copy(author=request.user, workspace_id=workspace_id, name=agent_name), HTTPStatus.CREATED
     )
@@ -167,7 +195,7 @@ def _settings(values: dict[str, Any]) -> AgentSettings:
 
 
 def _settings_with(row: AgentPreset, changes: dict[str, Any]) -> AgentSettings | None:
-    """Return the settings of an agent with changes; None if there are none."""
+    """Return the agent's settings with `changes` applied, or None if `changes` contains no setting."""
     names = ("title", "icon", "model", "system_prompt", "tools", "prompts")
     given = {name: changes[name] for name in names if name in changes}
     if not given:

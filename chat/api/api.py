@@ -33,7 +33,10 @@ from chat.api.parsing import JsonParser, refuse_unknown_query
 api = ParleyAPI(
     title="Parley",
     version="1",
-    description="Sessions, their messages and their agents. docs/api.md shows how to use it with examples.",
+    description=(
+        "Read and control the sessions of a Parley server, their messages and their agents. "
+        "The guide with examples is docs/api.md, and docs/protocol.md explains the rules of all protocols."
+    ),
     urls_namespace="api",
     docs_url=None,
     servers=[{"url": "/", "description": "This server"}],

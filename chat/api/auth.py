@@ -11,7 +11,7 @@ from ninja.security import HttpBearer
 from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
-from chat.access import session_for, still_in, workspace_for
+from chat.access import session_for, still_active, still_in, workspace_for
 from chat.errors import ServiceError
 from chat.limits import rates
 from chat.limits.rates import Window
@@ -24,7 +24,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class ApiRequest(HttpRequest):
-    """An authenticated request. `auth` is the token, or the user if a cookie authenticated it."""
+    """An authenticated request. `auth` is the API token, or the user if the request used a cookie."""
 
     user: User
     auth: ApiToken | User
@@ -32,12 +32,14 @@ class ApiRequest(HttpRequest):
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer parley_…`. A request with a token ignores cookies."""
+    """Authentication by `Authorization: Bearer parley_…`. Cookies are ignored if the request has a token."""
 
-    openapi_description: ClassVar[str] = "A token from your settings page. One that may only read is refused writing."
+    openapi_description: ClassVar[str] = (
+        "An API token, which you create in your settings. A read-only token can only be used for GET and HEAD requests."
+    )
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
-        row = api_tokens.recognised(token)
+        row = api_tokens.recognized(token)
         if row is None:
             raise ServiceError("bad_token", _("This token is invalid or has expired."))
         if row.scope != ApiToken.Scope.WRITE and request.method not in SAFE_METHODS:
@@ -49,16 +51,18 @@ class Bearer(HttpBearer):
 
 
 class Cookie(APIKeyCookie):
-    """The cookie of a signed-in user. Unsafe methods also need the CSRF token in `X-CSRFToken`.
+    """Authentication by the cookie of a signed-in user. Unsafe methods also need the CSRF token in `X-CSRFToken`.
 
-    `Bearer` raises for an invalid token, so requests with a token do not get here.
+    `Bearer` raises ServiceError for an invalid token, so this class never handles a request with a token.
     """
 
     param_name: str = settings.SESSION_COOKIE_NAME
-    openapi_description: ClassVar[str] = "A browser's session. Unsafe methods need the header X-CSRFToken as well."
+    openapi_description: ClassVar[str] = (
+        "The cookie of a signed-in browser. Requests other than GET and HEAD also need the header `X-CSRFToken`."
+    )
 
     def _get_key(self, request: HttpRequest) -> str | None:
-        # ninja checks CSRF here, for signed-out users too. `authenticate` does it later, with a code of its own.
+        # ninja's method checks CSRF here, even for signed-out users. `authenticate` checks it later with its own code.
         return request.COOKIES.get(self.param_name)
 
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
@@ -75,22 +79,30 @@ class Cookie(APIKeyCookie):
 
 
 def _count(request: HttpRequest, kind: str, row_id: int) -> None:
-    """Count the request. Raises RateLimited; middleware.py adds the window to the response's headers."""
+    """Count the request for the rate limit. Raise RateLimited.
+
+    middleware.py reads `request.window` to set the response's rate limit headers.
+    """
     request.window = window = rates.count("requests", kind, row_id)  # type: ignore[attr-defined]  # as ApiRequest has it
     window.require()
 
 
 def session_of(request: ApiRequest, session_id: str, needs: SessionRole = SessionRole.VIEWER) -> Session:
-    """Return a session if the user has the role in it. Raises NoSuchSession, Forbidden."""
+    """Return the session if the user has at least the role `needs` in it. Raise NoSuchSession, Forbidden."""
     return session_for(request.user, session_id, needs)[0]
 
 
 def still_allowed(request: ApiRequest, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
-    """Return whether a request could be made now: its token, if any, is valid, and its user has the role."""
+    """Return whether the request would still be allowed: the token is valid and the user has the role `needs`."""
+    return still_authenticated(request) and still_in(request.user, session, needs)
+
+
+def still_authenticated(request: ApiRequest) -> bool:
+    """Return whether the user of a request is still active, and its token, if any, is valid."""
     is_valid = not isinstance(request.auth, ApiToken) or bool(api_tokens.alive([request.auth.pk]))
-    return is_valid and still_in(request.user, session, needs)
+    return is_valid and still_active(request.user)
 
 
 def workspace_of(request: ApiRequest, workspace_id: int | None) -> Workspace | None:
-    """Return the workspace that a request names; None if it names none. Raises NoSuchWorkspace."""
+    """Return the workspace with this id, or None if the id is None. Raise NoSuchWorkspace."""
     return None if workspace_id is None else workspace_for(request.user, workspace_id)

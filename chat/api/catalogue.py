@@ -12,6 +12,7 @@ from pydantic import Field
 from agents.reasoning import NO_REASONING
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
+from chat.api import message_fields
 from chat.api.auth import ApiRequest
 from chat.api.responses import json_response
 from chat.queries.offers import agents_for, models_for
@@ -21,79 +22,102 @@ router = Router(tags=["Catalogue"])
 
 
 class ModelOut(Schema):
-    provider: str
-    model: str
-    context_window: int | None = Field(description="In tokens; null if unknown")
-    reasoning_efforts: list[str] = Field(description="The levels that it takes, lowest first; empty if none is known")
-    takes_thinking_budget: bool
+    """A model that sessions can use."""
+
+    provider: str = Field(description="The name of the provider.")
+    model: str = Field(description="The name of the model.")
+    context_window: int | None = Field(description="The maximum number of tokens of a request. Null if unknown.")
+    reasoning_efforts: list[str] = Field(
+        description="The reasoning levels that the model offers, lowest first. Empty if it offers none."
+    )
+    takes_thinking_budget: bool = Field(description="Whether a session can set a `thinking_budget` for the model.")
 
 
 class ModelList(Schema):
-    models: list[ModelOut]
+    """The models of the server."""
+
+    models: list[ModelOut] = Field(description="The models.")
 
 
 class AgentOut(Schema):
-    """An agent that a session may begin with."""
+    """An agent with which a session can be started."""
 
-    name: str
-    title: str
-    provider: str
-    model: str
-    tools: list[str]
-    max_rounds: int = Field(description="Tool rounds in one turn")
-    prompts: list[str] = Field(description="Suggestions for a first message")
-    icon: str = Field(description="The icon beside the title; empty: the usual one")
+    name: str = Field(description="The name that identifies the agent.")
+    title: str = Field(description="The display name of the agent.")
+    provider: str = Field(description="The name of the provider of the agent's model.")
+    model: str = Field(description="The name of the agent's model.")
+    tools: list[str] = Field(
+        description="The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server "
+        "`SERVER`."
+    )
+    max_rounds: int = Field(description="The maximum number of rounds of tool calls in one turn.")
+    prompts: list[str] = Field(description="Suggestions for the first message of a session.")
+    icon: str = Field(
+        description="The name of the icon beside the agent's title. Empty if the agent has the default icon."
+    )
 
 
 class AgentList(Schema):
-    """The default agent comes first."""
+    """The agents with which you can start sessions."""
 
-    agents: list[AgentOut]
+    agents: list[AgentOut] = Field(description="The agents, beginning with the default agent.")
 
 
 class AgentQuery(Schema):
-    workspace: int | None = Field(None, ge=1, le=2**53, description="Whose members' agents. Default: the current one")
+    workspace: int | None = Field(
+        None,
+        ge=1,
+        le=2**53,
+        description="The id of the workspace whose members' agents are included. If null, it is your current "
+        "workspace.",
+    )
 
 
 class SearchQuery(Schema):
-    q: str = Field(max_length=1000, examples=["release plan"], description="All words must occur, in any case")
-    limit: int = Field(20, ge=1, le=50, description="The maximum of sessions, and of messages")
+    q: str = Field(
+        max_length=1000,
+        examples=["release plan"],
+        description="Words that must all occur, in upper or lower case. Parts of words are found, too.",
+    )
+    limit: int = Field(
+        20, ge=1, le=50, description="The maximum number of sessions, and the maximum number of messages."
+    )
 
 
 class SessionMatch(Schema):
-    """A session whose title matches."""
+    """A session whose title contains all words."""
 
-    id: str
-    title: str = Field(description="HTML with the matches in `<mark>`")
-    workspace: int
-    workspace_name: str
-    archived: bool
-    updated_at: datetime
+    id: str = Field(description="The id of the session.")
+    title: str = Field(description="The title as HTML, with the matches in `<mark>`.")
+    workspace: int = Field(description="The id of the workspace of the session.")
+    workspace_name: str = Field(description="The name of the workspace.")
+    archived: bool = Field(description="Whether the session is archived.")
+    updated_at: datetime = Field(description="The time of the last activity in the session.")
 
 
 class MessageMatch(Schema):
-    """A message whose text matches."""
+    """A message that contains all words."""
 
-    id: str
-    session_id: str
-    session_title: str
-    workspace: int
-    workspace_name: str
-    sender: str
-    snippet: str = Field(description="HTML with the matches in `<mark>`")
-    timestamp: datetime
+    id: str = Field(description="The id of the message.")
+    session_id: str = Field(description="The id of the session.")
+    session_title: str = Field(description="The title of the session.")
+    workspace: int = Field(description="The id of the workspace of the session.")
+    workspace_name: str = Field(description="The name of the workspace.")
+    sender: str = Field(description="The name of the author.")
+    snippet: str = Field(description="A part of the text as HTML, with the matches in `<mark>`.")
+    timestamp: message_fields.BeganAt
 
 
 class SearchResults(Schema):
-    """The newest first."""
+    """The sessions and messages that were found."""
 
-    sessions: list[SessionMatch]
-    messages: list[MessageMatch]
+    sessions: list[SessionMatch] = Field(description="The sessions, beginning with the best matches.")
+    messages: list[MessageMatch] = Field(description="The messages, beginning with the best matches.")
 
 
 @router.get("/models", response=ModelList, operation_id="listModels", summary="List models")
 def list_models(request: ApiRequest) -> HttpResponse:
-    """Models that the configured servers have listed. Guests get only the models of their sessions."""
+    """List the models that sessions can use. Guests get only the models of sessions that are shared with them."""
     return json_response(request, {"models": [_model(each) for each in models_for(request.user)]})
 
 
@@ -110,9 +134,10 @@ def _model(choice: ModelChoice) -> dict[str, object]:
 
 @router.get("/agents", response=AgentList, operation_id="listAgents", summary="List agents")
 def list_agents(request: ApiRequest, query: Query[AgentQuery]) -> HttpResponse:
-    """Each with the settings that a new session copies, and those that members of the workspace have made at the end.
+    """List the agents with which you can start sessions, with the settings that a new session copies.
 
-    Guests cannot start sessions: their list is empty.
+    The agents that members of the workspace have created come last. For guests, who cannot create sessions, the list is
+    empty.
     """
     found = agents_for(request.user, query.workspace)
     agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in found]
@@ -121,7 +146,7 @@ def list_agents(request: ApiRequest, query: Query[AgentQuery]) -> HttpResponse:
 
 @router.get("/search", response=SearchResults, operation_id="search", summary="Search sessions and messages")
 def find(request: ApiRequest, query: Query[SearchQuery]) -> HttpResponse:
-    """Search everything that you may see, archived sessions included."""
+    """Search the titles and messages of all sessions that you can see, including archived sessions."""
     results = search(request.user, query.q, query.limit)
     sessions = [{**asdict(each), "updated_at": each.updated_at.isoformat()} for each in results.sessions]
     messages = [{**asdict(each), "timestamp": each.timestamp.isoformat()} for each in results.messages]

@@ -1,4 +1,4 @@
-"""Run commands of requests as those of sockets: with the same checks, limits and access rights."""
+"""Commands sent as REST requests. They have the same checks, limits and access rights as those sent by sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
 def make_command(kind: str, **fields: Any) -> SessionCommand:
-    """Make a command from the fields of a request; leave out those that are None. Raises MalformedCommand."""
+    """Return a command with the fields of a request, except those that are None. Raise MalformedCommand."""
     command = checked({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
     if not isinstance(command, SessionCommand):
         raise TypeError(f"{kind} is a command to a socket")
@@ -26,33 +26,36 @@ def make_command(kind: str, **fields: Any) -> SessionCommand:
 
 
 def run_command(request: ApiRequest, session_id: str, kind: str, **fields: Any) -> Json:
-    """Run a command in a session; return its result. Raises MalformedCommand, ServiceError."""
+    """Run a command in a session and return its result. Raise MalformedCommand, ServiceError."""
     return amend(user=request.user, session_id=session_id, commands=[make_command(kind, **fields)])[0]
 
 
 def run_message_command(request: ApiRequest, session_id: str, message_id: str, kind: str, **fields: Any) -> Json:
-    """Run a command on a message that has the revision of `If-Match`. Raises MalformedCommand, ServiceError."""
+    """Run a command on a message and return its result. Raise MalformedCommand, ServiceError.
+
+    If the request has an `If-Match` header, it must name the message's revision.
+    """
     return run_message_commands(request, session_id, message_id, [(kind, fields)])[0]
 
 
 def run_message_commands(
     request: ApiRequest, session_id: str, message_id: str, kinds_and_fields: Iterable[tuple[str, Json]]
 ) -> list[Json]:
-    """Run all of several commands on a message, or none; each is its type and its fields."""
+    """Run several commands on a message, all or none. `kinds_and_fields` has the type and the fields of each."""
     commands = [make_command(kind, id=checked_id(message_id), **fields) for kind, fields in kinds_and_fields]
     seen = if_match_revisions(request)
     return amend_message(user=request.user, session_id=session_id, message_id=message_id, commands=commands, seen=seen)
 
 
 def run_fork(request: ApiRequest, session_id: str, message_id: str, **fields: Any) -> Json:
-    """Fork at a message that has the revision of `If-Match`, as `run_message_command` does."""
+    """Fork the session at a message. Checks `If-Match` and raises errors like `run_message_command`."""
     command = make_command("fork", id=checked_id(message_id), **fields)
     seen = if_match_revisions(request)
     return fork_message(user=request.user, session_id=session_id, message_id=message_id, command=command, seen=seen)
 
 
 def checked_id(text: str, error: Callable[[], ServiceError] = NoSuchMessage) -> str:
-    """Return an id from a URL, which can be any text. Raises `error` if it does not have the form of an id."""
+    """Return an id from a URL. Raise `error` if the text cannot be an id."""
     if not MESSAGE_ID.fullmatch(text):
         raise error()
     return text

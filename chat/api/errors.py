@@ -95,7 +95,7 @@ STATUS = {
     "unavailable": 503,
 }
 DEFAULT_STATUS = 422
-# The code of an error that Django or ninja raised: it has only a status.
+# The codes of errors that Django or ninja raises, which have only a status.
 CODES = {
     400: "malformed",
     403: "forbidden",
@@ -107,24 +107,34 @@ CODES = {
 # Seconds after which clients may retry when the database was unreachable.
 RETRY_AFTER = "2"
 MOST_ERRORS = 20
-# The first part of an error's location in ninja: where the value came from. Clients do not know these names.
+# The sources of values, with which ninja begins the location of an error. Responses leave them out because clients do
+# not know these names.
 SOURCES = ("body", "query", "path", "header", "form", "file")
 
 
 class Problem(Schema):
-    """Why a request was refused. `code` is stable and for programs, `detail` is for people, in their language."""
+    """The reason why a request was refused. Some codes add further fields, such as `revision` or `retry_after`."""
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field("about:blank", examples=["about:blank"])
-    title: str = Field(examples=["Conflict"])
-    status: int = Field(examples=[409])
-    code: str = Field(examples=["busy"])
-    detail: str = Field(examples=["The agent is working. Stop it, or wait until it finishes."])
+    type: str = Field(
+        "about:blank", examples=["about:blank"], description="Always `about:blank`: the `code` identifies the problem."
+    )
+    title: str = Field(examples=["Conflict"], description="The name of the HTTP status, in English.")
+    status: int = Field(examples=[409], description="The HTTP status code of the response.")
+    code: str = Field(examples=["busy"], description="A stable code for programs. docs/protocol.md lists all codes.")
+    detail: str = Field(
+        examples=["The agent is working. Stop it, or wait until it finishes."],
+        description="A sentence for users, in the language of `Accept-Language`. A `malformed` request is described "
+        "in English.",
+    )
 
 
 def install(api: NinjaAPI) -> None:
-    """Answer all expected errors with problems. Other exceptions are bugs: they are logged and answered with 500."""
+    """Register handlers that turn expected errors into problems.
+
+    Other exceptions are bugs, so they are logged and answered with 500.
+    """
     api.add_exception_handler(ServiceError, _service_error)
     api.add_exception_handler(MalformedCommand, _malformed)
     api.add_exception_handler(ValidationError, _invalid)
@@ -142,7 +152,7 @@ def install(api: NinjaAPI) -> None:
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
     if not is_away(error):
         raise error
-    logger.warning("%s %s could not be answered: %s", request.method, request.path, error)
+    logger.warning("Could not answer %s %s: %s", request.method, request.path, error)
     return problem("unavailable", unavailable())
 
 
@@ -160,7 +170,7 @@ def _signed_out(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _not_json(request: HttpRequest, error: Any) -> HttpResponse:
-    return problem("unsupported", _("Send JSON, as application/json."))
+    return problem("unsupported", _("Send JSON with the content type application/json."))
 
 
 def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
@@ -172,7 +182,7 @@ def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
-    """List the invalid fields with their errors. The values that the client sent are not repeated."""
+    """Return a problem that lists the invalid fields with their errors. It never contains the client's values."""
     found = [(_field(each["loc"]), problem_of(each)) for each in error.errors[:MOST_ERRORS]]
     field, message = found[0] if found else ("", "")
     detail = f"{field or 'body'}: {message}"[:LONGEST_EXPLANATION]
@@ -190,7 +200,7 @@ def _field(loc: Iterable[object]) -> str:
 
 
 def problem(code: str, detail: str, status: int = 0, **details: Any) -> JsonResponse:
-    """Return a problem response. `status` defaults to that of the code."""
+    """Return a problem response. `status` defaults to the status of the code in STATUS."""
     status = status or STATUS.get(code, DEFAULT_STATUS)
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
     response = JsonResponse({**details, **body, "detail": detail}, status=status, content_type=MEDIA_TYPE)

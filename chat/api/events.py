@@ -17,13 +17,22 @@ from chat.commands import Number
 from chat.live.event_stream import EventStream
 
 router = Router(tags=["Events"])
-LastEvent = Annotated[Number | None, Header(alias="Last-Event-ID", description="The revision of the last event")]
+LastEvent = Annotated[
+    Number | None,
+    Header(
+        alias="Last-Event-ID",
+        description="The `id` of the last event that you have received, which is a revision of the session.",
+    ),
+]
 STREAM: dict[int, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    200: {
+        "description": "A stream of server-sent events.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
 }
 EVENTS: dict[int, dict[str, Any]] = {
     200: {
-        "description": "Server-sent events. Each `data:` line is one `Event` as JSON, each `id:` line is a revision",
+        "description": "Server-sent events. Each `data:` line is an `Event`, and each `id:` line is a revision.",
         "content": {
             "text/event-stream": {
                 "schema": {
@@ -38,19 +47,26 @@ EVENTS: dict[int, dict[str, Any]] = {
 
 
 class StreamQuery(Schema):
-    since: Number | None = Field(None, description="A revision. The header `Last-Event-ID` takes precedence")
+    since: Number | None = Field(
+        None,
+        description="A `revision` of the session. The stream begins with the changes after it. The header "
+        "`Last-Event-ID` takes precedence.",
+    )
 
 
 @router.get(
     "/sessions/{session_id}/events",
     operation_id="streamEvents",
-    summary="Follow a session's events",
+    summary="Stream the events of a session",
     openapi_extra={"responses": EVENTS},
 )
 def stream_events(
     request: ApiRequest, session_id: str, query: Query[StreamQuery], last_event: LastEvent = None
 ) -> StreamingHttpResponse:
-    """The events of the WebSocket, one JSON object in each `data:` line. See docs/protocol.md, section 1."""
+    """Stream the events of a session as server-sent events, with one JSON object in each `data:` line.
+
+    The events are the same as on the WebSocket. docs/protocol.md, section 1, contains the rules for applying them.
+    """
     session, role = session_for(request.user, session_id)
     require_stream_slot(request.user.pk)
     since = (last_event if last_event is not None else query.since) or 0

@@ -11,6 +11,7 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from ninja import File, Router
 from ninja.files import UploadedFile
+from pydantic import Field
 
 from chat import ids
 from chat.api.auth import ApiRequest, session_of
@@ -30,9 +31,9 @@ MEDIA_TYPES = ("application/octet-stream", "image/*", "application/pdf", "text/p
 CONTENT = dict.fromkeys(MEDIA_TYPES, BINARY)
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 FILE: dict[int, dict[str, Any]] = {
-    200: {"description": "The file with its own media type", "content": CONTENT},
-    206: {"description": "The part of the file that `Range` asks for", "content": CONTENT},
-    304: {"description": "The client has the file"},
+    200: {"description": "The content of the file, with its media type.", "content": CONTENT},
+    206: {"description": "The part of the file that `Range` names.", "content": CONTENT},
+    304: {"description": "The file has not changed: it still has the entity tag of `If-None-Match`."},
     416: PROBLEM,
 }
 RANGE: list[dict[str, Any]] = [
@@ -40,16 +41,16 @@ RANGE: list[dict[str, Any]] = [
         "in": "header",
         "name": "Range",
         "required": False,
-        "description": "One range of bytes, such as `bytes=0-1023`",
+        "description": "One range of bytes to return, such as `bytes=0-1023`.",
         "schema": {"type": "string"},
     }
 ]
 
 
 class UploadedAttachment(AttachmentOut):
-    """An uploaded file. Its `id` goes with a message."""
+    """An uploaded file. To send it, pass its `id` in the `attachments` of a message."""
 
-    url: str
+    url: str = Field(description="The path of the content of the file.")
 
 
 @router.post(
@@ -59,7 +60,7 @@ class UploadedAttachment(AttachmentOut):
     summary="Upload a file",
 )
 def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedFile]) -> HttpResponse:
-    """Send it with your next message in this session, within a day."""
+    """Upload a file to send with a message in this session. A file that is not sent is deleted after 24 hours."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     name, size = file.name or "", file.size or 0
     row = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
@@ -72,11 +73,14 @@ def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedF
 @router.get(
     "/attachments/{attachment_id}",
     operation_id="getAttachment",
-    summary="Read a file",
+    summary="Download a file",
     openapi_extra={"responses": FILE, "parameters": RANGE},
 )
 def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponseBase:
-    """Images are returned without metadata about their author. Only its uploader can read an unsent file."""
+    """Return the content of a file. Images are returned without metadata about their author.
+
+    Before a file is sent, only the user who uploaded it can read it.
+    """
     file = _attachment(request, attachment_id)
     headers = {
         "ETag": f'"{file.pk}"',
@@ -105,7 +109,7 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponseBase:
     summary="Delete an unsent file",
 )
 def remove_attachment(request: ApiRequest, attachment_id: str) -> HttpResponse:
-    """Only its uploader may delete it, before it is sent."""
+    """Delete a file that was not sent. Only the user who uploaded the file may delete it."""
     attachments.remove(user=request.user, attachment_id=_attachment(request, attachment_id).pk)
     return no_content()
 

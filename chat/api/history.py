@@ -29,50 +29,57 @@ Kind = Literal[
 
 
 class HistoryQuery(Schema):
-    before: Number | None = Field(None, description="`next` of the previous page")
+    before: Number | None = Field(None, description="The `next` of the previous page. Leave it out for the first page.")
 
 
 class Version(Schema):
-    """The text after a change. A tool call has `arguments` (JSON) and `result` instead of `text`."""
+    """A change, with the content that it resulted in. For a tool call, that is `arguments` and `result`, otherwise
+    `text`.
+    """
 
-    id: int = Field(description="Of the change: different for each entry; 0 for the original")
+    id: int = Field(description="The id of the change. 0 for the original.")
     version: int = Field(
-        description="Names the text, for `restore`: 0 is the present one. A change that keeps the text, such as "
-        "`exclude`, has the version of the text that it keeps"
+        description="The number of the version for `restoreVersion`. 0 is the current version. A change that does not "
+        "alter the content, such as `exclude`, has the version of that content."
     )
-    kind: Kind = Field(description="What was done; `original` is the text before all changes")
-    user_id: int | None
-    by: str | None = Field(description="The name of the user who did it; null if unknown")
-    at: datetime | None
-    text: str | None
-    arguments: str | None
-    result: str | None
+    kind: Kind = Field(description="The kind of the change. `original` is the content before all changes.")
+    user_id: int | None = Field(description="The id of the user who made the change. Null if unknown.")
+    by: str | None = Field(description="The name of the user who made the change. Null if unknown.")
+    at: datetime | None = Field(description="The time of the change. Null if unknown.")
+    text: str | None = Field(description="The text. Null for a tool call.")
+    arguments: str | None = Field(description="The arguments as JSON. Null unless the message is a tool call.")
+    result: str | None = Field(description="The result. Null unless the message is a tool call.")
 
 
 class Versions(Schema):
-    """The newest first; the original is the last one of the last page."""
+    """A page of versions, newest first. The original is the last version of the last page."""
 
-    versions: list[Version]
-    next: int | None = Field(description="The `before` of the next page; null on the last one")
+    versions: list[Version] = Field(description="The versions of the page.")
+    next: int | None = Field(description="The `before` of the next page. Null on the last page.")
 
 
 class RemovedMessage(Schema):
-    id: str = Field(examples=[MESSAGE_ID])
-    type: MessageType
-    role: MessageRole
-    sender: str
-    tool_name: str
-    excerpt: str = Field(description="The beginning of its text")
-    by: str | None = Field(description="The name of the user who removed it")
-    at: datetime
-    restorable: bool = Field(description="Whether `restore` puts it back; not if a retry replaced it")
+    """A message that was removed from the session."""
+
+    id: str = Field(examples=[MESSAGE_ID], description="The id of the message.")
+    type: MessageType = Field(description="The type of the message.")
+    role: MessageRole = Field(description="The role of its author.")
+    sender: str = Field(description="The name of its author.")
+    tool_name: str = Field(description="The name of the tool of a tool call. Empty for other messages.")
+    excerpt: str = Field(description="The beginning of the text. At most 400 characters.")
+    by: str | None = Field(description="The name of the user who removed the message. Null if unknown.")
+    at: datetime = Field(description="The time of the removal.")
+    restorable: bool = Field(
+        description="Whether `restoreMessage` can restore the message. False if a retry replaced it: use "
+        "`restoreAttempt` instead."
+    )
 
 
 class RemovedMessages(Schema):
-    """The last removed first."""
+    """A page of removed messages, beginning with the last removed one."""
 
-    removed: list[RemovedMessage]
-    next: int | None = Field(description="The `before` of the next page; null on the last one")
+    removed: list[RemovedMessage] = Field(description="The messages of the page.")
+    next: int | None = Field(description="The `before` of the next page. Null on the last page.")
 
 
 @router.get(
@@ -82,7 +89,7 @@ class RemovedMessages(Schema):
     summary="List the versions of a message",
 )
 def list_versions(request: ApiRequest, session_id: str, message_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Each version has its author and time. Only editors may list those of removed messages."""
+    """List the versions of a message with the users who made them. Only editors may list those of a removed message."""
     row = _row(request, session_id, message_id)
     return json_response(request, _versions(history.history_of(row, query.before)))
 
@@ -94,7 +101,7 @@ def list_versions(request: ApiRequest, session_id: str, message_id: str, query: 
     summary="Restore a version of a message",
 )
 def restore_version(request: ApiRequest, session_id: str, message_id: str, version: int) -> HttpResponse:
-    """Edit the message so that it has the text of this version again."""
+    """Edit a message so that it has the text of a version again. The edit is a new change in the history."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     row = _row(request, session_id, message_id)
     texts = history.version_of(row, version) if 0 <= version < 2**62 else None
@@ -114,7 +121,7 @@ def restore_version(request: ApiRequest, session_id: str, message_id: str, versi
     summary="List the versions of the system prompt",
 )
 def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Each version has its author and time."""
+    """List the versions of the session's system prompt with the users who made them."""
     session = session_of(request, session_id)
     return json_response(request, _versions(history.history_of_prompt(session, query.before)))
 
@@ -126,7 +133,7 @@ def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[Hist
     summary="List removed messages",
 )
 def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """Only editors may list removed messages. They can restore them."""
+    """List the messages that were removed. Only editors of the session may list them."""
     session = session_of(request, session_id, SessionRole.EDITOR)
     rows, older = history.removed_from(session, query.before)
     removed = [

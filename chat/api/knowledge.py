@@ -26,68 +26,89 @@ from chat.services.people import knowledge
 
 router = Router(tags=["Knowledge"])
 MEDIA_TYPES = ("application/octet-stream", "application/pdf", "text/html", "text/plain")
-CONTENT = {"responses": {200: {"description": "The file", "content": dict.fromkeys(MEDIA_TYPES, BINARY)}}}
+CONTENT = {
+    "responses": {200: {"description": "The content of the file.", "content": dict.fromkeys(MEDIA_TYPES, BINARY)}}
+}
 
 
 class KnowledgeOut(Schema):
-    """A file of a workspace. Agents see its text as passages."""
+    """A file of a workspace that agents search and read. They get its text in pieces, which are called passages."""
 
-    id: str
-    workspace: int
-    name: str
-    kind: Literal["pdf", "html", "text"]
-    size: int = Field(description="In bytes")
-    pages: int | None = Field(description="Of a PDF file")
-    characters: int = Field(description="Of its text")
-    passages: int
-    is_cut: bool = Field(description="Whether the file has more text than is kept")
-    added_by: str = Field(description="The name of the user; empty if the account is deleted")
-    added_by_id: int | None
-    added_at: datetime
-    removed_at: datetime | None = Field(description="When it was removed; it can be restored until it is purged")
+    id: str = Field(description="The id of the file.")
+    workspace: int = Field(description="The id of the workspace.")
+    name: str = Field(description="The name of the file, unique in the workspace.")
+    kind: Literal["pdf", "html", "text"] = Field(
+        description="The kind of the file, which Parley determines from its content."
+    )
+    size: int = Field(description="The size of the file in bytes.")
+    pages: int | None = Field(description="The number of pages of a PDF file. Null for other files.")
+    characters: int = Field(description="The number of characters of the extracted text.")
+    passages: int = Field(description="The number of passages.")
+    is_cut: bool = Field(description="Whether the file has more text than Parley stores (1,000,000 characters).")
+    added_by: str = Field(description="The name of the user who added the file. Empty if the account was deleted.")
+    added_by_id: int | None = Field(
+        description="The id of the user who added the file. Null if the account was deleted."
+    )
+    added_at: datetime = Field(description="The time at which the file was added.")
+    removed_at: datetime | None = Field(
+        description="The time at which the file was removed. It can be restored until it is purged. Null if it is not "
+        "removed."
+    )
 
 
 class KnowledgeList(Schema):
-    """By name; removed files with the last removed one first."""
+    """The files of a workspace."""
 
-    files: list[KnowledgeOut]
+    files: list[KnowledgeOut] = Field(
+        description="The files, ordered by name. Removed files are ordered by the time of removal, newest first."
+    )
 
 
 class KnowledgeQuery(Schema):
-    removed: bool = Field(False, description="Removed files instead")
+    removed: bool = Field(False, description="Return the removed files instead of the others.")
 
 
 class PassageOut(Schema):
-    file: str = Field(description="The id of the file")
-    name: str = Field(description="The name of the file")
-    number: int = Field(description="Counts from 1 in a file")
-    page: int | None = Field(description="Of a PDF file")
-    text: str
+    """A piece of the text of a file."""
+
+    file: str = Field(description="The id of the file.")
+    name: str = Field(description="The name of the file.")
+    number: int = Field(description="The number of the passage in the file, from 1.")
+    page: int | None = Field(description="The page of a PDF file, from 1. Null for other files.")
+    text: str = Field(description="The text of the passage.")
 
 
 class PassagesQuery(Schema):
-    start: int = Field(1, ge=1, description="The number of the first passage")
-    limit: int = Field(50, ge=1, le=200, description="The most that a page has")
+    start: int = Field(1, ge=1, description="The number of the first passage to return.")
+    limit: int = Field(50, ge=1, le=200, description="The maximum number of passages on a page.")
 
 
 class Passages(Schema):
-    passages: list[PassageOut]
-    next: int | None = Field(description="The `start` of the next page")
+    """A page of passages of a file."""
+
+    passages: list[PassageOut] = Field(description="The passages in order.")
+    next: int | None = Field(description="The `start` of the next page. Null on the last page.")
 
 
 class KnowledgeSearchQuery(Schema):
-    q: str = Field(max_length=400, examples=["opening hours"], description="Words, any of which a passage may have")
-    limit: int = Field(8, ge=1, le=50, description="The most that a page has")
+    q: str = Field(
+        max_length=400,
+        examples=["opening hours"],
+        description="The words to search for. A passage is found if it contains any of them.",
+    )
+    limit: int = Field(8, ge=1, le=50, description="The maximum number of passages.")
 
 
 class FoundPassages(Schema):
-    """The best first."""
+    """The passages that a search has found."""
 
-    passages: list[PassageOut]
+    passages: list[PassageOut] = Field(description="The passages, best match first.")
 
 
 class KnowledgeChange(Body):
-    name: str = Field(min_length=1, max_length=255, description="The new name")
+    """A change of a file."""
+
+    name: str = Field(min_length=1, max_length=255, description="The new name of the file.")
 
 
 @router.get(
@@ -97,7 +118,10 @@ class KnowledgeChange(Body):
     summary="List the files of a workspace",
 )
 def list_knowledge(request: ApiRequest, workspace_id: int, query: Query[KnowledgeQuery]) -> HttpResponse:
-    """All members may. A session's `config.knowledge` says which of them its agent uses."""
+    """List the files of a workspace. All members of the workspace may list them.
+
+    The field `config.knowledge` of a session selects the files that its agent uses.
+    """
     files = queries.files_of(request.user, workspace_id, removed=query.removed)
     return json_response(request, {"files": [_file(each) for each in files]})
 
@@ -109,7 +133,10 @@ def list_knowledge(request: ApiRequest, workspace_id: int, query: Query[Knowledg
     summary="Add a file to a workspace",
 )
 def add_knowledge(request: ApiRequest, workspace_id: int, file: FileParam[UploadedFile]) -> HttpResponse:
-    """A PDF file, HTML, Markdown, code or other text. Its text is read before the response."""
+    """Add a PDF file, or a file with HTML, Markdown, code or other text.
+
+    The response is sent after the text has been extracted.
+    """
     added = knowledge.add(
         author=request.user, workspace_id=workspace_id, name=file.name or "", size=file.size or 0, file=file
     )
@@ -124,7 +151,7 @@ def add_knowledge(request: ApiRequest, workspace_id: int, file: FileParam[Upload
     summary="Search the files of a workspace",
 )
 def search_knowledge(request: ApiRequest, workspace_id: int, query: Query[KnowledgeSearchQuery]) -> HttpResponse:
-    """As the agent's tool `search_knowledge` does, in all files."""
+    """Search all files of a workspace, as the tool `search_knowledge` of agents does."""
     found = queries.search(request.user, workspace_id, query.q, query.limit)
     passages = [
         {"file": each.file.id, "name": each.file.name, "number": each.number, "page": each.page, "text": each.text}
@@ -134,21 +161,21 @@ def search_knowledge(request: ApiRequest, workspace_id: int, query: Query[Knowle
 
 
 @router.get(
-    "/knowledge/{file_id}", response=KnowledgeOut, operation_id="getKnowledge", summary="Read what is known of a file"
+    "/knowledge/{file_id}", response=KnowledgeOut, operation_id="getKnowledge", summary="Retrieve a file of a workspace"
 )
 def get_knowledge(request: ApiRequest, file_id: str) -> HttpResponse:
-    """The file itself is its `content`."""
+    """Return the details of a file. `getKnowledgeContent` returns its content."""
     return json_response(request, _file(queries.fetch(request.user, file_id)))
 
 
 @router.get(
     "/knowledge/{file_id}/content",
     operation_id="getKnowledgeContent",
-    summary="Read a file of a workspace",
+    summary="Download a file of a workspace",
     openapi_extra=CONTENT,
 )
 def get_knowledge_content(request: ApiRequest, file_id: str) -> HttpResponseBase:
-    """As it was added."""
+    """Return the content of a file as it was uploaded."""
     file = queries.fetch(request.user, file_id)
     headers = {"Content-Disposition": content_disposition_header(True, file.name) or "attachment"}
     return of_stored(request, queries.opened(file), media_type=file.media_type, headers=headers)
@@ -158,10 +185,10 @@ def get_knowledge_content(request: ApiRequest, file_id: str) -> HttpResponseBase
     "/knowledge/{file_id}/passages",
     response=Passages,
     operation_id="listPassages",
-    summary="Read the text of a file, as agents get it",
+    summary="List the passages of a file",
 )
 def list_passages(request: ApiRequest, file_id: str, query: Query[PassagesQuery]) -> HttpResponse:
-    """In order."""
+    """List the passages of a file, which are the pieces of its text that agents get."""
     file = queries.fetch(request.user, file_id)
     rows = queries.passages_of(file, query.start, query.limit)
     last = rows[-1].number if rows else file.passage_count
@@ -175,10 +202,10 @@ def list_passages(request: ApiRequest, file_id: str, query: Query[PassagesQuery]
     "/knowledge/{file_id}",
     response=KnowledgeOut,
     operation_id="changeKnowledge",
-    summary="Rename a file",
+    summary="Rename a file of a workspace",
 )
 def change_knowledge(request: ApiRequest, file_id: str, body: KnowledgeChange) -> HttpResponse:
-    """Only the user who added it, and owners and admins, may."""
+    """Rename a file. Only the user who added the file, and owners and admins of the workspace may rename it."""
     return json_response(request, _file(knowledge.rename(author=request.user, file_id=file_id, name=body.name)))
 
 
@@ -189,7 +216,10 @@ def change_knowledge(request: ApiRequest, file_id: str, body: KnowledgeChange) -
     summary="Remove a file from a workspace",
 )
 def remove_knowledge(request: ApiRequest, file_id: str) -> HttpResponse:
-    """Agents cannot use it any more. `restore` brings it back. Only who may rename it may remove it."""
+    """Remove a file from a workspace, so that agents can no longer use it. `restoreKnowledge` restores it.
+
+    Only the user who added the file, and owners and admins of the workspace may remove it.
+    """
     knowledge.remove(author=request.user, file_id=file_id)
     return no_content()
 
@@ -201,7 +231,7 @@ def remove_knowledge(request: ApiRequest, file_id: str) -> HttpResponse:
     summary="Restore a removed file of a workspace",
 )
 def restore_knowledge(request: ApiRequest, file_id: str) -> HttpResponse:
-    """Sessions that have chosen it use it again."""
+    """Restore a removed file. The agents of sessions that had selected it use it again."""
     return json_response(request, _file(knowledge.restore(author=request.user, file_id=file_id)))
 
 

@@ -1,4 +1,4 @@
-"""The user who sends the request: their data, their workspaces and the guests of these."""
+"""The user who sends the request: their data, their workspaces, and the guests of those workspaces."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from chat.access import workspace_where
-from chat.api.auth import ApiRequest
+from chat.api.auth import ApiRequest, still_authenticated
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
-from chat.downloads import file_name, passed_on
+from chat.downloads import file_name, passed_on, while_permitted
 from chat.limits import quotas
 from chat.models import ApiToken
 from chat.permissions import Permission
@@ -27,7 +27,7 @@ router = Router(tags=["Workspaces"])
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 ARCHIVE: dict[int, dict[str, Any]] = {
     200: {
-        "description": "The archive",
+        "description": "The ZIP archive.",
         # Client generators use the first media type that they know.
         "content": {"application/octet-stream": BINARY, "application/zip": BINARY},
     }
@@ -36,116 +36,147 @@ WorkspaceRole = Literal["owner", "admin", "member", "guest"]
 
 
 class WorkspaceOut(Schema):
-    """A team. Its members may share their sessions with each other; guests see what is shared with them."""
+    """A workspace, which is a team. Its members can share sessions with each other."""
 
-    id: int
-    name: str
-    role: WorkspaceRole = Field(description="Yours")
+    id: int = Field(description="The id of the workspace.")
+    name: str = Field(description="The name of the workspace.")
+    role: WorkspaceRole = Field(
+        description="Your role in the workspace. A `guest` sees only the sessions that are shared with them."
+    )
 
 
 class WorkspaceChange(Body):
-    name: Annotated[str, Field(max_length=1000, description="The new name")]
+    """Changes of a workspace."""
+
+    name: Annotated[str, Field(max_length=1000, description="The new name. At most 120 characters.")]
 
 
 class WorkspaceNameOut(Schema):
-    id: int
-    name: str
+    """A workspace and its name."""
+
+    id: int = Field(description="The id of the workspace.")
+    name: str = Field(description="The name of the workspace.")
 
 
 class Me(Schema):
-    """You."""
+    """The user in whose name the request acts."""
 
-    id: int
-    username: str
-    name: str = Field(description="The name that others see")
-    scope: Literal["read", "write"] = Field(description="What this token or sign-in may do")
-    workspaces: list[WorkspaceOut] = Field(description="Your workspaces, the oldest first")
-    workspace: int | None = Field(description="The current one, where new sessions begin; null before the first")
-    can_begin_sessions: bool = Field(description="False for users who are only guests")
+    id: int = Field(description="The id of the user.")
+    username: str = Field(description="The username for signing in.")
+    name: str = Field(description="The display name, which other users see.")
+    scope: Literal["read", "write"] = Field(
+        description="What the token or the sign-in session may do: only `read`, or also `write`."
+    )
+    workspaces: list[WorkspaceOut] = Field(description="The workspaces that you belong to, oldest first.")
+    workspace: int | None = Field(
+        description="The id of your current workspace, in which sessions are created by default. Null if you have "
+        "none yet."
+    )
+    can_begin_sessions: bool = Field(
+        description="Whether you may create sessions in any workspace. False if you are only a guest."
+    )
 
 
 class QuotasOut(Schema):
-    """What you may use; 0 is no limit."""
+    """The quotas of a user. 0 means no limit."""
 
-    stored_megabytes: int
-    running_turns: int
-    tokens_per_day: int
+    stored_megabytes: int = Field(description="The maximum size of your stored files, in megabytes (1,048,576 bytes).")
+    running_turns: int = Field(
+        description="The maximum number of turns that you have started and that run at the same time."
+    )
+    tokens_per_day: int = Field(
+        description="The maximum number of input and output tokens per day. A day begins at midnight UTC."
+    )
 
 
 class MyUsageOut(Schema):
-    """What you have used. Tokens and responses are those of the turns that you started and of your sessions' titles.
+    """The usage of your quotas. Tokens and responses count from midnight UTC.
 
-    They count from midnight UTC.
+    They include those of the turns that you started, and of the generation of titles for your sessions.
     """
 
-    stored_bytes: int = Field(description="The size of your files; a file in several sessions counts once")
-    running_turns: int
-    tokens_today: int
-    responses_today: int
-    day_ends: datetime = Field(description="When tokens and responses start at 0 again")
+    stored_bytes: int = Field(
+        description="The size of your stored files in bytes. A file that is in several sessions counts once."
+    )
+    running_turns: int = Field(description="The number of running turns that you have started.")
+    tokens_today: int = Field(description="The number of input and output tokens since midnight UTC.")
+    responses_today: int = Field(description="The number of responses of models since midnight UTC.")
+    day_ends: datetime = Field(description="The time at which `tokens_today` and `responses_today` start at 0 again.")
     quotas: QuotasOut
 
 
 class WorkspaceMember(Schema):
     """A member or guest of a workspace."""
 
-    user_id: int
-    username: str
-    name: str
-    role: WorkspaceRole
+    user_id: int = Field(description="The id of the user.")
+    username: str = Field(description="The username for signing in.")
+    name: str = Field(description="The display name of the user.")
+    role: WorkspaceRole = Field(description="The role of the user in the workspace.")
 
 
 class WorkspaceMembers(Schema):
-    """In the order of their names."""
+    """The members and guests of a workspace."""
 
-    members: list[WorkspaceMember]
+    members: list[WorkspaceMember] = Field(description="The members and guests, ordered by name.")
 
 
 class MemberChange(Body):
-    role: Literal["owner", "admin", "member"] = Field(description="The new role; only owners make owners")
+    """A change of a member's role."""
+
+    role: Literal["owner", "admin", "member"] = Field(
+        description="The new role. Only owners may make a member an owner."
+    )
 
 
 class OwnerUsageOut(Schema):
-    """What the sessions of one owner have used."""
+    """The usage of the sessions that one user owns in a workspace."""
 
-    user_id: int
-    username: str
-    name: str
-    sessions: int
-    tokens: int
+    user_id: int = Field(description="The id of the user.")
+    username: str = Field(description="The username for signing in.")
+    name: str = Field(description="The display name of the user.")
+    sessions: int = Field(description="The number of sessions, including deleted sessions until they are purged.")
+    tokens: int = Field(description="The number of input and output tokens that the sessions have used.")
 
 
 class WorkspaceUsage(Schema):
-    owners: list[OwnerUsageOut] = Field(description="Most tokens first")
+    """The usage of the sessions of a workspace."""
+
+    owners: list[OwnerUsageOut] = Field(description="The usage by owner, beginning with the most tokens.")
 
 
 class Guest(Schema):
-    """A guest of a workspace: they see the sessions that are shared with them, and nothing else of it."""
+    """A guest of a workspace, who sees only the sessions that are shared with them."""
 
-    user_id: int
-    username: str
-    name: str
-    workspace: int
-    sessions: int = Field(description="How many are shared with them")
+    user_id: int = Field(description="The id of the user.")
+    username: str = Field(description="The username for signing in.")
+    name: str = Field(description="The display name of the user.")
+    workspace: int = Field(description="The id of the workspace.")
+    sessions: int = Field(description="The number of sessions that are shared with the guest.")
 
 
 class Guests(Schema):
-    guests: list[Guest]
+    """The guests of your workspaces."""
+
+    guests: list[Guest] = Field(description="The guests of all workspaces of which you are an owner or admin.")
 
 
 class GuestChange(Body):
-    role: Literal["member"]
+    """A change of a guest's role."""
+
+    role: Literal["member"] = Field(description="Always `member`: the guest becomes a member of the workspace.")
 
 
 class NewMember(Schema):
-    user_id: int
-    workspace: int
-    role: str
+    """A guest who has become a member."""
+
+    user_id: int = Field(description="The id of the user.")
+    workspace: int = Field(description="The id of the workspace.")
+    role: str = Field(description="The role of the user in the workspace.")
 
 
-@router.get("/me", response=Me, operation_id="getMe", summary="Read who you are")
+@router.get("/me", response=Me, operation_id="getMe", summary="Retrieve your account")
 def me(request: ApiRequest) -> HttpResponse:
-    """The user whose token or sign-in the request uses."""
+    """Return the user in whose name the request acts, with their workspaces."""
     token = request.auth
     standing = workspaces.memberships_of_user(request.user)
     response = {
@@ -162,11 +193,9 @@ def me(request: ApiRequest) -> HttpResponse:
     return json_response(request, response)
 
 
-@router.get(
-    "/me/usage", response=MyUsageOut, operation_id="getMyUsage", summary="Read what you have used of your quotas"
-)
+@router.get("/me/usage", response=MyUsageOut, operation_id="getMyUsage", summary="Retrieve your usage and quotas")
 def usage(request: ApiRequest) -> HttpResponse:
-    """Requests beyond a quota are refused as `quota_exceeded`."""
+    """Return your usage and your quotas. A request that exceeds a quota is refused as `quota_exceeded`."""
     used = asdict(quotas.usage_of(request.user))
     return json_response(request, {**used, "day_ends": used["day_ends"].isoformat(), "quotas": quotas.as_numbers()})
 
@@ -178,7 +207,7 @@ def usage(request: ApiRequest) -> HttpResponse:
     summary="Rename a workspace",
 )
 def change_workspace(request: ApiRequest, workspace_id: int, body: WorkspaceChange) -> HttpResponse:
-    """Only owners and admins may. Names have up to 120 characters."""
+    """Rename a workspace. Only its owners and admins may rename it."""
     renamed = workspaces.rename(author=request.user, workspace_id=workspace_id, name=body.name)
     return json_response(request, {"id": renamed.pk, "name": renamed.name})
 
@@ -190,7 +219,7 @@ def change_workspace(request: ApiRequest, workspace_id: int, body: WorkspaceChan
     summary="List the members of a workspace",
 )
 def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """The users with whom you may share a session of this workspace. Its guests may not list them."""
+    """List the members and guests of a workspace, with whom you can share its sessions. Guests may not list them."""
     found = [
         {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
         for each in workspaces.members_of(request.user, workspace_id)
@@ -202,10 +231,13 @@ def list_members(request: ApiRequest, workspace_id: int) -> HttpResponse:
     "/workspaces/{workspace_id}/members/{user_id}",
     response=WorkspaceMember,
     operation_id="changeMember",
-    summary="Change a member's role",
+    summary="Change the role of a member",
 )
 def change_member(request: ApiRequest, workspace_id: int, user_id: RowId, body: MemberChange) -> HttpResponse:
-    """Only owners and admins may, and only owners make or change owners. The last owner stays one."""
+    """Change the role of a member, or make a guest a member. A workspace always keeps an owner.
+
+    Only owners and admins may change roles. Only owners may change the role of an owner, or make a member an owner.
+    """
     each = members.change_role(author=request.user, workspace_id=workspace_id, user_id=user_id, role=body.role)
     member = {"user_id": each.user_id, "username": each.user.username, "name": each.user.sender, "role": each.role}
     return json_response(request, member)
@@ -215,10 +247,14 @@ def change_member(request: ApiRequest, workspace_id: int, user_id: RowId, body: 
     "/workspaces/{workspace_id}/members/{user_id}",
     response={204: None},
     operation_id="removeMember",
-    summary="Remove a member",
+    summary="Remove a member from a workspace",
 )
 def remove_member(request: ApiRequest, workspace_id: int, user_id: RowId) -> HttpResponse:
-    """They keep their own sessions and lose those shared with them in the workspace. Members may remove themselves."""
+    """Remove a member or guest from a workspace. A member keeps their own sessions, but loses access to all others in
+    it.
+
+    Only owners and admins may remove other members. All members may remove themselves.
+    """
     members.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return no_content()
 
@@ -227,10 +263,13 @@ def remove_member(request: ApiRequest, workspace_id: int, user_id: RowId) -> Htt
     "/workspaces/{workspace_id}/usage",
     response=WorkspaceUsage,
     operation_id="getWorkspaceUsage",
-    summary="Read what the sessions of a workspace have used",
+    summary="Retrieve the usage of a workspace",
 )
 def workspace_usage(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """All tokens of its sessions, by their owners. Only owners and admins may read it."""
+    """Return the number of tokens that the sessions of a workspace have used, by the owner of the sessions.
+
+    Only owners and admins of the workspace may read it.
+    """
     workspace = workspace_where(request.user, Permission.SEE_USAGE, workspace_id)
     owners = [
         {
@@ -249,10 +288,10 @@ def workspace_usage(request: ApiRequest, workspace_id: int) -> HttpResponse:
     "/workspaces/{workspace_id}/enter",
     response={204: None},
     operation_id="enterWorkspace",
-    summary="Switch to a workspace",
+    summary="Set your current workspace",
 )
 def enter_workspace(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """New sessions are created in this workspace unless the request names another one."""
+    """Make a workspace your current one. New sessions are created in it unless the request names another workspace."""
     workspaces.enter(user=request.user, workspace_id=workspace_id)
     return no_content()
 
@@ -265,15 +304,19 @@ def enter_workspace(request: ApiRequest, workspace_id: int) -> HttpResponse:
     openapi_extra={"responses": ARCHIVE},
 )
 def export_me(request: ApiRequest) -> HttpResponseBase:
-    """One ZIP archive: account, drafts, sessions and files, and your messages in sessions of others. One at a time."""
+    """Return a ZIP archive with your account, drafts, sessions and files, and with your messages in sessions of others.
+
+    Only one export of your data can run at a time. Otherwise the request is refused as `export_running`.
+    """
     pieces = export_person(user=request.user, author=request.user)
+    pieces = while_permitted(pieces, lambda: still_authenticated(request))
     name = file_name(f"Parley {request.user.username}", "parley", "zip")
     return passed_on(request, pieces, name=name, media_type="application/zip")
 
 
 @router.get("/guests", response=Guests, operation_id="listGuests", summary="List the guests of your workspaces")
 def list_guests(request: ApiRequest) -> HttpResponse:
-    """The guests of all workspaces of which you are an owner or admin."""
+    """List the guests of all workspaces of which you are an owner or admin."""
     rows = [
         {
             "user_id": each.user_id,
@@ -294,7 +337,10 @@ def list_guests(request: ApiRequest) -> HttpResponse:
     summary="Make a guest a member",
 )
 def change_guest(request: ApiRequest, workspace_id: int, user_id: RowId, body: GuestChange) -> HttpResponse:
-    """Only owners and admins may. Members see who is in the workspace, and can start sessions."""
+    """Make a guest a member, who sees the other members and can create sessions.
+
+    Only owners and admins of the workspace may do this.
+    """
     member = guests.make_member(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return json_response(request, {"user_id": member.user_id, "workspace": member.workspace_id, "role": member.role})
 
@@ -303,9 +349,12 @@ def change_guest(request: ApiRequest, workspace_id: int, user_id: RowId, body: G
     "/workspaces/{workspace_id}/guests/{user_id}",
     response={204: None},
     operation_id="removeGuest",
-    summary="Remove a guest",
+    summary="Remove a guest from a workspace",
 )
 def remove_guest(request: ApiRequest, workspace_id: int, user_id: RowId) -> HttpResponse:
-    """They lose access to all sessions of the workspace at once. Their messages stay."""
+    """Remove a guest, who immediately loses access to all sessions of the workspace. The guest's messages stay.
+
+    Only owners and admins of the workspace may remove guests.
+    """
     guests.remove(author=request.user, workspace_id=workspace_id, user_id=user_id)
     return no_content()

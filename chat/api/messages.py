@@ -11,6 +11,7 @@ from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
 from pydantic import Field, model_validator
 
+from chat.api import message_fields
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import checked_id, run_command, run_message_command, run_message_commands
 from chat.api.message_schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
@@ -24,17 +25,26 @@ from chat.queries import messages as message_queries
 from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
 
 router = Router(tags=["Messages"])
-# The size of a page; a single longer message is a page of its own.
+# The maximum size of a page in characters. A longer message is the only one of its page.
 API_PAGE_CHARS = 200_000
 
 
 class MessageQuery(Schema):
     before: Number | None = Field(
-        None, description="Messages with a smaller `sequence`: page backwards from the newest"
+        None, description="A `sequence`. Return the last messages before it. Not together with `after`."
     )
-    after: Number | None = Field(None, description="Messages with a greater `sequence`: page forwards from the oldest")
-    turn: str | None = Field(None, max_length=32, pattern=r"^t_[0-9A-Za-z]+$", description="Messages of this turn only")
-    limit: int = Field(PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES, description="The most that a page has")
+    after: Number | None = Field(
+        None, description="A `sequence`. Return the first messages after it. Not together with `before`."
+    )
+    turn: str | None = Field(
+        None,
+        max_length=32,
+        pattern=r"^t_[0-9A-Za-z]+$",
+        description="The id of a turn. Return only messages of this turn.",
+    )
+    limit: int = Field(
+        PAGE_MESSAGES, ge=1, le=MOST_PAGE_MESSAGES, description="The maximum number of messages on a page."
+    )
 
     @model_validator(mode="after")
     def _one_direction(self) -> MessageQuery:
@@ -44,70 +54,113 @@ class MessageQuery(Schema):
 
 
 class SendQuery(Schema):
-    wait: int = Field(0, ge=0, le=LONGEST_WAIT, description="Answer when the turn is at rest, or after these seconds")
+    wait: int = Field(
+        0,
+        ge=0,
+        le=LONGEST_WAIT,
+        description="The maximum number of seconds to wait for the end of the turn. With 0, the response is sent "
+        "immediately.",
+    )
 
 
 class NewMessage(Body):
-    """`key` makes a repeated request return the message of the first one."""
+    """A message to send."""
 
-    text: str = Field(examples=["What is 17 times 23?"], description="Markdown; may be empty with attachments")
-    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
-    attachments: list[str] = Field([], max_length=MOST_KNOWN, description="Ids of uploaded files")
+    text: str = Field(
+        examples=["What is 17 times 23?"],
+        description="The text in Markdown. It can be empty if the message has attachments.",
+    )
+    key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="A text that identifies the request, unique in the session, such as a random UUID. If you repeat "
+        "the request with the same key, the message is sent only once.",
+    )
+    attachments: list[str] = Field(
+        [], max_length=MOST_KNOWN, description="The ids of files that you have uploaded with `uploadAttachment`."
+    )
 
 
 class SentMessage(Schema):
-    """The message that was sent. With `wait`, also the outcome and the messages of its turn."""
+    """The message that was sent. With `wait`, the response also contains the outcome and the messages of its turn."""
 
-    id: str = Field(examples=[MESSAGE_ID])
-    turn_id: str | None = Field(examples=[TURN_ID], description="Null while queued")
-    sequence: int | None = Field(description="Null while queued")
-    queued: bool = Field(description="The agent is working, and reads the message next")
-    repeated: bool = Field(description="A request with this key has sent the message before")
+    id: str = Field(examples=[MESSAGE_ID], description="The id of the message.")
+    turn_id: str | None = Field(
+        examples=[TURN_ID],
+        description="The id of the turn. Null while the message is queued. With `wait`, if the turn has failed and its "
+        "agent has answered again in a later turn, this is the later turn.",
+    )
+    sequence: message_fields.Sequence
+    queued: bool = Field(
+        description="Whether the message was queued because the agent is working. The agent gets it after the current "
+        "turn."
+    )
+    repeated: bool = Field(description="Whether a request with the same `key` has sent the message before.")
     outcome: (
         Literal["queued", "running", "held", "waiting", "completed", "interrupted", "failed", "withdrawn", "unknown"]
         | None
     ) = Field(
         None,
-        description="With `wait`. `queued`, `running`: the time was up. `held`: a stop has put the message on hold; "
-        "`send_now` sends it. `waiting`: the agent waits for a person. `unknown`: the server stopped or your access "
-        "ended",
+        description="The outcome of the turn. `queued`, `running`: the time is up. `held`: a stop has put the message "
+        "on hold until a user sends it with `sendHeldMessages`. `waiting`: the agent waits for a user. `completed`, "
+        "`interrupted`, `failed`: the turn has ended. `withdrawn`: the message was withdrawn. `unknown`: the server "
+        "stopped, or your access ended. Null without `wait`.",
     )
-    messages: list[MessageOut] | None = Field(None, description="With `wait`: the messages of the turn")
-    more: bool | None = Field(None, description="With `wait`: the turn has more messages; read them with `?turn=`")
+    messages: list[MessageOut] | None = Field(None, description="The messages of the turn. Null without `wait`.")
+    more: bool | None = Field(
+        None,
+        description="Whether the turn has more messages, which `listMessages` returns with `turn`. Null without "
+        "`wait`.",
+    )
 
 
 class MessageChanges(Body):
-    """Fields that are left out keep their values."""
+    """Changes of a message. Fields that are left out or null keep their values."""
 
-    text: str | None = Field(None, description="The new text")
-    include_in_context: bool | None = Field(None, description="Whether the model is sent the message")
+    text: str | None = Field(None, description="The new text.")
+    include_in_context: bool | None = Field(None, description="Whether the message is sent to the model.")
     revision: Number | None = Field(
-        None, description="The message's revision that you read: refused as `stale` if its text was edited since"
+        None,
+        description="The `revision` of the message that you have read. If its text was edited since, the request is "
+        "refused as `stale`.",
     )
 
 
 class NewAnswer(Body):
+    """An answer to the question of a tool call."""
+
     value: Any = Field(
-        description="`approval`: {approved, scope, arguments, comment}; `form`, `feedback`: an object by id; "
-        "`selection`: a list of ids; `confirmation`: {confirmed}; `plan_review`: {decision, plan, comment}; "
-        "`action_selection`: an id; `elicitation`: {action, content, number}"
+        description="The answer. Its form depends on the `question` of the tool call. `approval`: `{approved, scope, "
+        "arguments, comment}`. `confirmation`: `{confirmed}`. `selection`: a list of ids. `action_selection`: an id. "
+        "`form`: an object with the values by their ids. `feedback`: an object with the texts by their ids. `memory`: "
+        "`{decision, note, scope}`. `plan_review`: `{decision, plan, comment}`. `elicitation`: `{action, content, "
+        "number}`. docs/protocol.md describes each form."
     )
 
 
 class WithdrawnMessage(Schema):
-    """The files of your own message; they are unsent again."""
+    """The result of withdrawing a queued message."""
 
-    attachments: list[AttachmentOut]
+    attachments: list[AttachmentOut] = Field(
+        description="The files of the message, which are unsent again. Empty if you are not its sender."
+    )
 
 
 class ContextChange(Schema):
-    count: int = Field(description="How many messages were changed")
-    since: int = Field(description="What `include_before` takes to undo exactly this change")
+    """The result of excluding or including messages."""
+
+    count: int = Field(description="The number of messages that have changed.")
+    since: int = Field(description="The revision to send to `includeBefore` to undo exactly this change.")
 
 
 class IncludeBefore(Body):
+    """The messages to include again."""
+
     since: Number | None = Field(
-        None, description="The `since` of an `exclude_before`: include only what it excluded and no one changed since"
+        None,
+        description="The `since` that `excludeBefore` returned. Only messages that it excluded and that no user has "
+        "changed since are included. If null, all messages before the message are included.",
     )
 
 
@@ -115,7 +168,9 @@ class IncludeBefore(Body):
     "/sessions/{session_id}/messages", response=MessagePage, operation_id="listMessages", summary="List messages"
 )
 def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuery]) -> HttpResponse:
-    """The newest ones by default. A page has fewer than `limit` messages when they are long."""
+    """List the messages of a session, by default the newest ones. A page has fewer than `limit` messages if they are
+    long.
+    """
     session = session_of(request, session_id)
     if query.after is not None:
         page = message_queries.page_after(session, query.after, query.limit, API_PAGE_CHARS, query.turn)
@@ -134,11 +189,13 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
     summary="Send a message",
 )
 def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: Query[SendQuery]) -> HttpResponseBase:
-    """Begin a turn, or queue the message while the agent works. 200: a request with this key sent it before.
+    """Send a message, which starts a turn. While the agent is working, the message is queued.
 
-    With `wait` the answer comes when the turn is at rest: completed, failed, interrupted, or waiting for a person,
-    who has to answer the agent or to send a message that a stop has held. Such a request counts as an event stream:
-    if you have too many open, it is refused as `too_many_streams` and sends nothing.
+    The status is 200 if a request with the same `key` has sent the message before.
+
+    With `wait`, the response is sent when the turn has completed, failed or was interrupted, when it waits for a user,
+    or when the time is up. Until then, the server sends spaces before the JSON. A request with `wait` counts as an
+    event stream. If you have too many event streams open, it is refused as `too_many_streams` and sends no message.
     """
     if query.wait:
         require_stream_slot(request.user.pk)  # before the write: a refused request can be repeated with its key
@@ -153,10 +210,13 @@ def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: 
     "/sessions/{session_id}/messages/{message_id}",
     response=MessageOut,
     operation_id="getMessage",
-    summary="Read a message",
+    summary="Retrieve a message",
 )
 def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """A message that is being written has its text so far. Removed messages are not found."""
+    """Return a message. While it is being written, its `text` is the text so far.
+
+    A removed message is not found (404).
+    """
     return _current(request, session_id, message_id)
 
 
@@ -167,7 +227,11 @@ def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpRe
     summary="Change a message",
 )
 def change_message(request: ApiRequest, session_id: str, message_id: str, body: MessageChanges) -> HttpResponse:
-    """The model sees the change from its next response on."""
+    """Change the text of a message, or whether it is sent to the model. Changes take effect with the next response.
+
+    Only its author and the session's owner may change a message of a user. All editors may change messages of the
+    agent, and `include_in_context` of any message.
+    """
     changes: list[tuple[str, dict[str, object]]] = []
     if body.text is not None:
         changes.append(("edit", {"text": body.text, "revision": body.revision}))
@@ -184,7 +248,7 @@ def change_message(request: ApiRequest, session_id: str, message_id: str, body: 
     summary="Remove a message",
 )
 def remove_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Remove the message from the session and from the context. `restore` puts it back."""
+    """Remove a message from the session and from the context. `restoreMessage` restores it."""
     run_message_command(request, session_id, message_id, "remove")
     return no_content()
 
@@ -193,12 +257,14 @@ def remove_message(request: ApiRequest, session_id: str, message_id: str) -> Htt
     "/sessions/{session_id}/messages/{message_id}/answer",
     response=MessageOut,
     operation_id="answerMessage",
-    summary="Answer the agent",
+    summary="Answer a question of the agent",
 )
 def answer_message(request: ApiRequest, session_id: str, message_id: str, body: NewAnswer) -> HttpResponse:
-    """Answer a tool call that waits for a person, by the kind of its `question`. The turn goes on.
+    """Answer a tool call that waits for a user, so that the turn continues. `question` determines the form of the
+    answer.
 
-    Refused as `already_answered` if someone was faster, and as `invalid` if the answer does not fit the question.
+    The request is refused as `already_answered` if a user has already answered, and as `invalid` if the value does not
+    fit the question.
     """
     run_message_command(request, session_id, message_id, "answer", value=body.value)
     return _current(request, session_id, message_id)
@@ -211,7 +277,7 @@ def answer_message(request: ApiRequest, session_id: str, message_id: str, body: 
     summary="Restore a removed message",
 )
 def restore_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Put it back in its place. A message that was not removed stays as it is."""
+    """Restore a removed message at its place. A message that was not removed stays unchanged."""
     run_message_command(request, session_id, message_id, "restore")
     return _current(request, session_id, message_id)
 
@@ -223,7 +289,10 @@ def restore_message(request: ApiRequest, session_id: str, message_id: str) -> Ht
     summary="Withdraw a queued message",
 )
 def withdraw_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """Only its sender and the session's owner may, before the agent reads it. Only the sender gets the files back."""
+    """Withdraw a queued message that the agent has not received yet.
+
+    Only its sender and the session's owner may withdraw it. Only the sender gets the files of the message back.
+    """
     returned = run_message_command(request, session_id, message_id, "withdraw")["attachments"]
     shown = [{name: file[name] for name in AttachmentOut.model_fields} for file in returned]
     return json_response(request, {"attachments": shown}, tagged=False)
@@ -236,7 +305,9 @@ def withdraw_message(request: ApiRequest, session_id: str, message_id: str) -> H
     summary="Exclude all messages before a message",
 )
 def exclude_before(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """They stay visible, but are no longer sent to the model."""
+    """Exclude all messages before this message from the context. They stay visible, but are no longer sent to the
+    model.
+    """
     return json_response(request, run_message_command(request, session_id, message_id, "exclude_before"), tagged=False)
 
 
@@ -252,7 +323,10 @@ def include_before(
     message_id: str,
     body: BodyParam[IncludeBefore | None] = None,
 ) -> HttpResponse:
-    """Include all of them, or only those that one `exclude_before` excluded."""
+    """Include all messages before this message in the context again.
+
+    With `since`, only those are included that an `excludeBefore` request excluded.
+    """
     since = body.since if body else None
     result = run_message_command(request, session_id, message_id, "include_before", since=since)
     return json_response(request, result, tagged=False)

@@ -20,7 +20,7 @@ PREFIX = "/api/"
 
 @sync_and_async_middleware
 def methods(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Answer HEAD as GET without the body, and OPTIONS with the allowed methods: views implement neither."""
+    """Answer HEAD as GET without the body, and OPTIONS with the allowed methods, because views implement neither."""
 
     async def handle(request: HttpRequest) -> HttpResponseBase:
         method = _replace_head(request)
@@ -50,7 +50,7 @@ def _finish(request: HttpRequest, method: str | None, response: HttpResponseBase
         allowed = {*response.headers["Allow"].split(", "), "OPTIONS"}
         response.headers["Allow"] = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
     if method == "OPTIONS" and response.status_code == 405:
-        # Django's 405 already has the `Allow` header that OPTIONS asks for.
+        # Django's 405 response already has the `Allow` header.
         _remove_body(response)
         response.status_code = 204
         for name in ("Content-Type", "Content-Length"):
@@ -61,7 +61,7 @@ def _finish(request: HttpRequest, method: str | None, response: HttpResponseBase
 
 
 def _remove_body(response: HttpResponseBase) -> None:
-    """Remove the body and keep its `Content-Length`."""
+    """Remove the body. `Content-Length` stays that of the removed body."""
     if isinstance(response, HttpResponse):
         response.headers.setdefault("Content-Length", str(len(response.content)))
         response.content = b""
@@ -75,7 +75,7 @@ async def _no_chunks() -> AsyncIterator[bytes]:
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Replace an error page of Django or of another middleware by a problem."""
+    """Replace an error page of Django or of other middleware by a problem. Return other responses unchanged."""
     is_problem = response.headers.get("Content-Type", "").startswith(MEDIA_TYPE)
     if is_problem or response.status_code < 400 or not request.path_info.startswith(PREFIX):
         return response
@@ -88,7 +88,7 @@ def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespons
 
 
 def _with_rate(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Add how many requests the client may still make (draft-ietf-httpapi-ratelimit-headers)."""
+    """Add headers with the number of requests that the client may still make (draft-ietf-httpapi-ratelimit-headers)."""
     window: Window | None = getattr(request, "window", None)
     if window is not None and window.rate.amount:
         name, resets_in = window.name, math.ceil(window.resets_in)

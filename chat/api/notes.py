@@ -24,70 +24,86 @@ from chat.services.people import memory
 router = Router(tags=["Notes"])
 
 
-TEXT = "The note"
+TEXT = "The text of the note."
 
 
 class NoteOut(Schema):
-    """A note. Agents get those that are `accepted`."""
+    """A text that agents remember. They get only accepted notes."""
 
-    id: int
-    text: str
-    accepted: bool = Field(description="False for a proposal of a workspace's member")
-    session: str | None = Field(description="The session that it comes from")
-    made_by: str = Field(description="The name of the user; empty if the account is deleted")
-    created_at: datetime
-    updated_at: datetime
-    removed_at: datetime | None = Field(description="When it was removed; the last twenty can be restored")
+    id: int = Field(description="The id of the note.")
+    text: str = Field(description="The text of the note.")
+    accepted: bool = Field(
+        description="Whether agents get the note. False if a member of the workspace has proposed it and no owner or "
+        "admin has accepted it yet."
+    )
+    session: str | None = Field(
+        description="The id of the session in which the note was saved. Null if it was not saved in a session."
+    )
+    made_by: str = Field(description="The name of the user who added the note. Empty if the account was deleted.")
+    created_at: datetime = Field(description="The time at which the note was added.")
+    updated_at: datetime = Field(description="The time of the last change.")
+    removed_at: datetime | None = Field(
+        description="The time at which the note was removed. Null if it is not removed."
+    )
 
 
 class Notes(Schema):
-    """In the order in which agents get them; removed notes with the last removed one first."""
+    """Notes about a user or for a workspace."""
 
-    notes: list[NoteOut]
+    notes: list[NoteOut] = Field(
+        description="The notes in the order in which agents get them. Removed notes are ordered by the time of "
+        "removal, newest first."
+    )
 
 
 class NotesQuery(Schema):
-    removed: bool = Field(False, description="Removed notes instead")
+    removed: bool = Field(False, description="Return the removed notes instead of the others.")
 
 
 class NewNote(Body):
+    """A note to add."""
+
     text: str = Field(min_length=1, max_length=LONGEST_NOTE, examples=["We use metric units."], description=TEXT)
 
 
 class NoteChange(Body):
-    """`accepted` accepts a proposal. Fields that are left out keep their values."""
+    """Changes of a note. Fields that are left out or null keep their values."""
 
     text: str | None = Field(None, min_length=1, max_length=LONGEST_NOTE, description=TEXT)
-    accepted: bool | None = Field(None, description="Only true: remove a proposal to reject it")
+    accepted: bool | None = Field(
+        None, description="`true` accepts a proposal. To reject a proposal, remove it instead."
+    )
 
 
 class MyNoteChange(Body):
+    """A change of one of your notes."""
+
     text: str = Field(min_length=1, max_length=LONGEST_NOTE, description=TEXT)
 
 
-@router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List your notes")
+@router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List the notes about you")
 def list_my_notes(request: ApiRequest, query: Query[NotesQuery]) -> HttpResponse:
-    """What agents remember about you. They get these notes in sessions that only you can read."""
+    """List the notes that agents remember about you. Agents get them only in sessions that no other user can read."""
     return _listed(request, query, user=request.user)
 
 
-@router.post("/me/notes", response={201: NoteOut}, operation_id="addMyNote", summary="Add a note of your own")
+@router.post("/me/notes", response={201: NoteOut}, operation_id="addMyNote", summary="Add a note about you")
 def add_my_note(request: ApiRequest, body: NewNote) -> HttpResponse:
-    """At most 50."""
+    """Add a note about you. You can have at most 50 notes."""
     return json_response(request, _note(memory.keep_mine(user=request.user, text=body.text)), status=201, tagged=False)
 
 
-@router.patch("/me/notes/{note_id}", response=NoteOut, operation_id="changeMyNote", summary="Change one of your notes")
+@router.patch("/me/notes/{note_id}", response=NoteOut, operation_id="changeMyNote", summary="Change a note about you")
 def change_my_note(request: ApiRequest, note_id: int, body: MyNoteChange) -> HttpResponse:
-    """From the next response on."""
+    """Change the text of a note. Agents get the new text with their next response."""
     return _mine(request, note_id, "edit", body.text)
 
 
 @router.delete(
-    "/me/notes/{note_id}", response={204: None}, operation_id="removeMyNote", summary="Remove one of your notes"
+    "/me/notes/{note_id}", response={204: None}, operation_id="removeMyNote", summary="Remove a note about you"
 )
 def remove_my_note(request: ApiRequest, note_id: int) -> HttpResponse:
-    """`restore` brings it back."""
+    """Remove a note. `restoreMyNote` restores it."""
     memory.change_mine(user=request.user, note_id=note_id, act="remove")
     return no_content()
 
@@ -96,10 +112,10 @@ def remove_my_note(request: ApiRequest, note_id: int) -> HttpResponse:
     "/me/notes/{note_id}/restore",
     response=NoteOut,
     operation_id="restoreMyNote",
-    summary="Restore one of your removed notes",
+    summary="Restore a removed note about you",
 )
 def restore_my_note(request: ApiRequest, note_id: int) -> HttpResponse:
-    """The last twenty can be restored."""
+    """Restore a removed note. Only the last 20 removed notes can be restored."""
     return _mine(request, note_id, "restore")
 
 
@@ -110,7 +126,10 @@ def restore_my_note(request: ApiRequest, note_id: int) -> HttpResponse:
     summary="List the notes of a workspace",
 )
 def list_workspace_notes(request: ApiRequest, workspace_id: int, query: Query[NotesQuery]) -> HttpResponse:
-    """What agents remember in all sessions of the workspace, with proposals. Its members may read them."""
+    """List the notes that agents get in all sessions of a workspace, and the proposals of members.
+
+    All members of the workspace may list them. Only owners and admins may list removed notes.
+    """
     needs = Permission.MANAGE_NOTES if query.removed else Permission.SEE_MEMBERS
     return _listed(request, query, workspace=workspace_where(request.user, needs, workspace_id))
 
@@ -119,10 +138,14 @@ def list_workspace_notes(request: ApiRequest, workspace_id: int, query: Query[No
     "/workspaces/{workspace_id}/notes",
     response={201: NoteOut},
     operation_id="addWorkspaceNote",
-    summary="Add a note of a workspace",
+    summary="Add a note for a workspace",
 )
 def add_workspace_note(request: ApiRequest, workspace_id: int, body: NewNote) -> HttpResponse:
-    """A note of a member is a proposal until an owner or admin accepts it."""
+    """Add a note for a workspace, which can have at most 50 notes, and at most 10 proposals of each member.
+
+    All members may add notes. A note of an owner or admin is accepted. A note of another member is a proposal until an
+    owner or admin accepts it.
+    """
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     note = memory.keep_ours(author=request.user, workspace_id=workspace.pk, text=body.text)
     return json_response(request, _note(note), status=201, tagged=False)
@@ -135,7 +158,10 @@ def add_workspace_note(request: ApiRequest, workspace_id: int, body: NewNote) ->
     summary="Change or accept a note of a workspace",
 )
 def change_workspace_note(request: ApiRequest, workspace_id: int, note_id: int, body: NoteChange) -> HttpResponse:
-    """Only owners and admins may."""
+    """Change the text of a note, or accept a proposal.
+
+    Only owners and admins of the workspace may do this.
+    """
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     if body.text is None and not body.accepted:
         raise Invalid(_("Choose what to do with the note."))
@@ -155,7 +181,10 @@ def change_workspace_note(request: ApiRequest, workspace_id: int, note_id: int, 
     summary="Remove a note of a workspace",
 )
 def remove_workspace_note(request: ApiRequest, workspace_id: int, note_id: int) -> HttpResponse:
-    """Owners and admins may, and members their own proposals. `restore` brings it back."""
+    """Remove a note. `restoreWorkspaceNote` restores it.
+
+    Only owners and admins of the workspace may remove notes. Members may remove their own proposals.
+    """
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act="remove")
     return no_content()
@@ -168,7 +197,10 @@ def remove_workspace_note(request: ApiRequest, workspace_id: int, note_id: int) 
     summary="Restore a removed note of a workspace",
 )
 def restore_workspace_note(request: ApiRequest, workspace_id: int, note_id: int) -> HttpResponse:
-    """The last twenty can be restored, by owners and admins."""
+    """Restore a removed note. Only the last 20 removed notes can be restored.
+
+    Only owners and admins of the workspace may restore notes.
+    """
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     note = memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act="restore")
     return json_response(request, _note(note))

@@ -1,7 +1,7 @@
-"""The OpenAPI description: ninja's own, completed with what ninja does not know, for readers and client generators.
+"""The OpenAPI description: what ninja generates, completed for readers and client generators.
 
-ninja knows the parameters, bodies and successful responses of the operations. Missing are problems, ETags and their
-headers, events, tags, and names that generators accept.
+ninja describes the parameters, bodies and successful responses of the operations. This module adds problems, ETags and
+their headers, events and tags, and changes names that generators do not accept.
 """
 
 from __future__ import annotations
@@ -33,83 +33,94 @@ COMMON_RESPONSES = {
 }
 WRITE_STATUSES = (409,)
 BODY_STATUSES = (400, 413, 415)
-# Operations whose body has an id that may not exist: a workspace, an invitation.
+# Operations that answer 404 if an id in their body does not exist, such as that of a workspace or an invitation.
 ID_IN_BODY = ("/sessions", "/sessions/import", "/invitations/accept")
-ETAG = {"ETag": {"description": "For `If-None-Match` and `If-Match`", "schema": {"type": "string"}}}
-LOCATION = {"Location": {"description": "The address of the new object", "schema": {"type": "string"}}}
+ETAG = {
+    "ETag": {
+        "description": "The entity tag of the object. Send it in `If-None-Match` or `If-Match`.",
+        "schema": {"type": "string"},
+    }
+}
+UNCHANGED = "The object has not changed: it still has the entity tag of `If-None-Match`."
+LOCATION = {"Location": {"description": "The path of the new object.", "schema": {"type": "string"}}}
 RETRY_AFTER = {
-    "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}},
+    "Retry-After": {
+        "description": "The number of seconds after which to repeat the request.",
+        "schema": {"type": "integer"},
+    },
 }
 IF_NONE_MATCH = {
     "in": "header",
     "name": "If-None-Match",
-    "description": "An ETag: the answer is 304 if the object still has it",
+    "description": "One or more entity tags. If one of them is current, the response is 304 without a body.",
     "required": False,
     "schema": {"type": "string"},
 }
 IF_MATCH = {
     "in": "header",
     "name": "If-Match",
-    "description": "ETags: the answer is 412 (`stale`) if the object has none of them any more",
+    "description": "One or more entity tags. If none of them is current, the request is refused (412, `stale`).",
     "required": False,
     "schema": {"type": "string"},
 }
-# What the ids in paths are of.
+# Descriptions of the ids in paths.
 PATH_PARAMETERS = {
-    "agent_name": "The agent's `name`",
-    "attachment_id": "The attachment's id",
-    "attempt": "The attempt's id, as in the history of removed messages",
-    "delivery_id": "The delivery's id",
-    "file_id": "The file's id",
-    "import_id": "The id of the uploaded file",
-    "invitation_id": "The invitation's id",
-    "message_id": "The message's id: m_…",
-    "name": "The agent's name, as in `GET /agents`",
-    "note_id": "The note's id",
-    "number": "Counts the attempts of the message from 1",
-    "response_id": "The response's id, as in a message",
-    "rule_id": "The rule's id",
-    "schedule_id": "The schedule's id",
-    "session_id": "The session's id: s_…",
-    "suggestion_id": "The suggestion's id",
-    "user_id": "The user's id",
-    "version": "The number of the version, as in `listVersions`",
-    "webhook_id": "The webhook's id",
-    "workspace_id": "The workspace's id, as in `GET /me`",
+    "agent_name": "The `name` of the agent.",
+    "attachment_id": "The id of the file, which begins with `a_`.",
+    "attempt": "The id of the attempt, as `listAttempts` returns it.",
+    "delivery_id": "The id of the delivery, which begins with `d_`.",
+    "file_id": "The id of the file, which begins with `k_`.",
+    "import_id": "The id of the uploaded file, as `createImport` returns it.",
+    "invitation_id": "The id of the invitation link.",
+    "message_id": "The id of the message, which begins with `m_`.",
+    "name": "The `name` of the agent, as `listAgents` returns it.",
+    "note_id": "The id of the note.",
+    "number": "The number of the attempt among those that follow the message, from 1.",
+    "response_id": "The `response_id` of a message, which begins with `r_`.",
+    "rule_id": "The id of the rule.",
+    "schedule_id": "The id of the schedule.",
+    "session_id": "The id of the session, which begins with `s_`.",
+    "suggestion_id": "The id of the suggestion, which begins with `e_`.",
+    "user_id": "The id of the user.",
+    "version": "The `version` of an entry that `listVersions` returns.",
+    "webhook_id": "The id of the webhook.",
+    "workspace_id": "The id of the workspace, as `getMe` returns it.",
 }
-# Paths of objects whose ETag names a revision.
+# The ends of paths of objects whose ETag contains a revision.
 ONE_OBJECT = ("{session_id}", "{message_id}", "{schedule_id}")
-UPLOAD = "The file"
+# Greater limits of numbers, such as that of ids, say nothing about their meaning.
+LARGEST_NAMED = 10**9
+UPLOAD = "The content of the file, as a part of the form."
 TAGS = {
-    "Workspaces": "You, your workspaces and their members.",
-    "Notes": "What agents remember across sessions: about you, and in a workspace.",
+    "Workspaces": "Your account, and your workspaces with their members, guests, agents, tool rules and usage.",
+    "Notes": "Texts that agents remember across sessions, about one user or for a whole workspace.",
     "Knowledge": "The files of a workspace that agents search and read.",
-    "Catalogue": "The models and agents of this server, and search.",
-    "Sessions": "Conversations: list, begin, read, change, delete and restore them.",
-    "Sharing": "Who has access to a session, and invitation links.",
-    "Messages": "What a session consists of. Changes take effect with the agent's next response.",
-    "History": "Versions of messages and of the system prompt, and removed messages.",
-    "Schedules": "Messages that are sent in a session at set times, without a user waiting.",
-    "Webhooks": "Addresses that get signed requests when something happens in a workspace (docs/webhooks.md).",
-    "Turns": "Stop the agent, retry, fork, mark as read.",
-    "Files": "Attachments of messages.",
-    "Workspace files": "The files that an agent's tools work on, in the folder of the session.",
-    "Events": "Everything that happens in a session, live.",
-    "Steps": "A session in the form in which models see it, as pages and live.",
-    "Context": "What the model is sent next, what it was sent before, and token usage.",
-    "Transfer": "Export and import of sessions, and the export of all your data.",
+    "Catalogue": "The models and agents that sessions can use, and search.",
+    "Sessions": "List, create, read, change, delete and restore sessions. A session is one conversation.",
+    "Sharing": "The users who have access to a session, and invitation links to it.",
+    "Messages": "Read, send, change and remove messages. Changes take effect with the agent's next response.",
+    "History": "Earlier versions of messages and of the system prompt, and removed messages.",
+    "Schedules": "Messages that are sent in a session at set times, in the name of the user who added the schedule.",
+    "Webhooks": "Addresses that receive signed requests when an event happens in a workspace (docs/webhooks.md).",
+    "Turns": "Control the work of a session's agents: stop, continue, retry, compact and fork. Mark a session as read.",
+    "Files": "Files that are attached to messages.",
+    "Session files": "The files in the folder of a session, which the tools of its agents read and write.",
+    "Events": "A live stream of everything that happens in a session.",
+    "Steps": "A session in the message format of model APIs, in pages or as a live stream.",
+    "Context": "The next request to the model, earlier requests, and token usage.",
+    "Transfer": "Export and import sessions, and export all your data.",
 }
 
 
 class ParleyAPI(NinjaAPI):
-    """An API with a complete description, which is built once."""
+    """An API with a complete description. The description is built once and cached."""
 
     def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Json | None = None) -> OpenAPISchema:
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        # Not the prefix of the first request: some servers take that from a header.
+        # The prefix of the current request is not used, because some servers take it from a header.
         prefix = get_script_prefix()
         set_script_prefix(settings.FORCE_SCRIPT_NAME or "/")
         try:
@@ -121,21 +132,23 @@ class ParleyAPI(NinjaAPI):
 
 
 def complete(schema: Json) -> None:
-    """Add what all operations have in common, and change names and schemas to what generators accept."""
+    """Add what all operations have in common, and adapt names and schemas to client generators. Changes `schema`."""
     components = schema["components"]
     _refs, definitions = models_json_schema([(Problem, "serialization")], ref_template=SCHEMAS + "{model}")
     components["schemas"] = event_schemas() | components["schemas"] | definitions["$defs"]
     components["responses"] = {
-        "Problem": _problem_response("A problem (RFC 9457): `code` is stable and for programs, `detail` for people."),
-        "TooManyRequests": _problem_response("Too many requests.", RETRY_AFTER),
-        "Unavailable": _problem_response("The database cannot be reached.", RETRY_AFTER),
+        "Problem": _problem_response(
+            "The request was refused. The body is a problem document (RFC 9457) with a stable `code`."
+        ),
+        "TooManyRequests": _problem_response("A rate limit, a limit of streams or a quota is exceeded.", RETRY_AFTER),
+        "Unavailable": _problem_response("The database cannot be reached, or is too busy.", RETRY_AFTER),
     }
     for method, path, operation in _operations(schema):
         _complete(method, path, operation)
     schema["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
     _tidy(schema)
     _rename(schema)
-    _drop_defaults_of_bodies(schema)
+    _move_facts_of_bodies(schema)
     _prune(schema)
 
 
@@ -162,7 +175,7 @@ def _complete(method: str, path: str, operation: Json) -> None:
         if method == "get" and IF_NONE_MATCH not in parameters:
             parameters.append(IF_NONE_MATCH)
     if IF_NONE_MATCH in parameters:
-        responses.setdefault(304, {"description": "The object still has that ETag", "headers": ETAG})
+        responses.setdefault(304, {"description": UNCHANGED, "headers": ETAG})
     _describe(operation)
     if _takes_if_match(method, path):
         parameters.append(IF_MATCH)
@@ -170,10 +183,14 @@ def _complete(method: str, path: str, operation: Json) -> None:
 
 
 def _describe(operation: Json) -> None:
-    """Describe the ids in the path, and an uploaded file, which are parameters of many functions."""
+    """Describe ids in the path and uploaded files, and append limits and defaults to the descriptions of queries."""
     for parameter in operation["parameters"]:
         if parameter["in"] == "path":
             parameter.setdefault("description", PATH_PARAMETERS[parameter["name"]])
+        if parameter["in"] == "query":
+            schema = parameter["schema"]
+            facts = [*_range(schema), *_default(schema.get("default"))]
+            parameter["description"] = " ".join([parameter["description"], *facts])
     form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data", {}).get("schema", {})
     form.get("properties", {}).get("file", {}).setdefault("description", UPLOAD)
 
@@ -209,7 +226,7 @@ def _tidy(value: Any) -> None:
 
 
 def _rename(schema: Json) -> None:
-    """Rename `SessionOut` to `Session`: the suffix only avoids conflicts with other Python classes."""
+    """Remove the suffix `Out` of schema names. It only avoids conflicts with the names of other Python classes."""
     schemas = schema["components"]["schemas"]
     names = {name: name.removesuffix("Out") for name in schemas}
     if len(set(names.values())) != len(names):
@@ -232,23 +249,47 @@ def _references(value: Any) -> Iterator[Json]:
             yield from _references(each)
 
 
-def _drop_defaults_of_bodies(schema: Json) -> None:
-    """Move defaults of body fields into descriptions: generators take fields with a default for required ones."""
+def _move_facts_of_bodies(schema: Json) -> None:
+    """Describe the limits and defaults of body fields, and remove the defaults from their schemas.
+
+    Client generators treat a field with a default as required.
+    """
     schemas = schema["components"]["schemas"]
     bodies = [
         operation["requestBody"] for _method, _path, operation in _operations(schema) if "requestBody" in operation
     ]
     for name in _reachable(bodies, schemas):
         for field in schemas[name].get("properties", {}).values():
-            default = field.pop("default", None)
-            if default not in (None, "", []):
-                description = field.get("description")
-                text = f"Default: {json.dumps(default)}"
-                field["description"] = f"{description}. {text}" if description else text
+            description, default = field.get("description"), _default(field.pop("default", None))
+            facts = [description, *_range(field), *_sizes(field), *default] if description else [*default]
+            if facts:
+                field["description"] = " ".join(facts)
+
+
+def _range(schema: Json) -> Iterator[str]:
+    """Yield the range of a number as a phrase, unless its description already has one."""
+    for each in (schema, *schema.get("anyOf", ())):
+        least, most = each.get("minimum"), each.get("maximum")
+        if least is not None and most is not None and most < LARGEST_NAMED and "From " not in schema["description"]:
+            yield f"From {least:,} to {most:,}."
+
+
+def _sizes(schema: Json) -> Iterator[str]:
+    """Yield the maximum size of a text or a list as a phrase."""
+    for each in (schema, *schema.get("anyOf", ())):
+        if "maxLength" in each:
+            yield f"At most {each['maxLength']:,} characters."
+        if "maxItems" in each:
+            yield f"At most {each['maxItems']:,} entries."
+
+
+def _default(value: Any) -> Iterator[str]:
+    if value not in (None, "", []):
+        yield f"Default: {json.dumps(value)}."
 
 
 def _prune(schema: Json) -> None:
-    """Remove the schemas that nothing refers to."""
+    """Remove schemas that are not used."""
     components = schema["components"]
     used = _reachable([schema["paths"], components["responses"]], components["schemas"])
     components["schemas"] = {name: each for name, each in sorted(components["schemas"].items()) if name in used}

@@ -1,4 +1,4 @@
-"""Reading requests: the bases of bodies, and checks that ninja does not have."""
+"""The parsing of requests: a base class for bodies, and checks that ninja lacks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from pydantic import AfterValidator, ConfigDict, Field
 from chat import long_json
 from chat.command_frames import MalformedCommand
 
-# Above all ids, and what PostgreSQL and SQLite can compare with a column.
+# Larger than all ids, but small enough for PostgreSQL and SQLite to compare with a column.
 MAX_ID = 2**62
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
 
 
-class NotJson(ValueError):  # named for what the body is
-    """The body's content type is not JSON."""
+class NotJson(ValueError):
+    """The error of a body whose content type is not JSON."""
 
 
 class JsonParser(Parser):
-    """Accept a body only if its content type is JSON, so that an HTML form of another site cannot send one.
+    """A parser that accepts only bodies with the content type JSON, which HTML forms of other sites cannot send.
 
-    ninja's parser ignores the content type.
+    ninja's own parser ignores the content type. Raises NotJson for others.
     """
 
     def parse_body(self, request: HttpRequest) -> Any:
@@ -42,7 +42,8 @@ def _id_of_a_row(number: int) -> int:
     return number if 0 < number < MAX_ID else 0
 
 
-# An id in an address. No row has one that the database cannot hold, and none has 0: the operation says what is missing.
+# An id in a URL. An id that the database cannot store becomes 0, which no row has: the operation then reports that the
+# object does not exist.
 RowId = Annotated[int, AfterValidator(_id_of_a_row)]
 
 
@@ -53,9 +54,9 @@ class Body(Schema):
 
 
 def refuse_unknown_query(operation: Operation) -> None:
-    """Make an operation answer 422 to query parameters that it does not have, as bodies do for unknown fields.
+    """Make an operation answer 422 to unknown query parameters, as it does for unknown fields of a body.
 
-    ninja takes the known parameters out of the query before it validates them, so `extra="forbid"` has no effect there.
+    `extra="forbid"` has no effect on queries, because ninja validates only the parameters that it knows.
     """
     view = operation.view_func
     models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
@@ -64,7 +65,7 @@ def refuse_unknown_query(operation: Operation) -> None:
     @wraps(view)
     def checked(request: HttpRequest, **values: Any) -> HttpResponseBase:
         if unknown := sorted(request.GET.keys() - known):
-            raise MalformedCommand(f"{unknown[0][:80]}: There is no such query parameter.")
+            raise MalformedCommand(f"{unknown[0][:80]}: Unknown query parameter.")
         response: HttpResponseBase = view(request, **values)
         return response
 

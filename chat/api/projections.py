@@ -1,16 +1,13 @@
-"""Requests to a session's model: the next one with estimates, and earlier ones; and the session's token usage."""
+"""Requests to the model of a session: the next one with estimated tokens, and earlier ones. Also its token usage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
-from datetime import datetime
-from typing import Literal
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
 
 from agents.errors import AgentError
 from agents.i18n import TranslatableText
@@ -18,12 +15,21 @@ from agents.loop import Agent
 from agents.messages import File, Json, Part
 from agents.prices import Money
 from agents.providers.base import Request, ToolSpec
-from agents.providers.forms import Form, dialect_of, form_of, preview
+from agents.providers.forms import dialect_of, form_of, preview
 from chat import ids
 from chat.access import session_for
 from chat.agents_setup import registry
 from chat.api.auth import ApiRequest, session_of
-from chat.api.message_schemas import MoneyOut
+from chat.api.context_schemas import (
+    AgentQuery,
+    ContextEstimate,
+    ContextOut,
+    ContextQuery,
+    RequestPage,
+    RequestsQuery,
+    SentRequest,
+    UsageOut,
+)
 from chat.api.responses import json_response
 from chat.errors import ServiceError
 from chat.limits.whole_sessions import reading_whole
@@ -44,148 +50,20 @@ from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.session_snapshot import context_percent
 
 router = Router(tags=["Context"])
-FORM = (
-    "The vendor's API form: OpenAI's Chat Completions or Responses, or Anthropic's Messages. "
-    "Default: that of the session's provider"
-)
-MOST_REQUESTS = 100
-
-
-class AgentQuery(Schema):
-    agent: str = Field("", max_length=200, description="One of the session's agents, by name; its own if left out")
-
-
-class ContextQuery(AgentQuery):
-    form: Form | None = Field(None, description=FORM)
-    file_data: bool = Field(False, description="Include the bytes of files, which may be megabytes")
-
-
-class ContextFile(Schema):
-    """How a file is sent in the request."""
-
-    id: str
-    name: str
-    message_id: str
-    sent_as: Literal["image", "pdf", "text", "name"] = Field(
-        description="The file itself; the text in it; or only its name, because the model does not take such files"
-    )
-    label: str = Field(description="What the model reads about the file, with the reason if it is not sent itself")
-
-
-class ContextOut(Schema):
-    """A request body in parts: `model`, `messages`, `tools` if there are any, `parameters`, and
-    `system` if it is not null. In the form `responses`, `messages` are the `input` and `system` the `instructions`."""
-
-    form: Form
-    provider: str
-    model: str
-    system: str | None = Field(description="Null where the form has it among the messages, or it is empty")
-    messages: list[Json]
-    tools: list[Json]
-    parameters: Json = Field(description="The other fields of the request, such as the output limit")
-    files: list[ContextFile]
-    problem: str | None = Field(description="Why no request can be sent now, such as a model that is not configured")
-
-
-class ContextPart(Schema):
-    message_id: str
-    tokens: int
-    is_result: bool = Field(description="The result of a tool call; the call itself is another part")
-    reason: Literal["left_out", "error", "led_nowhere", "not_given_back", "empty", "prompt", "at_work"] | None = Field(
-        description="Why the model is not sent it; null if it is"
-    )
-
-
-class EstimatedMessage(Schema):
-    """A message of the request, or with a null `role` a message of the session that is not in it."""
-
-    role: Literal["user", "assistant", "system"] | None
-    tokens: int
-    parts: list[ContextPart]
-
-
-class ContextEstimate(Schema):
-    """Estimated tokens of the next request."""
-
-    tokens: int
-    context_window: int | None
-    percent: float | None
-    calibrated: bool = Field(description="The estimate was corrected by the count of an earlier response")
-    system_tokens: int
-    tools_tokens: int
-    messages: list[EstimatedMessage]
-    problem: str | None
-
-
-class RequestsQuery(Schema):
-    before: str | None = Field(None, max_length=32, pattern=r"^[A-Za-z0-9_]+$", description="`next` of the page before")
-    limit: int = Field(50, ge=1, le=MOST_REQUESTS, description="The most that a page has")
-
-
-class RequestSummary(Schema):
-    """A request that was sent to a model."""
-
-    response_id: str
-    created_at: datetime
-    revision: int = Field(description="The session's revision then")
-    agent: str
-    provider: str
-    model: str
-    tools: list[str]
-
-
-class RequestPage(Schema):
-    """The newest first."""
-
-    requests: list[RequestSummary]
-    next: str | None
-
-
-class SentRequest(RequestSummary):
-    """A request as it was sent, rebuilt from the history of the session. Its other parameters are not recorded."""
-
-    form: Form
-    system: str | None
-    messages: list[Json]
-    tool_definitions: list[Json]
-    files: list[ContextFile]
-    hidden: int = Field(description="Messages in it that were removed since, which only editors may read")
-    lost: int = Field(description="Messages in it that no longer exist")
-
-
-class ModelUsage(Schema):
-    """Tokens of one model."""
-
-    provider: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost: MoneyOut | None = Field(description="By the configured price; null if there is none")
-
-
-class UsageOut(Schema):
-    """Cached input is counted in `input_tokens`; removed messages count too."""
-
-    models: list[ModelUsage]
-    costs: list[MoneyOut] = Field(description="By currency; empty if the price of one of the models is not configured")
-    input_tokens: int
-    output_tokens: int
-    turns: int
-    longest_seconds: float | None
-    first_token_ms: int | None
 
 
 @router.get(
     "/sessions/{session_id}/context",
     response=ContextOut,
     operation_id="getContext",
-    summary="Read the next request",
+    summary="Retrieve the next request",
 )
 def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]) -> HttpResponse:
-    """The next request to the model, in the form of the vendor's API. Append a message to continue elsewhere."""
-    with reading_whole(request.user):
+    """Return the next request to the model in the format of a vendor's API, before your next message is appended.
+
+    To continue the conversation with another program, append a message to `messages`.
+    """
+    with reading_whole(request.user) as until_read:
         session = session_of(request, session_id)
         _require_agent(session, query.agent)
         upcoming = next_request(session, reader=read if query.file_data else _reference, agent=query.agent)
@@ -201,7 +79,7 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
             "files": list(_files(upcoming.rows, upcoming.files)),
             "problem": _problem(upcoming),
         }
-        return json_response(request, context)
+        return until_read(json_response(request, context))
 
 
 @router.get(
@@ -211,8 +89,8 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
     summary="Estimate the tokens of the next request",
 )
 def estimate_context(request: ApiRequest, session_id: str, query: Query[AgentQuery]) -> HttpResponse:
-    """The tokens of each message, and why messages are not sent."""
-    with reading_whole(request.user):
+    """Return the estimated tokens of each message, and the reason for each message that is not sent."""
+    with reading_whole(request.user) as until_read:
         session = session_of(request, session_id)
         _require_agent(session, query.agent)
         upcoming = next_request(session, *MEASURED, agent=query.agent)
@@ -228,17 +106,17 @@ def estimate_context(request: ApiRequest, session_id: str, query: Query[AgentQue
             "messages": [_estimated(block, measure.tokens) for block in blocks],
             "problem": _problem(upcoming),
         }
-        return json_response(request, estimate)
+        return until_read(json_response(request, estimate))
 
 
 @router.get(
     "/sessions/{session_id}/requests",
     response=RequestPage,
     operation_id="listRequests",
-    summary="List the requests that were sent",
+    summary="List earlier requests",
 )
 def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQuery]) -> HttpResponse:
-    """One for each response of a model."""
+    """List the requests that were sent to models, newest first. Each response of a model has one request."""
     session = session_of(request, session_id)
     rows = requests_of(session, query.before, query.limit + 1)
     page = rows[: query.limit]
@@ -250,18 +128,26 @@ def list_requests(request: ApiRequest, session_id: str, query: Query[RequestsQue
     "/sessions/{session_id}/requests/{response_id}",
     response=SentRequest,
     operation_id="getRequest",
-    summary="Read a request that was sent",
+    summary="Retrieve an earlier request",
 )
 def get_request(request: ApiRequest, session_id: str, response_id: str, query: Query[ContextQuery]) -> HttpResponse:
-    """Messages name the request that they answer by `response_id`."""
-    with reading_whole(request.user):
+    """Return a request that was sent to a model, rebuilt from the history of the session.
+
+    Its other parameters, such as the output limit, are not stored.
+    """
+    with reading_whole(request.user) as until_read:
         session, role = session_for(request.user, session_id)
-        return json_response(request, _sent(session, role, response_id, query))
+        return until_read(json_response(request, _sent(session, role, response_id, query)))
 
 
-@router.get("/sessions/{session_id}/usage", response=UsageOut, operation_id="getUsage", summary="Read token usage")
+@router.get(
+    "/sessions/{session_id}/usage",
+    response=UsageOut,
+    operation_id="getUsage",
+    summary="Retrieve the token usage of a session",
+)
 def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Tokens by model, number of turns, and how fast they were."""
+    """Return the tokens and costs by model, the number of turns, and their durations."""
     usage = usage_of(session_of(request, session_id))
     models = [{**asdict(each), "cost": _money(each.cost) if each.cost else None} for each in usage.models]
     totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
@@ -270,7 +156,7 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
 
 
 def _sent(session: Session, role: SessionRole, response_id: str, query: ContextQuery) -> Json:
-    """Return a request that was sent. Raises ServiceError."""
+    """Return a request that was sent as JSON. Raise ServiceError."""
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
         raise ServiceError("no_such_request", _("Request not found."))
@@ -279,7 +165,7 @@ def _sent(session: Session, role: SessionRole, response_id: str, query: ContextQ
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
     files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
     tools = tools_of(session, with_servers(presets.own(session), session), model_request.tools)
-    # A system message that was removed since replaced the session's prompt: only editors may read it.
+    # The prompt may have been a system message that has been removed since. Only editors may read such a message.
     own_prompt = prompt_row(past.rows)
     hides_prompt = own_prompt is not None and own_prompt not in rows
     seen, own = view_of(session, rows, model_request.agent), presets.own(session, model_request.agent)
@@ -308,7 +194,7 @@ def _money(cost: Money) -> Json:
 
 
 def _reference(attachment: Attachment, form: str) -> tuple[str, int]:
-    """Return a file's id in place of its bytes, and its size."""
+    """Return a reference to the file, in place of its bytes, and the size of the file in this form."""
     return f"attachment:{attachment.pk}", file_sizes(attachment, form)[1]
 
 
@@ -328,7 +214,7 @@ def _files(rows: Iterable[ChatMessage], files: FileParts) -> Iterator[Json]:
 
 def _require_agent(session: Session, name: str) -> None:
     if name and name not in {session.agent, *(each.name for each in cast.others(session))}:
-        raise ServiceError("no_such_agent", _("There is no agent of this name in the session."))
+        raise ServiceError("no_such_agent", _("The session has no agent with this name."))
 
 
 def _problem(upcoming: NextRequest) -> str | None:
@@ -362,7 +248,10 @@ def _summary(model_request: ModelRequest) -> Json:
 
 
 def _agent_of(session: Session, model_request: ModelRequest) -> Agent | None:
-    """Return an agent with the request's model as configured now: the abilities of models are not recorded."""
+    """Return an agent with the request's model, or None if that model is no longer configured.
+
+    The model's abilities are those of the current configuration, because requests do not record them.
+    """
     try:
         return registry().build_agent(
             replace(presets.own(session), provider=model_request.provider, model=model_request.model)

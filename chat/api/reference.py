@@ -20,13 +20,13 @@ from chat.api.openapi import TAGS
 from chat.api.schemas import SCHEMAS
 
 Json = Mapping[str, Any]
-# All operations have these statuses: the page describes them once.
+# Statuses that all operations can return. The page describes them once.
 COMMON = {401, 403, 422, 429, 503}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter or a field of an object. `kind` is the location of a parameter: path, query or header."""
+    """A parameter, or a field of an object. `kind` is the location of a parameter: path, query or header."""
 
     name: str
     type: SafeString
@@ -46,7 +46,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path. `body` is the type of the request body, `errors` are statuses with their names."""
+    """A method of a path. `body` is the type of the request body. `errors` has statuses with their names."""
 
     id: str
     method: str
@@ -70,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """A schema with its fields. `type` is its type if it is a union without fields."""
+    """A schema with its fields. `type` is empty unless the schema is a union, which has no fields."""
 
     name: str
     description: SafeString
@@ -80,7 +80,7 @@ class Object:
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the reference. It is as public as the description that it is rendered from."""
+    """Show the reference. It needs no sign-in, because the OpenAPI description is public as well."""
     groups, objects = reference()
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
     example = f'curl -H "Authorization: Bearer parley_…" {origin}/api/me'
@@ -90,7 +90,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @lru_cache(maxsize=1)
 def reference() -> tuple[list[Group], list[Object]]:
-    """Return the operations by tag, and the schemas. Cached: the description never changes."""
+    """Return the operations by tag, and the schemas. The result is cached because the description never changes."""
     schema = api.get_openapi_schema()
     operations = [
         (operation["tags"][0], _operation(path, method, operation))
@@ -111,7 +111,7 @@ def reference() -> tuple[list[Group], list[Object]]:
 
 
 def coded(text: str) -> SafeString:
-    """Return a text as HTML with the parts in backquotes as code."""
+    """Return a text as HTML in which the parts in backquotes are `<code>`."""
     pieces = text.split("`")
     return format_html_join("", "{}", ((_code(piece) if place % 2 else piece,) for place, piece in enumerate(pieces)))
 
@@ -165,7 +165,7 @@ def _operation(path: str, method: str, operation: Json) -> Operation:
 
 
 def _content(described: Json) -> SafeString:
-    """Return the type of a body, with its media type if that is not JSON."""
+    """Return the type of a body, with its media type unless that is JSON."""
     content = described.get("content", {})
     if len(content) == 1 and "application/json" in content:
         return type_of(content["application/json"]["schema"])

@@ -1,8 +1,10 @@
-"""JSON responses with an ETag: clients skip what they have (`If-None-Match`) and overwrite only what they read
-(`If-Match`).
+"""JSON responses with an ETag.
 
-Views return these responses instead of the data, and `response=` only documents them. ninja's own serialisation would
-validate each response again and cut times to milliseconds, and it has neither ETags nor 304.
+With `If-None-Match` a client does not load again what it has. With `If-Match` it overwrites only the version that it
+has read.
+
+Views return these responses instead of data, and `response=` only documents them. ninja's own serialization would
+validate each response again and truncate times to milliseconds, and it supports neither ETags nor 304.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ def json_response(
     location: str = "",
     tagged: bool = True,
 ) -> HttpResponse:
-    """Return `data` as JSON with an ETag, or an empty 304 if `If-None-Match` names this ETag.
+    """Return `data` as JSON with an ETag, or an empty 304 if `If-None-Match` contains this ETag.
 
-    `revision` is that of the one object in the response, if it has one: `If-Match` compares it. Pass `tagged=False` if
-    the response is not what a GET of its location returns.
+    Pass `revision` if the response is one object with a revision: it becomes a part of the ETag, which `If-Match`
+    compares. Pass `tagged=False` if a GET of the location would not return the same data.
     """
     body = json.dumps(data, separators=(",", ":")).encode()
     headers = {"Location": location} if location else {}
@@ -50,16 +52,16 @@ def json_response(
 
 
 def no_content() -> HttpResponse:
-    """Return 204 without a Content-Type, which ninja would set."""
+    """Return an empty 204 response. It has no Content-Type, which ninja would set."""
     response = HttpResponse(status=HTTPStatus.NO_CONTENT)
     del response.headers["Content-Type"]
     return response
 
 
 def if_match_revisions(request: HttpRequest) -> Collection[int] | None:
-    """Return the revisions that `If-Match` names; None if the request has no condition.
+    """Return the revisions in the ETags of `If-Match`, or None if the header is missing or `*`.
 
-    Weak tags count as strong ones, because compression makes tags weak. Raises ServiceError if no tag names a revision.
+    Weak ETags are accepted, because compression makes ETags weak. Raise ServiceError if no ETag contains a revision.
     """
     header = request.headers.get("If-Match", "").strip()
     if not header or header == "*":
@@ -72,7 +74,7 @@ def if_match_revisions(request: HttpRequest) -> Collection[int] | None:
 
 
 def client_has(request: HttpRequest, etag: str) -> bool:
-    """Return whether `If-None-Match` names an ETag."""
+    """Return whether `If-None-Match` contains the ETag, or is `*`."""
     etags = parse_etags(request.headers.get("If-None-Match", ""))
     return etags == ["*"] or etag in (each.removeprefix("W/") for each in etags)
 

@@ -21,46 +21,75 @@ from chat.services.people import workspace_rules
 router = Router(tags=["Workspaces"])
 Verdict = Literal["allow", "ask", "deny"]
 Approvers = Literal["", "admin", "owner"]
-RULE = "A tool's name, or one with a pattern, as in `bash(git push*)`"
-APPROVERS = "With `ask`: the least role of those who count; empty: all who can answer"
+RULE = (
+    "The calls to which the rule applies: the name of a tool, or a name with a pattern for the main argument, such as "
+    "`bash(git push*)`."
+)
+APPROVERS = (
+    "The lowest role in the workspace whose approvals count, if the verdict is `ask`. Empty: all users who can answer "
+    "count."
+)
 
 
 class RuleOut(Schema):
-    """What happens when an agent calls a tool. The strictest rule that matches a call decides."""
+    """A rule for the tool calls of agents.
 
-    id: int
+    If several rules match, `deny` takes precedence over `ask`, and `ask` over `allow`.
+    """
+
+    id: int = Field(description="The id of the rule.")
     rule: str = Field(description=RULE)
-    agent: str = Field(description="The name of the agent that it is for; empty: all agents")
-    verdict: Verdict
-    approvals: int = Field(description="How many different people have to approve")
+    agent: str = Field(
+        description="The `name` of the agent to which the rule applies. Empty: it applies to all agents."
+    )
+    verdict: Verdict = Field(
+        description="What happens with a call: `allow` runs it, `ask` asks users for an approval, and `deny` refuses "
+        "it."
+    )
+    approvals: int = Field(
+        description="The number of different users who must approve a call, if the verdict is `ask`. From 1 to 10."
+    )
     approvers: Approvers = Field(description=APPROVERS)
 
 
 class Rules(Schema):
-    rules: list[RuleOut]
+    """The tool rules of a workspace."""
+
+    rules: list[RuleOut] = Field(description="The rules.")
 
 
 class RuleIn(Body):
+    """A rule to create or change."""
+
     rule: Annotated[str, Field(max_length=1200, pattern=r"^[^\x00]*$", description=RULE)]
-    verdict: Verdict = Field(description="Ask people, allow the calls without asking, or refuse them")
+    verdict: Verdict = Field(
+        description="What happens with a call: `allow` runs it, `ask` asks users for an approval, and `deny` refuses "
+        "it."
+    )
     approvals: int = Field(
-        1, ge=1, le=MOST_APPROVALS, description="With `ask`: how many different people have to approve"
+        1,
+        ge=1,
+        le=MOST_APPROVALS,
+        description="The number of different users who must approve a call, if the verdict is `ask`.",
     )
     approvers: Approvers = Field("", description=APPROVERS)
 
 
 @router.get("/workspaces/{workspace_id}/rules", response=Rules, operation_id="listRules", summary="List tool rules")
 def list_rules(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """The rules of a workspace for the tools of its agents. Agents have rules of their own, too."""
+    """List the rules of a workspace for tool calls. Agents can have additional rules in their configuration."""
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     return json_response(request, {"rules": [_told(row) for row in rules_in(workspace)]})
 
 
 @router.put(
-    "/workspaces/{workspace_id}/rules", response=RuleOut, operation_id="setRule", summary="Make or change a tool rule"
+    "/workspaces/{workspace_id}/rules", response=RuleOut, operation_id="setRule", summary="Create or change a tool rule"
 )
 def set_rule(request: ApiRequest, workspace_id: int, body: RuleIn) -> HttpResponse:
-    """For all agents of the workspace; a rule with the same text is changed. Only owners and admins may."""
+    """Create a rule for all agents of a workspace, or change the rule that has the same text.
+
+    Only owners and admins of the workspace may create or change rules.
+    """
     row = workspace_rules.save(author=request.user, workspace_id=workspace_id, **body.model_dump())
     return json_response(request, _told(row))
 
@@ -72,7 +101,7 @@ def set_rule(request: ApiRequest, workspace_id: int, body: RuleIn) -> HttpRespon
     summary="Remove a tool rule",
 )
 def remove_rule(request: ApiRequest, workspace_id: int, rule_id: int) -> HttpResponse:
-    """Only owners and admins may."""
+    """Remove a rule. Only owners and admins of the workspace may remove rules."""
     workspace_rules.remove(author=request.user, workspace_id=workspace_id, rule_id=rule_id)
     return no_content()
 

@@ -24,9 +24,12 @@ from chat.services.sessions import schedules
 router = Router(tags=["Schedules"])
 PATH = "/sessions/{session_id}/schedules"
 ONE = f"{PATH}/{{schedule_id}}"
-CRON = "Five fields: minute, hour, day of the month, month, day of the week. At most every 5 minutes"
-TEXT = "The message"
-ZONE = "The IANA name of the time zone in which the expression is read"
+CRON = (
+    "The times as a cron expression with five fields: minute, hour, day of the month, month, and day of the week. It "
+    "can be due at most every 5 minutes."
+)
+TEXT = "The text of the message to send."
+ZONE = "The IANA name of the time zone of the cron expression."
 Paused = Literal["", "access", "archived", "deleted", "failures", "invalid", "staff"]
 RunOutcome = Literal[
     "", "queued", "held", "running", "waiting", "completed", "interrupted", "failed", "refused", "withdrawn"
@@ -34,92 +37,105 @@ RunOutcome = Literal[
 
 
 class ScheduleOut(Schema):
-    """A message that is sent as its owner, in a turn of the mode `run`."""
+    """A message that is sent at set times in its owner's name. Its turns have the mode `run`."""
 
-    id: str
-    session: str = Field(examples=[SESSION_ID])
-    owner_id: int
-    owner: str
-    text: str
+    id: str = Field(description="The id of the schedule.")
+    session: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    owner_id: int = Field(description="The id of the user who added the schedule.")
+    owner: str = Field(description="The name of the user who added the schedule.")
+    text: str = Field(description="The text of the message.")
     cron: str = Field(description=CRON, examples=["0 9 * * 1-5"])
     zone: str = Field(description=ZONE, examples=["Europe/Berlin"])
-    is_on: bool
-    next_at: datetime | None = Field(description="When it is due next; null while it is off")
-    paused: Paused = Field(
-        description="Why Parley has turned it off: its owner may not write in the session any more, the session was "
-        "archived or deleted, five runs in a row have failed, its times cannot be used, or staff have paused it; "
-        "empty otherwise"
+    is_on: bool = Field(description="Whether the schedule is on. It sends messages only while it is on.")
+    next_at: datetime | None = Field(
+        description="The time at which the next message is due. Null while the schedule is off."
     )
-    failures: int = Field(description="Failed runs since the last success")
-    last_run_at: datetime | None
-    last_message_id: str = Field(description="The message of the last run; empty without one")
-    last_outcome: RunOutcome = Field(description="What became of the last run; `refused`: no message was sent")
-    last_error: str = Field(description="The code of the refusal")
-    created_at: datetime
-    updated_at: datetime
+    paused: Paused = Field(
+        description="The reason why Parley has turned the schedule off. `access`: its owner may no longer write in "
+        "the session. `archived`, `deleted`: the session was archived or deleted. `failures`: five runs in a row have "
+        "failed. `invalid`: its times cannot be used. `staff`: staff have paused it. Empty otherwise."
+    )
+    failures: int = Field(description="The number of failed runs since the last successful run.")
+    last_run_at: datetime | None = Field(description="The time of the last run. Null if there was none.")
+    last_message_id: str = Field(description="The id of the message of the last run. Empty if there is none.")
+    last_outcome: RunOutcome = Field(
+        description="The outcome of the last run. `queued`, `held`, `withdrawn`: the state of its message. `running`, "
+        "`waiting`, `completed`, `interrupted`, `failed`: the state of its turn. `refused`: no message was sent. "
+        "Empty if there was no run."
+    )
+    last_error: str = Field(description="The code of the error if `last_outcome` is `refused`. Empty otherwise.")
+    created_at: datetime = Field(description="The time at which the schedule was added.")
+    updated_at: datetime = Field(description="The time of the last change by a user.")
     revision: int = Field(
-        description="Another one after each change by a person; runs, and pauses by Parley, leave it as it is"
+        description="A number that increases with each change by a user. Runs, and pauses by Parley, do not change it."
     )
 
 
 class Schedules(Schema):
-    """The oldest first."""
+    """The schedules of a session."""
 
-    schedules: list[ScheduleOut]
+    schedules: list[ScheduleOut] = Field(description="The schedules, oldest first.")
 
 
 class NewSchedule(Body):
+    """A schedule to add."""
+
     text: str = Field(min_length=1, description=TEXT, examples=["Summarize the new error reports."])
     cron: str = Field(max_length=LONGEST_CRON, description=CRON, examples=["0 9 * * 1-5"])
     zone: str = Field("UTC", max_length=64, description=ZONE, examples=["Europe/Berlin"])
-    is_on: bool = Field(True, description="Whether it sends its message")
+    is_on: bool = Field(True, description="Whether the schedule is on.")
 
 
 class ScheduleChange(Body):
-    """Fields that are left out or null keep their values. `is_on` ends a pause."""
+    """Changes of a schedule. Fields that are left out or null keep their values."""
 
     text: str | None = Field(None, min_length=1, description=TEXT)
     cron: str | None = Field(None, max_length=LONGEST_CRON, description=CRON)
     zone: str | None = Field(None, max_length=64, description=ZONE)
-    is_on: bool | None = Field(None, description="Whether it sends its message; true also ends a pause")
+    is_on: bool | None = Field(None, description="Whether the schedule is on. `true` also ends a pause.")
     revision: int | None = Field(
-        None, description="The schedule's revision that you read: refused as `stale` if it was changed since"
+        None,
+        description="The `revision` of the schedule that you have read. If it was changed since, the request is "
+        "refused as `stale`.",
     )
 
 
 class StartedRun(Schema):
-    """The message that was sent; `turn_id` is null while it is queued."""
+    """The message that a run has sent."""
 
-    id: str
-    queued: bool
-    turn_id: str | None
+    id: str = Field(description="The id of the message.")
+    queued: bool = Field(description="Whether the message was queued because the agent is working.")
+    turn_id: str | None = Field(description="The id of the turn. Null while the message is queued.")
 
 
 @router.get(PATH, response=Schedules, operation_id="listSchedules", summary="List the schedules of a session")
 def list_schedules(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Anyone in the session may."""
+    """List the schedules of a session. All users with access to the session may list them."""
     listed = schedules_of(session_of(request, session_id))
     return json_response(request, {"schedules": [_out(each.row, each.outcome) for each in listed]})
 
 
 @router.post(PATH, response={201: ScheduleOut}, operation_id="addSchedule", summary="Add a schedule")
 def add_schedule(request: ApiRequest, session_id: str, body: NewSchedule) -> HttpResponse:
-    """Its messages are sent as you. Editors may, except guests of the workspace; a session has at most 20."""
+    """Add a schedule. Its messages are sent in your name. A session can have at most 20 schedules.
+
+    Editors may add schedules, unless they are guests of the workspace.
+    """
     row = schedules.add(
         author=request.user, session_id=session_id, text=body.text, cron=body.cron, zone=body.zone, is_on=body.is_on
     )
     return json_response(request, _out(row), status=201, tagged=False)
 
 
-@router.get(ONE, response=ScheduleOut, operation_id="getSchedule", summary="Read a schedule")
+@router.get(ONE, response=ScheduleOut, operation_id="getSchedule", summary="Retrieve a schedule")
 def get_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
-    """Anyone in the session may."""
+    """Return a schedule. All users with access to the session may read it."""
     return _one(request, schedule_in(session_of(request, session_id), schedule_id))
 
 
 @router.patch(ONE, response=ScheduleOut, operation_id="changeSchedule", summary="Change a schedule")
 def change_schedule(request: ApiRequest, session_id: str, schedule_id: str, body: ScheduleChange) -> HttpResponse:
-    """Only its owner may. The session's owner may turn it off."""
+    """Change a schedule. Only its owner may change it. The owner of the session may also turn it off."""
     given = body.model_dump(exclude_none=True, exclude={"revision"})
     if not given:
         raise Invalid(_("Choose what to change."))
@@ -132,7 +148,10 @@ def change_schedule(request: ApiRequest, session_id: str, schedule_id: str, body
 
 @router.delete(ONE, response={204: None}, operation_id="removeSchedule", summary="Remove a schedule")
 def remove_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
-    """Its owner and the session's owner may. `restore` brings it back; the messages that it has sent stay."""
+    """Remove a schedule. The messages that it has sent stay. `restoreSchedule` restores it.
+
+    Only the owner of the schedule and the owner of the session may remove it.
+    """
     seen = if_match_revisions(request)
     schedules.remove(author=request.user, session_id=session_id, schedule_id=schedule_id, seen=seen)
     return no_content()
@@ -142,14 +161,20 @@ def remove_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> H
     f"{ONE}/restore", response=ScheduleOut, operation_id="restoreSchedule", summary="Restore a removed schedule"
 )
 def restore_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
-    """The last twenty can be restored, until they are purged."""
+    """Restore a removed schedule.
+
+    Only the last 20 removed schedules of a session can be restored, until they are purged.
+    """
     row = schedules.restore(author=request.user, session_id=session_id, schedule_id=schedule_id)
     return _one(request, row)
 
 
 @router.post(f"{ONE}/run", response=StartedRun, operation_id="runSchedule", summary="Run a schedule now")
 def run_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
-    """Send its message now, whether it is on or off. Only its owner may, and not while the last one is queued."""
+    """Send the message of a schedule immediately, whether the schedule is on or off. Only its owner may do this.
+
+    The request is refused as `queued` while the message of the last run is queued.
+    """
     sent = schedules.run_now(author=request.user, session_id=session_id, schedule_id=schedule_id)
     answer = {"id": sent.id, "queued": sent.queued, "turn_id": sent.turn_id or None}
     return json_response(request, answer, tagged=False)

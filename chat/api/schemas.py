@@ -1,7 +1,7 @@
 """The schemas of sessions and events, and the conversion of rows to them.
 
-The API's description drops the suffix `Out` of class names: `SessionOut` is `Session` there (openapi.py). The
-schemas describe responses. Responses are made from snapshots and are not validated again.
+The OpenAPI description leaves out the suffix `Out` of class names: `SessionOut` is called `Session` there (openapi.py).
+The schemas only describe responses, which are built from snapshots and are not validated against them.
 """
 
 from __future__ import annotations
@@ -35,128 +35,194 @@ MICROSECOND = timedelta(microseconds=1)
 SessionStatus = Literal["active", "archived", "deleted"]
 RoleName = Literal["viewer", "editor", "owner"]
 Replies = Literal["all", "mentions"]
-ICON = "The name of the agent's icon, as in `GET /agents`; empty if it has none"
-REPLIES = "Which messages the agent answers: `all`, or those with `@agent` or its name after an @ (`mentions`)"
+ICON = "The name of the agent's icon, as `listAgents` returns it. Empty if the agent has none."
+REPLIES = (
+    "The messages that the agent answers. `all`: every message. `mentions`: messages that contain `@agent`, or the "
+    "agent's name or title after an `@`."
+)
 
-COMPACT_AT = "The percentage of the context window at which earlier messages are summarized, from 30 to 95; 0: never"
-MEMORY = "Whether the agent gets the notes that people have accepted in earlier sessions"
-KNOWLEDGE = "The files of the workspace that the agent can search and read: ids, or `*` for all. Agents may name files"
+COMPACT_AT = (
+    "The percentage of the context window at which earlier messages are summarized automatically. From 30 to 95, or 0 "
+    "for never."
+)
+MEMORY = "Whether the agent gets the notes about the owner of the session and those of the workspace."
+KNOWLEDGE = (
+    'The files of the workspace that the agent can search and read: a list of their ids, or `["*"]` for all files. '
+    "The value can contain names or patterns of names if it was copied from a configured agent."
+)
 
 
 class SessionConfig(Schema):
-    """What the session keeps of its agent. Changes take effect with the next response."""
+    """The session's own copy of its agent's settings. Changes take effect with the next response."""
 
-    tools: list[str]
-    max_rounds: int = Field(description="Tool rounds in one turn")
-    prompts: list[str] = Field(description="Suggestions for a first message")
-    reasoning_effort: str = Field(examples=["high"], description="Empty: the model decides")
-    thinking_budget: int | None = Field(description="In tokens; null: the model decides")
+    tools: list[str] = Field(
+        description="The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server "
+        "`SERVER`."
+    )
+    max_rounds: int = Field(description="The maximum number of rounds of tool calls in one turn.")
+    prompts: list[str] = Field(description="Suggestions for the first message.")
+    reasoning_effort: str = Field(examples=["high"], description="The reasoning level. Empty if the model decides.")
+    thinking_budget: int | None = Field(
+        description="The maximum number of tokens that the model may use for thinking. Null if the model decides."
+    )
     compact_at: int = Field(description=COMPACT_AT)
     memory: bool = Field(description=MEMORY)
     knowledge: list[str] = Field(description=KNOWLEDGE)
 
 
 class SessionAgent(Schema):
-    """An agent of a session: `name` addresses it after an @."""
+    """An agent of a session. A message mentions it by an `@` and its `name` or `title`."""
 
-    name: str
-    title: str
-    provider: str
-    model: str
+    name: str = Field(description="The name that identifies the agent.")
+    title: str = Field(description="The display name of the agent.")
+    provider: str = Field(description="The name of the provider of the agent's model.")
+    model: str = Field(description="The name of the agent's model.")
     icon: str = Field(description=ICON)
 
 
 class SessionState(Schema):
-    """The present state of a session, as events send it."""
+    """The current state of a session, as events contain it."""
 
-    id: str = Field(examples=[SESSION_ID])
-    title: str
-    status: SessionStatus
+    id: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    title: str = Field(description="The title. Empty if the session has none yet.")
+    status: SessionStatus = Field(
+        description="`active`, `archived` (closed to changes until its owner restores it), or `deleted`."
+    )
     mode: Mode = Field(description=MODE)
     replies: Replies = Field(description=REPLIES)
-    agents: list[SessionAgent] = Field(description="All agents, the session's own first; empty if there is one only")
+    agents: list[SessionAgent] = Field(
+        description="All agents of the session, beginning with its own agent. Empty if there is only one."
+    )
     replies_auto: bool = Field(
-        description="Whether `replies` follows the number of people who can write: `all` for one, else `mentions`"
+        description="Whether Parley sets `replies` from the number of users who can write in the session: `all` for "
+        "one user, otherwise `mentions`."
     )
-    agent: str
-    agent_title: str = Field(description="The agent's display name; empty where only one agent is configured")
+    agent: str = Field(description="The `name` of the session's own agent.")
+    agent_title: str = Field(
+        description="The display name of the session's own agent. Empty if the server offers only one agent."
+    )
     agent_icon: str = Field(description=ICON)
-    provider: str
-    model: str
-    reasoning_effort: str = Field(description="That of `config`, if the model takes it; empty otherwise")
-    thinking_budget: int | None = Field(description="That of `config`, if the model takes one; null otherwise")
-    system_prompt: str
-    owner_id: int
-    revision: int = Field(description="Counts the changes of the session and its messages")
-    context_used: int | None
-    context_window: int | None
-    context_percent: float | None
-    session_total_tokens: int
-    agent_status: AgentStatus
-    tool_name: str = Field(description="The tool that is running; empty otherwise")
-    activity: Activity = Field(
-        description="`compacting` while the agent summarizes earlier messages; else empty. `retrying` is in events only"
+    provider: str = Field(description="The name of the provider of the agent's model.")
+    model: str = Field(description="The name of the agent's model.")
+    reasoning_effort: str = Field(
+        description="The reasoning level from `config`. Empty if it is not set, or if the model does not offer it."
     )
-    archived_by: str = Field(description="Who has archived it; empty if it is not archived, or that is not known")
-    archived_by_id: int | None
+    thinking_budget: int | None = Field(
+        description="The thinking budget from `config`, in tokens. Null if it is not set, or if the model does not "
+        "offer one."
+    )
+    system_prompt: str = Field(description="The system prompt, which the agent gets with each request.")
+    owner_id: int = Field(description="The id of the user who owns the session.")
+    revision: int = Field(
+        description="The number of durable changes of the session and its messages so far. Each change raises it by "
+        "one."
+    )
+    context_used: int | None = Field(
+        description="The number of input tokens of the last request to the model, or an estimate. Null if unknown."
+    )
+    context_window: int | None = Field(
+        description="The maximum number of tokens of a request to the model. Null if unknown."
+    )
+    context_percent: float | None = Field(
+        description="`context_used` as a percentage of `context_window`, with one decimal place. Null if one of them "
+        "is unknown."
+    )
+    session_total_tokens: int = Field(
+        description="The number of input and output tokens that the session has used so far."
+    )
+    agent_status: AgentStatus = Field(
+        description="The current activity of the agent: `idle`, `thinking`, `tool_calling` (it runs a tool), or "
+        "`waiting` (it waits for a user)."
+    )
+    tool_name: str = Field(description="The name of the tool that is running. Empty if none is running.")
+    activity: Activity = Field(
+        description="`compacting` while the agent summarizes earlier messages, otherwise empty. `retrying` occurs "
+        "only in `agent_status` events."
+    )
+    archived_by: str = Field(
+        description="The name of the user who archived the session. Empty if it is not archived, or if the user is "
+        "unknown."
+    )
+    archived_by_id: int | None = Field(
+        description="The id of the user who archived the session. Null if it is not archived, or if the user is "
+        "unknown."
+    )
 
 
 class ForkedFiles(Schema):
-    """What a fork got of the files in the workspace of its original, when it was made."""
+    """The result of copying the files in the original session's folder into a fork."""
 
-    at: datetime
-    left_out: int = Field(description="Entries that could not be copied: not readable, or no files")
+    at: datetime = Field(description="The time of the copy.")
+    left_out: int = Field(
+        description="The number of entries that were not copied, because they are not readable or are not regular "
+        "files."
+    )
     reason: Literal["size", "disk", "limit", "failed", "access"] | None = Field(
-        description="Why no files were copied; null if they were: `size`, too many or too large; `disk`, no room; "
-        "`limit`, your recent forks have copied too much (`fork_megabytes`); `access`, you cannot see them"
+        description="The reason why no files were copied. `size`: there are too many files, or they are too large. "
+        "`disk`: the disk is too full. `limit`: your recent forks have copied too much (`fork_megabytes`). `access`: "
+        "you have no access to the files. `failed`: the files could not be read or written. Null if the files were "
+        "copied."
     )
 
 
 class SessionOut(SessionState):
-    """The present state of a session."""
+    """The current state of a session, with its configuration and your role in it."""
 
-    workspace: int
+    workspace: int = Field(description="The id of the workspace of the session.")
     config: SessionConfig
-    role: RoleName = Field(description="Your role in the session")
-    forked_from: str | None = Field(description="The session that this one was forked from, while it exists")
-    forked_files: ForkedFiles | None = Field(description="Null unless the original had files")
-    works_for: str | None = Field(description="The session whose agent asked the agent of this one, while it exists")
-    created_at: datetime
-    updated_at: datetime
+    role: RoleName = Field(
+        description="Your role in the session. A `viewer` can read it, and an `editor` can also write in it."
+    )
+    forked_from: str | None = Field(
+        description="The id of the session that this session was forked from. Null if it is not a fork, or if the "
+        "original no longer exists."
+    )
+    forked_files: ForkedFiles | None = Field(
+        description="The result of copying the files of the original session. Null if this is not a fork, or if there "
+        "were no files."
+    )
+    works_for: str | None = Field(
+        description="The id of the session whose agent gave this session its task. Null if there is none, or if it no "
+        "longer exists."
+    )
+    created_at: datetime = Field(description="The time at which the session was created.")
+    updated_at: datetime = Field(description="The time of the last activity in the session.")
 
 
 class SessionSummary(Schema):
     """A session in a list."""
 
-    id: str = Field(examples=[SESSION_ID])
-    workspace: int
-    title: str
-    owner_id: int
-    owner: str = Field(description="The owner's display name")
-    role: RoleName = Field(description="Your role in the session")
-    agent: str
-    provider: str
-    model: str
+    id: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    workspace: int = Field(description="The id of the workspace of the session.")
+    title: str = Field(description="The title. Empty if the session has none yet.")
+    owner_id: int = Field(description="The id of the user who owns the session.")
+    owner: str = Field(description="The display name of the owner.")
+    role: RoleName = Field(
+        description="Your role in the session. A `viewer` can read it, and an `editor` can also write in it."
+    )
+    agent: str = Field(description="The `name` of the session's own agent.")
+    provider: str = Field(description="The name of the provider of the agent's model.")
+    model: str = Field(description="The name of the agent's model.")
     mode: Mode = Field(description=MODE)
-    archived: bool
-    deleted: bool
-    pinned: bool
-    unread: bool = Field(description="Whether others have written messages that you have not read")
-    mentioned: bool = Field(description="Whether a message that you have not read mentions you")
-    working: bool = Field(description="Whether the agent is working")
-    waiting: bool = Field(description="Whether the agent waits for an answer that you may give")
-    updated_at: datetime
+    archived: bool = Field(description="Whether the session is archived.")
+    deleted: bool = Field(description="Whether the session is deleted. It can be restored with `undeleteSession`.")
+    pinned: bool = Field(description="Whether you have pinned the session in your list.")
+    unread: bool = Field(description="Whether the session has messages from others that you have not read.")
+    mentioned: bool = Field(description="Whether a message that you have not read mentions you.")
+    working: bool = Field(description="Whether an agent is working in the session.")
+    waiting: bool = Field(description="Whether the agent waits for an answer that you may give.")
+    updated_at: datetime = Field(description="The time of the last activity in the session.")
 
 
 class SessionPage(Schema):
-    """Sessions in order of their last activity, newest first."""
+    """A page of sessions, beginning with the last active one."""
 
-    sessions: list[SessionSummary]
-    next: str | None = Field(description="The `cursor` of the next page; null on the last one")
+    sessions: list[SessionSummary] = Field(description="The sessions of the page.")
+    next: str | None = Field(description="The `cursor` of the next page. Null on the last page.")
 
 
 def session_out(session: Session, role: SessionRole) -> Json:
-    """Return a session as JSON, in a constant number of queries."""
+    """Return a session as JSON. The number of database queries is constant."""
     config, files = presets.kept(session), forked_files(session)
     return {
         **session_snapshot(session).to_json(),
@@ -180,7 +246,7 @@ def session_out(session: Session, role: SessionRole) -> Json:
 
 
 def summary_out(entry: ListedSession) -> Json:
-    """Return a session in a list as JSON."""
+    """Return a session of a list as JSON."""
     row, session = entry.listed, entry.session
     return {
         "id": row.id,
@@ -205,12 +271,12 @@ def summary_out(entry: ListedSession) -> Json:
 
 
 def cursor_of(row: Listed) -> str:
-    """Return the cursor of a row of the list."""
+    """Return the cursor with which the page after this row begins: its time in microseconds and its id."""
     return f"{(row.updated_at - EPOCH) // MICROSECOND}.{row.id}"
 
 
 def parse_cursor(cursor: str) -> tuple[datetime, str]:
-    """Return the time and session id of a cursor. Raises Invalid."""
+    """Return the time and session id of a cursor. Raise Invalid."""
     count, _dot, session_id = cursor.partition(".")
     if not (count.isascii() and count.isdigit() and len(count) <= 16 and ids.may_be_one(session_id)):
         raise Invalid(_("Invalid cursor. Use `next` of the previous page."))
@@ -218,14 +284,14 @@ def parse_cursor(cursor: str) -> tuple[datetime, str]:
 
 
 def event_schemas() -> Json:
-    """Return the schemas of all events by name, of `Event`, their union, and of the objects in them."""
+    """Return schemas by name: all events, their union `Event`, and the objects in them."""
     event = TypeAdapter[Any](Event).json_schema(ref_template=SCHEMAS + "{model}")
     schemas: Json = event.pop("$defs")
     for model in (MessageOut, EventRow, SyncedMessage, SessionState, TokenUsage):
         schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
         schemas |= schema.pop("$defs", {}) | {model.__name__: schema}
     del schemas["EventRow"]["properties"]["text"]["default"]
-    schemas[EVENT] = {"description": "An event of a session; `type` says which.", **event}
+    schemas[EVENT] = {"description": "An event of a session. Its `type` determines the schema.", **event}
     _resolve(schemas)
     return schemas
 

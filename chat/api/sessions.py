@@ -1,4 +1,4 @@
-"""Sessions: list, begin, read, change, delete and restore them."""
+"""Sessions: list, create, read, change, delete and restore them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,30 @@ from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session
 
 router = Router(tags=["Sessions"])
-PROVIDER = "The name of a configured provider, as in `GET /models`. Default: the one that has the model"
+PROVIDER = "The name of the provider of the model, as `listModels` returns it."
 STATUS_ACTIONS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
 PIN_ACTIONS = {True: SessionAction.PIN, False: SessionAction.UNPIN}
 
 
 class SessionQuery(Schema):
-    workspace: int | None = Field(None, description="Sessions of this workspace only")
-    archived: bool = Field(False, description="Archived sessions instead of active ones")
-    deleted: bool = Field(False, description="Your own deleted sessions, which `undelete` restores")
-    q: str = Field("", max_length=1000, description="Words that must all occur in the title or in one message")
-    agent: Name | None = Field(None, description="Sessions with this agent only")
-    updated_since: AwareDatetime | None = Field(None, description="Sessions that were active at this time or later")
-    limit: int = Field(50, ge=1, le=100, description="The most that a page has")
-    cursor: str | None = Field(None, max_length=60, description="`next` of the previous page")
+    workspace: int | None = Field(None, description="The id of a workspace. Return only sessions of this workspace.")
+    archived: bool = Field(False, description="Return archived sessions instead of active ones.")
+    deleted: bool = Field(
+        False, description="Return your own deleted sessions instead of active ones. `undeleteSession` restores them."
+    )
+    q: str = Field(
+        "",
+        max_length=1000,
+        description="Words that must all occur in the title, in the owner's name, or in one message.",
+    )
+    agent: Name | None = Field(None, description="The `name` of an agent. Return only sessions with this agent.")
+    updated_since: AwareDatetime | None = Field(
+        None, description="A time with an offset. Return only sessions that were active at this time or later."
+    )
+    limit: int = Field(50, ge=1, le=100, description="The maximum number of sessions on a page.")
+    cursor: str | None = Field(
+        None, max_length=60, description="The `next` of the previous page. Leave it out for the first page."
+    )
 
     @model_validator(mode="after")
     def _one_list(self) -> SessionQuery:
@@ -64,66 +74,130 @@ class SessionQuery(Schema):
 
 
 class ConfigChanges(Body):
-    """Fields that are left out keep their values."""
+    """Changes of a session's configuration. Fields that are left out or null keep their values."""
 
-    tools: list[ToolName] | None = Field(None, max_length=MOST_TOOLS, description="Names of tools, or none: []")
-    max_rounds: int | None = Field(None, ge=1, le=MOST_ROUNDS, description="The most rounds of tool calls in a turn")
-    reasoning_effort: EffortName | None = Field(
-        None, examples=["high"], description="One of the model's levels in `GET /models`; empty: the model decides"
+    tools: list[ToolName] | None = Field(
+        None,
+        max_length=MOST_TOOLS,
+        description="The names of the tools that the agent can call. `SERVER__*` means all tools of the MCP server "
+        "`SERVER`. An empty list means no tools.",
     )
-    thinking_budget: int | None = Field(None, ge=0, le=LARGEST_BUDGET, description="In tokens; 0: the model decides")
+    max_rounds: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_ROUNDS,
+        description="The maximum number of rounds of tool calls in one turn. The server can have a lower limit than "
+        "this schema.",
+    )
+    reasoning_effort: EffortName | None = Field(
+        None,
+        examples=["high"],
+        description="One of the model's `reasoning_efforts`, as `listModels` returns them. An empty string lets the "
+        "model decide.",
+    )
+    thinking_budget: int | None = Field(
+        None,
+        ge=0,
+        le=LARGEST_BUDGET,
+        description="The maximum number of tokens that the model may use for thinking. 0 lets the model decide.",
+    )
     compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
     memory: bool | None = Field(None, description=MEMORY)
     knowledge: list[ToolName] | None = Field(None, max_length=MOST_FILES, description=KNOWLEDGE)
 
 
 RepliesChoice = Literal["all", "mentions", "auto"]
-BY_PEOPLE = "`auto`: `all` while one person can write in the session, else `mentions`"
+BY_PEOPLE = "`auto`: `all` while only one user can write in the session, otherwise `mentions`."
 
 
 class NewSession(Body):
-    """`key` makes a repeated request return the session of the first one."""
+    """A session to create. If a request with the same `key` has created a session before, that session is returned."""
 
-    title: str = Field("", max_length=200, description="Default: one is made from the first message")
-    text: str = Field("", examples=["Plan a project with me, step by step"], description="The first message")
-    agent: Name = Field("", description="The name of an agent. Default: the first one of `GET /agents`")
-    provider: Name = Field("", description=PROVIDER)
-    model: str = Field("", max_length=200, description="One of `GET /models`. Default: the agent's model")
-    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="Default: the agent's prompt")
+    title: str = Field(
+        "", max_length=200, description="The title. If it is empty, a title is generated from the first message."
+    )
+    text: str = Field(
+        "",
+        examples=["Plan a project with me, step by step"],
+        description="The first message, which the agent answers. If it is empty, no message is sent.",
+    )
+    agent: Name = Field(
+        "",
+        description="The `name` of an agent. If it is empty, the session uses the first agent that `listAgents` "
+        "returns.",
+    )
+    provider: Name = Field(
+        "",
+        description="The name of the provider of the model, as `listModels` returns it. If it is empty, the provider "
+        "is found by the model.",
+    )
+    model: str = Field(
+        "",
+        max_length=200,
+        description="The name of a model, as `listModels` returns it. If it is empty, the session uses the agent's "
+        "model.",
+    )
+    system_prompt: str | None = Field(
+        None,
+        max_length=LONGEST_PROMPT,
+        description="The session's system prompt. If null, the session uses that of the agent.",
+    )
     mode: Mode = Field("agent", description=MODE)
-    replies: RepliesChoice = Field("all", description=f"{REPLIES}. {BY_PEOPLE}")
-    config: ConfigChanges | None = Field(None, description="Default: the agent's configuration")
-    workspace: int | None = Field(None, description="Default: your current workspace")
-    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
+    replies: RepliesChoice = Field("all", description=f"{REPLIES} {BY_PEOPLE}")
+    config: ConfigChanges | None = Field(
+        None, description="The configuration. Fields that are left out or null have the values of the agent."
+    )
+    workspace: int | None = Field(
+        None,
+        description="The id of the workspace in which to create the session. If null, it is your current workspace.",
+    )
+    key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="A text that identifies the request, such as a random UUID. If you repeat the request with the "
+        "same key, it is carried out only once.",
+    )
 
 
 class SessionChanges(Body):
-    """Fields that are left out keep their values. Either all changes are made or none."""
+    """Changes of a session. All of them are made, or none. Fields that are left out or null keep their values."""
 
-    title: str | None = Field(None, examples=["Release plan"], description="Up to 200 characters")
+    title: str | None = Field(None, examples=["Release plan"], description="The new title. At most 200 characters.")
     agent: Name | None = Field(
-        None, description="The name of an agent: the session takes its model, prompt and configuration"
+        None,
+        description="The `name` of an agent. The session takes its model and configuration, and its system prompt "
+        "unless a user has written another one.",
     )
-    provider: Name | None = Field(None, description=PROVIDER)
+    provider: Name | None = Field(
+        None, description="The name of the provider of the model. Required together with `model`."
+    )
     model: str | None = Field(
-        None, max_length=200, description="The name of a model of the provider, as in `GET /models`"
+        None,
+        max_length=200,
+        description="The name of a model of the provider, as `listModels` returns it. Required together with "
+        "`provider`.",
     )
-    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="The new prompt")
+    system_prompt: str | None = Field(None, max_length=LONGEST_PROMPT, description="The new system prompt.")
     seen_system_prompt: str | None = Field(
         None,
         max_length=LONGEST_PROMPT,
-        description="The prompt that you read before: refused as `stale` if it has changed since",
+        description="The system prompt that you have read. If it has changed since, the request is refused as `stale`.",
     )
     mode: Mode | None = Field(None, description=MODE)
-    replies: RepliesChoice | None = Field(None, description=f"{REPLIES}. {BY_PEOPLE}")
-    config: ConfigChanges | None = Field(None, description="Changes of the configuration")
-    status: Literal["active", "archived"] | None = Field(None, description="Only the owner may change it")
-    pinned: bool | None = Field(None, description="In your own list")
+    replies: RepliesChoice | None = Field(None, description=f"{REPLIES} {BY_PEOPLE}")
+    config: ConfigChanges | None = Field(None, description="Changes of the configuration.")
+    status: Literal["active", "archived"] | None = Field(
+        None,
+        description="`archived` closes the session to changes, and `active` opens it again. Only the owner of the "
+        "session may change the status.",
+    )
+    pinned: bool | None = Field(None, description="Whether the session is pinned in your own list.")
 
 
 @router.get("/sessions", response=SessionPage, operation_id="listSessions", summary="List sessions")
 def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpResponse:
-    """Your own sessions and those shared with you, the last active first."""
+    """List the sessions that you own and those that are shared with you, beginning with the last active one."""
     after = parse_cursor(query.cursor) if query.cursor else None
     workspace = workspace_of(request, query.workspace)
     only = ListFilter(
@@ -140,10 +214,13 @@ def list_sessions(request: ApiRequest, query: Query[SessionQuery]) -> HttpRespon
 
 
 @router.post(
-    "/sessions", response={201: SessionOut, 200: SessionOut}, operation_id="createSession", summary="Begin a session"
+    "/sessions", response={201: SessionOut, 200: SessionOut}, operation_id="createSession", summary="Create a session"
 )
 def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = None) -> HttpResponse:
-    """If there is a `text`, it is sent as the first message. 200: a request with this key has made the session."""
+    """Create a session. If `text` is not empty, it is sent as the first message and the agent answers it.
+
+    The status is 200 if a request with the same `key` has created the session before.
+    """
     body = body or NewSession.model_validate({})
     chosen = body.model_dump(exclude={"key", "workspace", "mode", "config"})
     config: Any = {"mode": body.mode} | (body.config.model_dump() if body.config else {})
@@ -165,15 +242,18 @@ def create_session(request: ApiRequest, body: BodyParam[NewSession | None] = Non
     return _current(request, session.pk, status=200 if repeated else 201, location=location)
 
 
-@router.get("/sessions/{session_id}", response=SessionOut, operation_id="getSession", summary="Read a session")
+@router.get("/sessions/{session_id}", response=SessionOut, operation_id="getSession", summary="Retrieve a session")
 def get_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Its settings, its token figures and what its agent is doing."""
+    """Return a session with its settings, its token counts and the state of its agent."""
     return _current(request, session_id)
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, operation_id="changeSession", summary="Change a session")
 def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -> HttpResponse:
-    """Editors change title, agent, model, mode, configuration and system prompt, from the next response on."""
+    """Change a session. Editors may change everything except `status`. All users with access may change `pinned`.
+
+    Changes of the agent, model, mode, configuration and system prompt take effect with the next response.
+    """
     amend(
         user=request.user,
         session_id=session_id,
@@ -186,7 +266,10 @@ def change_session(request: ApiRequest, session_id: str, body: SessionChanges) -
 
 @router.delete("/sessions/{session_id}", response={204: None}, operation_id="deleteSession", summary="Delete a session")
 def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Only its owner may. Its turn is stopped and everyone loses access; `undelete` restores it."""
+    """Delete a session. The running turn is stopped, and all users lose access. `undeleteSession` restores the session.
+
+    Only the owner of the session may delete it.
+    """
     amend(user=request.user, session_id=session_id, actions=[SessionAction.DELETE], seen=if_match_revisions(request))
     return no_content()
 
@@ -198,7 +281,10 @@ def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Restore a deleted session",
 )
 def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Only its owner may. Everyone who had access has it again."""
+    """Restore a deleted session. All users who had access get it back.
+
+    Only the owner of the session may restore it.
+    """
     apply_action(user=request.user, action=SessionAction.UNDELETE, session_ids=[session_id])
     return _current(request, session_id)
 
@@ -207,7 +293,7 @@ def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/leave", response={204: None}, operation_id="leaveSession", summary="Leave a session"
 )
 def leave_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Give up your access to another user's session."""
+    """Give up your access to a session of another user."""
     apply_action(user=request.user, action=SessionAction.LEAVE, session_ids=[session_id])
     return no_content()
 
@@ -220,7 +306,10 @@ def _current(request: ApiRequest, session_id: str, *, status: int = 200, locatio
 
 
 def _commands(body: SessionChanges) -> Iterator[SessionCommand]:
-    """Yield the commands of the changes. The agent is first: it sets its model, prompt and configuration."""
+    """Yield the commands that make the changes. Raise MalformedCommand.
+
+    The agent comes first, because it sets the model, prompt and configuration that the other commands change.
+    """
     if body.agent is not None:
         yield make_command("set_agent", agent=body.agent)
     if (body.provider is None) != (body.model is None):

@@ -24,87 +24,102 @@ from chat.services.people.invitation_links import MAX_USES
 router = Router(tags=["Sharing"])
 SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
-ROLE = "What they may do: read (`viewer`), or write, too (`editor`)"
-USES = "How many users have joined by it"
-MOST_USES = "How many may"
-MAX_USES_GIVEN = "How many users may join by the link"
+ROLE = "The role in the session. A `viewer` can read it, and an `editor` can also write in it."
+USES = "The number of users who have joined by the link."
+MOST_USES = "The maximum number of users who can join by the link."
+MAX_USES_GIVEN = "The maximum number of users who can join by the link."
 
 
 class SessionMember(Schema):
     """A user with access to a session."""
 
-    user_id: int
-    username: str
-    name: str
-    role: RoleName
-    is_guest: bool = Field(description="Of the workspace")
+    user_id: int = Field(description="The id of the user.")
+    username: str = Field(description="The username for signing in.")
+    name: str = Field(description="The display name of the user.")
+    role: RoleName = Field(description="The role of the user in the session.")
+    is_guest: bool = Field(description="Whether the user is a guest of the workspace.")
 
 
 class SessionMembers(Schema):
-    """The owner comes first."""
+    """The users with access to a session."""
 
-    members: list[SessionMember]
+    members: list[SessionMember] = Field(
+        description="The owner, followed by the users with whom the session is shared."
+    )
     workspace_role: WorkspaceRole = Field(
-        description="What all other members of the workspace may do in the session; empty: nothing"
+        description="The role of all other members of the workspace in the session. Empty if they have no access."
     )
 
 
 class Share(Body):
+    """The access to give to a user."""
+
     role: SharedRole = Field(description=ROLE)
 
 
 class WorkspaceAccess(Body):
-    role: WorkspaceRole = Field(description="Empty: only the session's own members have access")
+    """The access to give to all members of the workspace."""
+
+    role: WorkspaceRole = Field(
+        description="The role of all members of the workspace in the session. Empty if only users with whom it is "
+        "shared have access."
+    )
 
 
 class InvitationOut(Schema):
-    """An invitation link that works. The link itself is returned only when it is made."""
+    """A valid invitation link. Its URL is returned only when the link is created."""
 
-    id: int
-    role: SharedRole
-    created_by: str
+    id: int = Field(description="The id of the link.")
+    role: SharedRole = Field(description="The role in the session that users get.")
+    created_by: str = Field(description="The name of the user who created the link.")
     uses: int = Field(description=USES)
-    max_uses: int | None = Field(description=f"{MOST_USES}; null if unlimited, as links made by earlier versions are")
-    created_at: datetime
-    expires_at: datetime
+    max_uses: int | None = Field(description=f"{MOST_USES} Null if it is unlimited.")
+    created_at: datetime = Field(description="The time at which the link was created.")
+    expires_at: datetime = Field(description="The time at which the link expires.")
 
 
 class Invitations(Schema):
-    """The newest first."""
+    """The valid invitation links."""
 
-    invitations: list[InvitationOut]
+    invitations: list[InvitationOut] = Field(description="The links, newest first.")
 
 
 class NewInvitation(Body):
+    """An invitation link to create."""
+
     role: SharedRole = Field(description=ROLE)
     max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_GIVEN)
 
 
 class CreatedInvitation(Schema):
-    """Users who accept the link join the session. Parley keeps only a hash of its token."""
+    """A new invitation link to a session. Parley stores only a hash of its token, so the link is not returned again."""
 
-    url: str
-    token: str
-    role: SharedRole
-    max_uses: int
+    url: str = Field(description="The URL to send to users.")
+    token: str = Field(description="The token at the end of the URL.")
+    role: SharedRole = Field(description="The role in the session that users get.")
+    max_uses: int = Field(description="The maximum number of users who can join by the link.")
 
 
 class InvitationToken(Body):
-    token: str = Field(max_length=100, description="The last part of the link")
+    """An invitation to accept."""
+
+    token: str = Field(max_length=100, description="The token, which is the last part of the invitation's URL.")
 
 
 class JoinedSession(Schema):
-    session: str = Field(examples=[SESSION_ID])
+    """The session that you have joined."""
+
+    session: str = Field(examples=[SESSION_ID], description="The id of the session.")
 
 
 @router.get(
     "/sessions/{session_id}/members",
     response=SessionMembers,
     operation_id="listSessionMembers",
-    summary="List the users with access",
+    summary="List the members of a session",
 )
 def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Each user has a role in the session."""
+    """List the users with access to a session, and their roles in it."""
     session = session_of(request, session_id)
     members = [
         {
@@ -123,10 +138,13 @@ def list_members(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/workspace-access",
     response={204: None},
     operation_id="openToWorkspace",
-    summary="Open a session to its workspace",
+    summary="Set the access of the workspace",
 )
 def open_to_workspace(request: ApiRequest, session_id: str, body: WorkspaceAccess) -> HttpResponse:
-    """Let all members of the workspace view or edit the session, or end that. Only the owner may."""
+    """Give all members of the workspace a role in the session, or end this access.
+
+    Only the owner of the session may change it.
+    """
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.open_to_workspace(session=session, author=request.user, role=body.role)
     return no_content()
@@ -139,7 +157,10 @@ def open_to_workspace(request: ApiRequest, session_id: str, body: WorkspaceAcces
     summary="Share a session",
 )
 def share(request: ApiRequest, session_id: str, user_id: RowId, body: Share) -> HttpResponse:
-    """Give a member or guest of the workspace access, or change their role. Only the owner may."""
+    """Give a member or guest of the workspace access to a session, or change their role in it.
+
+    Only the owner of the session may share it.
+    """
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.share(session=session, author=request.user, user=_user(user_id), role=body.role)
     return no_content()
@@ -149,10 +170,13 @@ def share(request: ApiRequest, session_id: str, user_id: RowId, body: Share) -> 
     "/sessions/{session_id}/members/{user_id}",
     response={204: None},
     operation_id="unshareSession",
-    summary="Withdraw access",
+    summary="End a user's access",
 )
 def unshare(request: ApiRequest, session_id: str, user_id: RowId) -> HttpResponse:
-    """Only the owner may. The session's invitation links end too, since one of them could let the user in again."""
+    """End a user's access to a session. All invitation links to the session also end, because the user may know one.
+
+    Only the owner of the session may end access.
+    """
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.unshare(session=session, author=request.user, user=_user(user_id))
     return no_content()
@@ -162,10 +186,10 @@ def unshare(request: ApiRequest, session_id: str, user_id: RowId) -> HttpRespons
     "/sessions/{session_id}/invitations",
     response=Invitations,
     operation_id="listInvitations",
-    summary="List invitation links",
+    summary="List the invitation links to a session",
 )
 def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Only the owner may."""
+    """List the valid invitation links to a session. Only the owner of the session may list them."""
     session = session_of(request, session_id, SessionRole.OWNER)
     invitations = [invitation_out(each, each.role) for each in sharing.invitations(session)]
     return json_response(request, {"invitations": invitations})
@@ -175,10 +199,14 @@ def list_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/invitations",
     response={201: CreatedInvitation},
     operation_id="createInvitation",
-    summary="Create an invitation link",
+    summary="Create an invitation link to a session",
 )
 def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation) -> HttpResponse:
-    """Only the owner may. The link works for a week, and for `max_uses` users, who become guests of the workspace."""
+    """Create an invitation link, by which up to `max_uses` users can join the session within seven days.
+
+    Users who join become guests of the workspace unless they are members of it. Only the owner of the session may
+    create links.
+    """
     session = session_of(request, session_id, SessionRole.OWNER)
     token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
     invitation = {"url": join_url(request, token), "token": token, "role": body.role, "max_uses": body.max_uses}
@@ -189,10 +217,13 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
     "/sessions/{session_id}/invitations",
     response={204: None},
     operation_id="revokeInvitations",
-    summary="End all invitation links",
+    summary="End all invitation links to a session",
 )
 def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Only the owner may. Users who have joined keep their access."""
+    """End all invitation links to a session. Users who have joined keep their access.
+
+    Only the owner of the session may end links.
+    """
     sharing.revoke_invitations(session=session_of(request, session_id, SessionRole.OWNER), author=request.user)
     return no_content()
 
@@ -201,10 +232,10 @@ def revoke_invitations(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/invitations/{invitation_id}",
     response={204: None},
     operation_id="revokeInvitation",
-    summary="End an invitation link",
+    summary="End an invitation link to a session",
 )
 def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: RowId) -> HttpResponse:
-    """Only the owner may. Ending a link again is no error."""
+    """End an invitation link. Only the owner of the session may end it. Ending it again is not an error."""
     session = session_of(request, session_id, SessionRole.OWNER)
     sharing.end_invitation(session=session, author=request.user, invitation_id=invitation_id)
     return no_content()
@@ -214,19 +245,20 @@ def revoke_invitation(request: ApiRequest, session_id: str, invitation_id: RowId
     "/invitations/accept",
     response=JoinedSession,
     operation_id="acceptInvitation",
-    summary="Accept an invitation",
+    summary="Accept an invitation to a session",
 )
 def accept_invitation(request: ApiRequest, body: InvitationToken) -> HttpResponse:
-    """Join a session, as a guest unless you are a member of its workspace. A role that you have is never lowered.
+    """Join a session by an invitation link. You become a guest of its workspace unless you are a member of it.
 
-    Links to a workspace are accepted in a browser.
+    If you already have a higher role in the session, you keep it. Invitations to a workspace can only be accepted in a
+    browser.
     """
     session = sharing.accept(token=body.token, user=request.user)
     return json_response(request, {"session": session.pk}, tagged=False)
 
 
 def invitation_out(link: Invitation | WorkspaceInvitation, role: str) -> Json:
-    """Return an invitation link as JSON, to a session or a workspace."""
+    """Return an invitation link to a session or a workspace as JSON."""
     return {
         "id": link.pk,
         "role": role,
@@ -239,12 +271,16 @@ def invitation_out(link: Invitation | WorkspaceInvitation, role: str) -> Json:
 
 
 def join_url(request: ApiRequest, token: str) -> str:
-    """Return the link of an invitation, to a session or a workspace."""
+    """Return the URL of an invitation to a session or a workspace."""
     origin = settings.PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
     return f"{origin}{reverse('join', args=[token])}"
 
 
 def _user(user_id: int) -> User:
-    """Return a user. An unknown id gets the same error as a user outside the workspace, so it reveals no ids."""
+    """Return the user, or for an unknown id an unsaved user.
+
+    The caller then reports the same error as for a user outside the workspace, so that it does not reveal which ids
+    exist.
+    """
     user = User.objects.filter(pk=user_id).first()
     return user or User(pk=0)

@@ -1,4 +1,4 @@
-"""Streaming responses that follow a session: the limit per user, and the release of what a request holds."""
+"""Streaming responses that follow a session. Each user can have a limited number of them open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.models import ApiToken
 from chat.runner import runtime
 from chat.security.session_store import hash_key
 
-# Makes proxies send each chunk at once; the middleware Compression skips such responses.
+# Makes proxies send each chunk immediately. The middleware Compression does not compress such responses.
 HEADERS = {"X-Accel-Buffering": "no"}
 SSE = "text/event-stream"
 STREAM_RETRY_SECONDS = 10
@@ -35,7 +35,7 @@ class TooManyStreams(ServiceError):
 
 
 def credential_of(request: ApiRequest) -> Credential | None:
-    """Return what authenticated the request: the stream ends when it expires (LIVE-06)."""
+    """Return the token or login that authenticated the request. The stream ends when it expires (LIVE-06)."""
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
     key = request.session.session_key
@@ -57,10 +57,10 @@ def stream_response(
     status: int = 200,
     when_full: Callable[[], AsyncIterator[str]] | None = None,
 ) -> StreamingHttpResponse:
-    """Return what `chunks` yields while the subscriber watches the session. Call `require_stream_slot` first.
+    """Return a response that streams `chunks` while the subscriber watches the session.
 
-    Concurrent requests may all pass `require_stream_slot`. Those above the limit get what `when_full` yields, or an
-    empty body.
+    Call `require_stream_slot` first. Several concurrent requests can pass that check. Those above the limit get the
+    chunks of `when_full`, or an empty body without it.
     """
     content = watched(session_id, subscriber, chunks, when_full)
     return StreamingHttpResponse(content, status=status, content_type=content_type, headers=HEADERS)
@@ -69,7 +69,7 @@ def stream_response(
 async def watched(
     session_id: str, subscriber: Subscriber, chunks: Chunks, when_full: Callable[[], AsyncIterator[str]] | None
 ) -> AsyncIterator[str]:
-    """Yield what `chunks` yields while the subscriber watches the session, or `when_full` without a free slot."""
+    """Yield `chunks` while the subscriber watches the session, or the chunks of `when_full` if no slot is free."""
     await _release_request_resources()
     hub = runtime.hub()
     with hub.streaming(subscriber.user_id) as has_slot:
@@ -88,7 +88,7 @@ async def watched(
 
 
 async def _release_request_resources() -> None:
-    """Release the request's database connection and thread: a stream needs neither."""
+    """Release the database connection and the thread of the request, because a stream needs neither."""
     await sync_to_async(close_old_connections)()
     context = SyncToAsync.thread_sensitive_context.get(None)
     if context is not None and context in SyncToAsync.context_to_thread_executor:

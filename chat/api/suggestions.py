@@ -1,4 +1,4 @@
-"""Suggested edits of a user's message: editors make them, its author or the session's owner decides."""
+"""Suggested edits of a user's message. Editors suggest them. The message's author or the session's owner decides."""
 
 from __future__ import annotations
 
@@ -23,41 +23,55 @@ SUGGESTION_ID = "e_0123456789abcdef01234567"
 
 
 class NewSuggestion(Body):
-    """Another text for the message. `revision` is the revision of the message that you read."""
+    """A suggested text for a message."""
 
-    text: str = Field(description="The proposed text of the message")
-    revision: Number | None = Field(None, description="Refused as `stale` if the text was edited since")
+    text: str = Field(description="The suggested text.")
+    revision: Number | None = Field(
+        None,
+        description="The `revision` of the message that you have read. If its text was edited since, the request is "
+        "refused as `stale`.",
+    )
 
 
 class Suggested(Schema):
-    suggestion: str = Field(examples=[SUGGESTION_ID])
+    """The suggestion that was added."""
+
+    suggestion: str = Field(examples=[SUGGESTION_ID], description="The id of the suggestion.")
 
 
 class SuggestionOut(Schema):
-    """An open suggestion; `revision` is the message's when it was made."""
+    """An open suggestion for a message."""
 
-    id: str = Field(examples=[SUGGESTION_ID])
-    user_id: int | None
-    name: str
-    text: str
-    revision: int
-    created_at: datetime
+    id: str = Field(examples=[SUGGESTION_ID], description="The id of the suggestion.")
+    user_id: int | None = Field(
+        description="The id of the user who made the suggestion. Null if the account was deleted."
+    )
+    name: str = Field(description="The name of the user who made the suggestion.")
+    text: str = Field(description="The suggested text.")
+    revision: int = Field(description="The `revision` of the message when the suggestion was made.")
+    created_at: datetime = Field(description="The time of the suggestion.")
 
 
 class SuggestionList(Schema):
-    suggestions: list[SuggestionOut]
+    """The open suggestions for a message."""
+
+    suggestions: list[SuggestionOut] = Field(description="The suggestions, oldest first.")
 
 
 class Decision(Body):
-    """`revision` is the revision of the message that the suggestion was compared with."""
+    """A decision to accept a suggestion."""
 
-    revision: Number | None = Field(None, description="Refused as stale if the message has been edited since")
+    revision: Number | None = Field(
+        None,
+        description="The `revision` of the message that you compared with the suggestion. If its text was edited "
+        "since, the request is refused as `stale`.",
+    )
 
 
 class Accepted(Schema):
-    """The message's revision."""
+    """The message after the edit."""
 
-    revision: int
+    revision: int = Field(description="The new `revision` of the message.")
 
 
 @router.get(
@@ -67,7 +81,7 @@ class Accepted(Schema):
     summary="List suggested edits",
 )
 def list_suggestions(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    """The open suggestions, oldest first."""
+    """List the open suggestions for a message, oldest first."""
     session = session_of(request, session_id)
     row = ChatMessage.objects.in_conversation(session.pk).filter(pk=checked_id(message_id)).first()
     if row is None:
@@ -93,7 +107,7 @@ def list_suggestions(request: ApiRequest, session_id: str, message_id: str) -> H
     summary="Suggest an edit",
 )
 def suggest_edit(request: ApiRequest, session_id: str, message_id: str, body: NewSuggestion) -> HttpResponse:
-    """For a message that you may not edit. It replaces your open suggestion for this message, if there is one."""
+    """Suggest an edit of a user's message that you may not edit. It replaces your open suggestion for the message."""
     result = run_message_command(request, session_id, message_id, "suggest_edit", **body.model_dump())
     location = reverse("api:list_suggestions", args=[session_id, message_id])
     return json_response(request, result, status=201, location=location)
@@ -106,7 +120,10 @@ def suggest_edit(request: ApiRequest, session_id: str, message_id: str, body: Ne
     summary="Accept a suggested edit",
 )
 def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, body: Decision) -> HttpResponse:
-    """The edit becomes yours and names the user who suggested it."""
+    """Edit a message as suggested. You become the author of the edit, which also names the user who suggested it.
+
+    Only the author of the message and the session's owner may accept a suggestion.
+    """
     fields = {"id": checked_id(suggestion_id, NoSuchSuggestion), **body.model_dump()}
     return json_response(request, run_command(request, session_id, "accept_suggestion", **fields))
 
@@ -118,6 +135,9 @@ def accept_suggestion(request: ApiRequest, session_id: str, suggestion_id: str, 
     summary="Dismiss a suggested edit",
 )
 def dismiss_suggestion(request: ApiRequest, session_id: str, suggestion_id: str) -> HttpResponse:
-    """You may dismiss suggestions for your message or in your session, and your own."""
+    """Dismiss a suggestion, or withdraw your own.
+
+    Only the author of the message and the session's owner may dismiss suggestions of other users.
+    """
     run_command(request, session_id, "dismiss_suggestion", id=checked_id(suggestion_id, NoSuchSuggestion))
     return no_content()

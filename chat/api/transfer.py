@@ -23,63 +23,72 @@ from chat.transfer import public as transfer
 from chat.transfer.public import FileContents, ImportedSession, ImportResult, Source
 
 router = Router(tags=["Transfer"])
-# How many conversations of an uploaded file one request imports at most.
+# The maximum number of conversations that one request imports from an uploaded file.
 MAX_PER_REQUEST = 500
-CONVERSATIONS = "Which of the file's conversations, by their indexes"
-IDS = "`same` keeps the file's ids if none of them is in use here"
-WORKSPACE = "Where the sessions are created. Default: your current workspace"
+CONVERSATIONS = "The `index` of each conversation to import."
+IDS = (
+    "`same` keeps the ids of the file, unless one of them is in use on this server. `new` creates new ids for all "
+    "objects."
+)
+WORKSPACE = "The id of the workspace in which to create the sessions. If null, it is your current workspace."
 TEXT = {"schema": {"type": "string"}}
 EXPORT_RESPONSES: dict[int, dict[str, Any]] = {
     200: {
-        "description": "The session as Markdown or JSON",
+        "description": "The session as a file.",
         "content": {"text/markdown": TEXT, "application/json": {"schema": {"type": "object"}}},
     }
 }
 
 
 class ExportQuery(Schema):
-    format: Literal["json", "markdown"] = Field("json", description="As a file to import again, or to read")
+    format: Literal["json", "markdown"] = Field(
+        "json", description="The format of the file. `json` can be imported again. `markdown` is for reading."
+    )
 
 
 class ImportedOut(Schema):
-    """An imported session. `notes` describe what was left out or differs from the file."""
+    """A session that was created from a conversation."""
 
-    id: str
-    title: str
-    messages: int
-    kept_ids: bool = Field(description="Whether its ids are those of the file")
-    notes: list[str]
+    id: str = Field(description="The id of the session.")
+    title: str = Field(description="The title of the session.")
+    messages: int = Field(description="The number of messages.")
+    kept_ids: bool = Field(description="Whether the session and its messages have the ids of the file.")
+    notes: list[str] = Field(
+        description="Sentences for users about content that was left out or differs from the file."
+    )
 
 
 class ImportOut(Schema):
-    """The result of an import. `problems` describe which conversations could not be imported, and why."""
+    """The result of an import."""
 
-    sessions: list[ImportedOut]
-    problems: list[str]
+    sessions: list[ImportedOut] = Field(description="The sessions that were created.")
+    problems: list[str] = Field(description="Sentences for users about conversations that could not be imported.")
 
 
 class OutlineOut(Schema):
-    """A conversation in a file. `index` chooses it; `began` is ISO 8601 or ""; `size` is in bytes."""
+    """A conversation of an uploaded file."""
 
-    index: int
+    index: int = Field(description="The number that identifies the conversation in the file, from 0.")
     source: Source
-    title: str
-    began: str
-    messages: int
-    size: int
+    title: str = Field(description="The title of the conversation.")
+    began: str = Field(description="The ISO 8601 time at which the conversation began. Empty if unknown.")
+    messages: int = Field(description="The number of messages.")
+    size: int = Field(description="The size in bytes.")
 
 
 class UploadOut(Schema):
-    """A file that is kept until `expires_at`. `problems` describe what cannot be read as a conversation."""
+    """An uploaded file with conversations."""
 
-    id: str
-    expires_at: datetime
-    conversations: list[OutlineOut]
-    problems: list[str]
+    id: str = Field(description="The id of the uploaded file.")
+    expires_at: datetime = Field(description="The time at which the file is deleted.")
+    conversations: list[OutlineOut] = Field(description="The conversations of the file.")
+    problems: list[str] = Field(
+        description="Sentences for users about parts of the file that cannot be read as a conversation."
+    )
 
 
 class ImportIn(Schema):
-    """What is imported of an uploaded file."""
+    """The conversations of an uploaded file to import."""
 
     conversations: list[int] = Field(min_length=1, max_length=MAX_PER_REQUEST, description=CONVERSATIONS)
     ids: Literal["same", "new"] = Field("same", description=IDS)
@@ -87,9 +96,11 @@ class ImportIn(Schema):
 
 
 class ImportForm(Schema):
-    """What is imported of the file in the same form."""
+    """The conversations to import from the file in the same form."""
 
-    conversations: list[int] = Field([], max_length=transfer.MAX_LISTED, description=f"{CONVERSATIONS}. Default: all")
+    conversations: list[int] = Field(
+        [], max_length=transfer.MAX_LISTED, description=f"{CONVERSATIONS} If it is left out, all are imported."
+    )
     ids: Literal["same", "new"] = Field("same", description=IDS)
     workspace: int | None = Field(None, description=WORKSPACE)
 
@@ -101,7 +112,10 @@ class ImportForm(Schema):
     openapi_extra={"responses": EXPORT_RESPONSES},
 )
 def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuery]) -> HttpResponseBase:
-    """JSON has everything and can be imported again; for viewers it has what they see. Markdown is for reading."""
+    """Return a session as a file. JSON is complete and can be imported again. Markdown is for reading.
+
+    For viewers, the JSON contains only what they can see.
+    """
     session, role = session_for(request.user, session_id)
     form = transfer.ExportFormat(query.format)
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
@@ -117,10 +131,11 @@ def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuer
     summary="Import sessions from a file",
 )
 def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[ImportForm]) -> HttpResponse:
-    """Import Parley's own JSON, or an export of ChatGPT, Claude, Open WebUI or LibreChat (JSON, or the ZIP with it).
+    """Import conversations from a file: Parley's own JSON, or an export of ChatGPT, Claude, Open WebUI or LibreChat.
 
-    Each conversation becomes a session that only you can access. It is imported completely or not at all. For files
-    with many conversations use `createImport`, which lists them first.
+    An export is a JSON file, or a ZIP file that contains it. Each conversation becomes a session that only you can
+    access. It is imported completely or not at all. For files with many conversations, use `createImport`, which lists
+    them first.
     """
     _require_size(file)
     outcome = transfer.import_file(
@@ -141,7 +156,10 @@ def import_sessions(request: ApiRequest, file: File[UploadedFile], form: Form[Im
     summary="Upload a file of conversations and list them",
 )
 def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse:
-    """The file is kept for an hour. Import its conversations with `importConversations`, in one request or several."""
+    """Upload a file of conversations and list them. The file is stored for an hour.
+
+    `importConversations` imports them, in one or several requests.
+    """
     _require_size(file)
     spend("imports", request.user.pk)
     contents = transfer.list_conversations(file, disconnect_of(request))
@@ -156,7 +174,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
     summary="List the conversations of an uploaded file",
 )
 def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
-    """Only its uploader can read it."""
+    """List the conversations of an uploaded file. Only the user who uploaded the file may list them."""
     spend("import_requests", request.user.pk)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
         return json_response(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))
@@ -169,7 +187,7 @@ def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
     summary="Import conversations of an uploaded file",
 )
 def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) -> HttpResponse:
-    """Import some of its conversations, as `importSessions` does; repeat it with others for large files."""
+    """Import conversations of an uploaded file, as `importSessions` does. A request can import up to 500 of them."""
     workspace = workspace_of(request, body.workspace)
     with import_uploads.opened(owner=request.user, upload_id=import_id) as (_upload, file):
         outcome = transfer.import_file(
@@ -191,7 +209,7 @@ def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) ->
     summary="Delete an uploaded file",
 )
 def delete_import(request: ApiRequest, import_id: str) -> HttpResponse:
-    """The sessions that were imported from it stay."""
+    """Delete an uploaded file. Sessions that were imported from it are kept."""
     import_uploads.discard(owner=request.user, upload_id=import_id)
     return no_content()
 

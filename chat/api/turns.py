@@ -26,102 +26,142 @@ router = Router(tags=["Turns"])
 
 
 class Cancellation(Schema):
-    stopping: bool = Field(description="Whether a turn was running, which stops now")
+    """The result of a request to stop."""
+
+    stopping: bool = Field(description="Whether a turn was running. It stops now.")
 
 
 class Compacting(Schema):
-    compacting: bool = Field(description="Whether the model writes a summary now")
+    """The compaction that has started."""
+
+    compacting: bool = Field(description="Always true: the model now writes a summary.")
 
 
 class AgentsOfSession(Schema):
-    agents: list[SessionAgent]
+    """The agents of a session."""
+
+    agents: list[SessionAgent] = Field(description="The session's own agent, followed by the others.")
 
 
 class Continued(Schema):
-    turn_id: str = Field(description="The turn that goes on")
+    """The answer that is continued."""
+
+    turn_id: str = Field(description="The id of the turn in which the agent continues.")
 
 
 class HeldMessage(Body):
-    """Which held message is sent; all of them without an `id`."""
+    """The held messages to send."""
 
-    id: str | None = Field(None, description="Of a message that is on hold")
+    id: str | None = Field(None, description="The id of a held message. If null, all held messages are sent.")
 
 
 class SentNow(Schema):
-    """How many messages were sent."""
+    """The result of sending held messages."""
 
-    sent: int
+    sent: int = Field(description="The number of messages that were sent.")
 
 
 class Limits(Schema):
-    """What the client accepts to be withdrawn."""
+    """A limit on the messages that a request may withdraw."""
 
     at_most: Number | None = Field(
-        None, description="Refused as confirm if more messages than this would be withdrawn; the last answer may be"
+        None,
+        description="The maximum number of messages to withdraw. A request that would withdraw more is refused as "
+        "`confirm`, unless it withdraws only the last answer. Without a value, there is no limit.",
     )
-    preview: bool = Field(False, description="Only return what would be withdrawn")
+    preview: bool = Field(False, description="Change nothing, and only return what the request would withdraw.")
 
 
 class RetryLimits(Limits):
     edited: bool = Field(
         False,
-        description="The message was edited for this retry: its earlier text comes back with what is withdrawn now",
+        description="You have just edited the message for this retry. `restoreAttempt` then restores its earlier text "
+        "together with the messages that are withdrawn now.",
     )
 
 
 class Withdrawn(Schema):
-    """How many messages of how many users were withdrawn. `others` does not count you."""
+    """The messages that a request has withdrawn, or would withdraw."""
 
-    messages: int
-    people: int
-    others: int
-    last_answer: bool = Field(description="Whether nothing but the last answer was withdrawn")
-    attempt: str = Field(description="The attempt that restores them; empty if no message was withdrawn")
-    after: str = Field(description="The message that they followed, if it can be answered: fork there to keep both")
+    messages: int = Field(description="The number of messages, without markers of turns.")
+    people: int = Field(description="The number of users who wrote some of them.")
+    others: int = Field(description="The number of users other than you who wrote some of them.")
+    last_answer: bool = Field(description="Whether nothing but the last answer is withdrawn.")
+    attempt: str = Field(
+        description="The id of the attempt with which `restoreAttempt` restores the messages. Empty if none were "
+        "withdrawn."
+    )
+    after: str = Field(
+        description="The id of the message before them. To keep both versions, fork the session there. Empty if the "
+        "fork is not possible."
+    )
 
 
 class AttemptOut(Schema):
-    """An earlier attempt; `after` is the id of the message that it followed."""
+    """Messages that a retry has replaced."""
 
-    id: str
-    after: str
+    id: str = Field(description="The id of the attempt.")
+    after: str = Field(description="The id of the message that the attempt followed.")
     number: int | None = Field(
-        description="Its number among the attempts that follow that message; null if it has nothing but errors"
+        description="The number of the attempt among those that follow this message, from 1. Null if the attempt "
+        "contains only errors."
     )
-    messages: int
-    people: int
-    withdrawn_by: str
-    withdrawn_at: datetime
+    messages: int = Field(description="The number of messages of the attempt.")
+    people: int = Field(description="The number of users who wrote some of them.")
+    withdrawn_by: str = Field(description="The name of the user who made the retry. Empty if unknown.")
+    withdrawn_at: datetime = Field(description="The time of the retry.")
 
 
 class AttemptList(Schema):
-    attempts: list[AttemptOut]
+    """The earlier attempts of a session."""
+
+    attempts: list[AttemptOut] = Field(description="The attempts, newest first.")
 
 
 class NewFork(Body):
-    """`key` makes a repeated request return the session of the first one."""
+    """A fork to create."""
 
-    text: str | None = Field(None, description="Replaces the last user text that is copied, and ends the copy")
-    run: bool = Field(True, description="Whether the agent continues from the end of the copy")
-    key: str | None = Field(None, min_length=1, max_length=100, description="Any text that names this request")
+    text: str | None = Field(
+        None,
+        description="A new text for the last message of a user that is copied. The copy ends with this message. If "
+        "null, the text stays as it is.",
+    )
+    run: bool = Field(
+        True,
+        description="Whether the agent continues from the end of the copy, if the last message waits for an answer.",
+    )
+    key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="A text that identifies the request, such as a random UUID. If you repeat the request with the "
+        "same key, it is carried out only once.",
+    )
 
 
 class Fork(Schema):
-    session: str = Field(examples=[SESSION_ID], description="The new session")
-    url: str = Field(description="The address of its page")
-    repeated: bool = Field(description="A request with this key has made the fork before")
-    notice: str = Field(description="A sentence for people about the files of the workspace; empty if there were none")
+    """The session that a fork has created."""
+
+    session: str = Field(examples=[SESSION_ID], description="The id of the new session.")
+    url: str = Field(description="The path of the page of the new session.")
+    repeated: bool = Field(description="Whether a request with the same `key` has created the fork before.")
+    notice: str = Field(description="A sentence for users about the copied files. Empty if the session has no files.")
 
 
 class ReadPosition(Body):
-    revision: Number = Field(description="The session's revision up to which you have read it")
+    """The position up to which you have read a session."""
+
+    revision: Number = Field(description="The `revision` of the session up to which you have read it.")
 
 
 @router.post(
     "/sessions/{session_id}/cancel", response=Cancellation, operation_id="cancelTurn", summary="Stop the running turn"
 )
 def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
-    """What the agent has written so far is kept. Repeating the request does no harm."""
+    """Stop the running turn. The text that the agent has written so far is kept, and queued messages are put on hold.
+
+    The request can be repeated safely.
+    """
     return json_response(request, run_command(request, session_id, "cancel"), tagged=False)
 
 
@@ -132,8 +172,11 @@ def cancel_turn(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Summarize earlier messages",
 )
 def compact(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Let the session's model summarize the older turns. The summary is a message with `summarises`, which stands for
-    all that is before it; remove it to send the messages themselves again. `compaction_ended` says when it is done."""
+    """Let the session's model summarize the earlier messages. The event `compaction_ended` reports the result.
+
+    The summary is a message with the field `summarises`. In the context, it replaces all messages before it. If you
+    remove the summary, those messages are sent to the model again.
+    """
     run_command(request, session_id, "compact")
     return json_response(request, {"compacting": True}, status=202, tagged=False)
 
@@ -142,7 +185,10 @@ def compact(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/send_now", response=SentNow, operation_id="sendHeldMessages", summary="Send held messages"
 )
 def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpResponse:
-    """Send a queued message that a stop has held, or all of them without an `id`: they begin a turn of their own."""
+    """Send queued messages that a stop has put on hold.
+
+    They start a turn, or join the queue while the agent is working.
+    """
     return json_response(request, run_command(request, session_id, "send_now", **body.model_dump()))
 
 
@@ -150,10 +196,10 @@ def send_now(request: ApiRequest, session_id: str, body: HeldMessage) -> HttpRes
     "/sessions/{session_id}/agents",
     response=AgentsOfSession,
     operation_id="listSessionAgents",
-    summary="List a session's agents",
+    summary="List the agents of a session",
 )
 def list_session_agents(request: ApiRequest, session_id: str) -> HttpResponse:
-    """The session's own agent first, then those that answer when a message mentions them."""
+    """List the session's own agent, followed by the agents that answer when a message mentions them."""
     session, _role = session_for(request.user, session_id)
     own = presets.own(session)
     alone = [cast.Member(session.agent, own.title, session.provider, session.model, own.icon)]
@@ -167,7 +213,10 @@ def list_session_agents(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Add an agent to a session",
 )
 def add_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
-    """It gets a copy of the agent's model, prompt and tools, and answers messages that mention it."""
+    """Add an agent, which answers messages that mention it. The session copies its model, system prompt and tools.
+
+    A session can have eight agents besides its own.
+    """
     run_command(request, session_id, "add_agent", agent=name)
     return no_content()
 
@@ -179,7 +228,7 @@ def add_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpRe
     summary="Remove an agent from a session",
 )
 def remove_session_agent(request: ApiRequest, session_id: str, name: str) -> HttpResponse:
-    """Its messages stay. The session's own agent cannot be removed, only changed."""
+    """Remove an agent that was added. Its messages stay. The session's own agent cannot be removed."""
     run_command(request, session_id, "remove_agent", agent=name)
     return no_content()
 
@@ -188,10 +237,10 @@ def remove_session_agent(request: ApiRequest, session_id: str, name: str) -> Htt
     "/sessions/{session_id}/continue",
     response=Continued,
     operation_id="continueAnswer",
-    summary="Continue a cut answer",
+    summary="Continue an answer that was cut off",
 )
 def continue_answer(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Let the agent go on where a stop, an error, a restart or the output limit has cut off its last answer."""
+    """Let the agent continue its last answer, which was cut off by a stop, an error, a restart or the output limit."""
     return json_response(request, run_command(request, session_id, "continue"))
 
 
@@ -199,10 +248,14 @@ def continue_answer(request: ApiRequest, session_id: str) -> HttpResponse:
     "/sessions/{session_id}/messages/{message_id}/retry",
     response=Withdrawn,
     operation_id="retryMessage",
-    summary="Answer again",
+    summary="Retry from a message",
 )
 def retry_message(request: ApiRequest, session_id: str, message_id: str, query: Query[RetryLimits]) -> HttpResponse:
-    """User messages stay and are answered again. Of the agent's messages, the whole response is withdrawn."""
+    """Answer again from a message on. All later messages are withdrawn and become an attempt, which can be restored.
+
+    A message of a user is kept and answered again. A message of the agent is withdrawn together with the whole response
+    to which it belongs.
+    """
     return json_response(request, run_message_command(request, session_id, message_id, "retry", **query.model_dump()))
 
 
@@ -210,10 +263,10 @@ def retry_message(request: ApiRequest, session_id: str, message_id: str, query: 
     "/sessions/{session_id}/messages/{message_id}/run_tools",
     response=Withdrawn,
     operation_id="runToolsAgain",
-    summary="Run tools again",
+    summary="Run the tools of a response again",
 )
 def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Query[Limits]) -> HttpResponse:
-    """Withdraw the tool results of the message's response and what follows, and run its tools again."""
+    """Withdraw the tool results of the message's response and all later messages, and run the tools again."""
     return json_response(
         request, run_message_command(request, session_id, message_id, "run_tools", **query.model_dump())
     )
@@ -226,7 +279,10 @@ def run_tools(request: ApiRequest, session_id: str, message_id: str, query: Quer
     summary="List earlier attempts",
 )
 def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
-    """What retries have replaced and `restore` brings back, newest first. Only editors may list them."""
+    """List the messages that retries have replaced, by attempt. `restoreAttempt` restores an attempt.
+
+    Only editors of the session may list attempts.
+    """
     session, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     attempts = [
         {
@@ -250,7 +306,7 @@ def list_attempts(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Restore an earlier attempt",
 )
 def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query: Query[Limits]) -> HttpResponse:
-    """Restore it in its place. What it replaces becomes an attempt, which the response names."""
+    """Restore an attempt at its place. The messages that it replaces become an attempt, whose id is returned."""
     fields = {"attempt": checked_id(attempt, NoSuchAttempt), **query.model_dump()}
     return json_response(request, run_command(request, session_id, "restore_attempt", **fields))
 
@@ -264,7 +320,7 @@ def restore_an_attempt(request: ApiRequest, session_id: str, attempt: str, query
 def switch_attempt(
     request: ApiRequest, session_id: str, message_id: str, number: Number, query: Query[Limits]
 ) -> HttpResponse:
-    """Let the attempt with this number follow the message. What it replaces stays an attempt and keeps its number."""
+    """Show another of the attempts that follow the message. The attempt that it replaces keeps its number."""
     fields = {"number": number, **query.model_dump()}
     return json_response(request, run_message_command(request, session_id, message_id, "switch_attempt", **fields))
 
@@ -281,9 +337,11 @@ def fork_session(
     message_id: str,
     body: BodyParam[NewFork | None] = None,
 ) -> HttpResponse:
-    """Copy the session up to and including the message into a new one of yours. 200: this key has made the fork.
+    """Copy the messages up to and including this message into a new session, which you own.
 
-    The files of the workspace are copied as they are now, all or none (`forked_files` of the new session).
+    The files in the session's folder are copied in their current state: all of them, or none. The field `forked_files`
+    of the new session reports the result. The status is 200 if a request with the same `key` has created the fork
+    before.
     """
     forked = run_fork(request, session_id, message_id, **(body or NewFork.model_validate({})).model_dump())
     location = reverse("api:get_session", args=[forked["session"]])
@@ -295,6 +353,6 @@ def fork_session(
     "/sessions/{session_id}/read", response={204: None}, operation_id="markRead", summary="Mark a session as read"
 )
 def mark_read(request: ApiRequest, session_id: str, body: ReadPosition) -> HttpResponse:
-    """Mark it up to a revision. It stays `unread` if something came after that revision."""
+    """Mark a session as read up to a revision. It stays `unread` if it has newer messages from others."""
     run_command(request, session_id, "read", revision=body.revision)
     return no_content()

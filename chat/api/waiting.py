@@ -22,18 +22,18 @@ from chat.runner import runtime
 
 logger = logging.getLogger(__name__)
 LONGEST_WAIT = 600
-# Seconds between the spaces before the JSON. They keep proxies from closing the connection.
+# Seconds between the spaces that are sent before the JSON, so that proxies do not close the connection.
 KEEP_ALIVE = 15.0
-# The size of the turn's messages in a response.
+# The maximum size of the turn's messages in a response, in characters.
 MAX_CHARS = 200_000
 
 
 def wait_for_turn(
     request: ApiRequest, session_id: str, sent: Json, seconds: int, location: str
 ) -> StreamingHttpResponse:
-    """Return the outcome and the messages of a sent message's turn when it is at rest or the time is up.
+    """Return the outcome and the messages of the turn of the message `sent`, after `seconds` seconds at the latest.
 
-    The status and headers are sent at once, the body when it is known.
+    The status and headers are sent immediately. The body is sent when the turn is at rest or the time is up.
     """
     subscriber = TurnWait(request.user, SessionRole.EDITOR, credential_of(request))
     wait = Wait(request.user, session_id, sent, seconds, subscriber)
@@ -46,7 +46,7 @@ def wait_for_turn(
 
 
 class Wait:
-    """A wait for the turn of the message `sent`, for so many seconds at most."""
+    """A wait for the turn of the message `sent`, for at most `seconds` seconds."""
 
     def __init__(self, user: User, session_id: str, sent: Json, seconds: int, subscriber: TurnWait) -> None:
         self._user = user
@@ -63,23 +63,22 @@ class Wait:
         try:
             turn = await self._outcome()
             while not turn.outcome.is_at_rest and not self._subscriber.closed and (remaining := deadline - clock()) > 0:
-                if await self._subscriber.changed(min(remaining, KEEP_ALIVE)):
-                    turn = await self._outcome()
-                else:
+                if not await self._subscriber.changed(min(remaining, KEEP_ALIVE)):
                     yield " "
-            # Closed: the token has expired, the user lost access, or the server stops.
+                turn = await self._outcome()  # without a notice, too, because notices can be lost
+            # The subscriber is closed if the token has expired, the user has lost access, or the server is stopping.
             result = self._unknown() if self._subscriber.closed else await self._result(turn)
         except (NoSuchSession, DatabaseError, InterfaceError) as error:
-            logger.info("A request cannot wait any longer for session %s: %s", self._session_id, error)
+            logger.info("A request stopped waiting for session %s: %s", self._session_id, error)
             result = self._unknown()
         yield json.dumps(result)
 
     async def at_once(self) -> AsyncIterator[str]:
-        """Yield the JSON as if the time were up."""
+        """Yield the JSON immediately, as if the time were up."""
         try:
             result = await self._result(await self._outcome())
         except (NoSuchSession, DatabaseError, InterfaceError) as error:
-            logger.info("A request cannot read the turn in session %s: %s", self._session_id, error)
+            logger.info("Could not read the turn of session %s for a waiting request: %s", self._session_id, error)
             result = self._unknown()
         yield json.dumps(result)
 

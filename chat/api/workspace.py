@@ -1,4 +1,4 @@
-"""The workspace of a session: the files that its agent's tools work on."""
+"""The files of a session, on which the tools of its agent work."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chat.api.responses import json_response
 from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
 from chat.queries import workspace
 
-router = Router(tags=["Workspace files"])
-PATH = "Path in the workspace, such as `src/main.py`; empty for the workspace itself"
+router = Router(tags=["Session files"])
+PATH = "The path in the session's folder, such as `src/main.py`. Empty for the folder itself."
 
 
 class FolderQuery(Schema):
@@ -26,25 +26,32 @@ class FolderQuery(Schema):
 
 
 class FileQuery(Schema):
-    path: str = Field(description=PATH)
+    path: str = Field(description="The path of the file in the session's folder, such as `src/main.py`.")
 
 
 class WorkspaceEntry(Schema):
-    name: str
+    """An entry of a folder."""
+
+    name: str = Field(description="The name of the entry.")
     path: str = Field(description=PATH)
     kind: Literal["folder", "file", "link", "other"] = Field(
-        description="Links are not followed; `other` is what cannot be read, such as a pipe"
+        description="The kind of the entry. Links are not followed. `other` is an entry that cannot be read, such as "
+        "a pipe."
     )
-    size: int = Field(description="In bytes")
-    changed_at: datetime
+    size: int = Field(description="The size in bytes.")
+    changed_at: datetime = Field(description="The time of the last change of the content.")
 
 
 class FolderOut(Schema):
-    """Folders first, then files, by name. `left_out` counts the entries beyond the first 1,000."""
+    """The content of a folder."""
 
-    path: str
-    entries: list[WorkspaceEntry]
-    left_out: int
+    path: str = Field(
+        description="The path of the folder in the session's folder. Empty for the session's folder itself."
+    )
+    entries: list[WorkspaceEntry] = Field(
+        description="The entries, folders before files, ordered by name. At most 1,000."
+    )
+    left_out: int = Field(description="The number of further entries, which are not returned.")
 
 
 def _content(description: str, *media_types: str) -> dict[str, Any]:
@@ -56,10 +63,13 @@ def _content(description: str, *media_types: str) -> dict[str, Any]:
     "/sessions/{session_id}/workspace",
     response=FolderOut,
     operation_id="listWorkspace",
-    summary="List a folder of the workspace",
+    summary="List a folder of a session",
 )
 def list_workspace(request: ApiRequest, session_id: str, query: Query[FolderQuery]) -> HttpResponse:
-    """Files that people have attached are in `attachments/`, once the agent has tools that work on files."""
+    """List the entries of a folder.
+
+    If the agent has tools that work on files, `attachments/` contains the attachments.
+    """
     listing = workspace.listing_of(session_of(request, session_id), query.path)
     entries = [
         {
@@ -77,22 +87,22 @@ def list_workspace(request: ApiRequest, session_id: str, query: Query[FolderQuer
 @router.get(
     "/sessions/{session_id}/workspace/file",
     operation_id="getWorkspaceFile",
-    summary="Read a file of the workspace",
-    openapi_extra=_content("The file's bytes"),
+    summary="Download a file of a session",
+    openapi_extra=_content("The content of the file."),
 )
 def get_workspace_file(request: ApiRequest, session_id: str, query: Query[FileQuery]) -> HttpResponseBase:
-    """The file as it is now. What is written behind its end while it is read is left out."""
+    """Return the current content of a file. Data that is appended to it during the request is not returned."""
     return of_file(request, workspace.open_file(session_of(request, session_id), query.path))
 
 
 @router.get(
     "/sessions/{session_id}/workspace/archive",
     operation_id="getWorkspaceArchive",
-    summary="Read all files of a folder",
-    openapi_extra=_content("A ZIP archive", "application/zip"),
+    summary="Download all files of a folder",
+    openapi_extra=_content("The ZIP archive.", "application/zip"),
 )
 def get_workspace_archive(request: ApiRequest, session_id: str, query: Query[FolderQuery]) -> HttpResponseBase:
-    """A ZIP archive, made while it is sent. Links and what is no regular file are left out."""
+    """Return the files of a folder as a ZIP archive. It contains only regular files, and no links."""
     session = session_of(request, session_id)
     entries = workspace.files_below(session, query.path)
     name = file_name(query.path.strip("/").rpartition("/")[2] or session.title, "files", "zip")

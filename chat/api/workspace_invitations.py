@@ -1,4 +1,4 @@
-"""The invitation links to a workspace, by which people become its members. Its owners and admins manage them."""
+"""Invitation links with which users become members of a workspace. Its owners and admins manage the links."""
 
 from __future__ import annotations
 
@@ -22,39 +22,44 @@ from chat.services.people.invitation_links import MAX_USES
 router = Router(tags=["Workspaces"])
 PATH = "/workspaces/{workspace_id}/invitations"
 JoinedRole = Literal["member"]
-ROLE = "What users who accept the link become"
+ROLE = "The role in the workspace that users get."
 MEMBER = Membership.Role.MEMBER.value
 
 
 class WorkspaceInvitationOut(Schema):
-    """An invitation link that works. The link itself is returned only when it is made."""
+    """A valid invitation link. Its URL is returned only when the link is created."""
 
-    id: int
+    id: int = Field(description="The id of the link.")
     role: JoinedRole = Field(description=ROLE)
-    created_by: str
+    created_by: str = Field(description="The name of the user who created the link.")
     uses: int = Field(description=USES)
     max_uses: int = Field(description=MOST_USES)
-    created_at: datetime
-    expires_at: datetime
+    created_at: datetime = Field(description="The time at which the link was created.")
+    expires_at: datetime = Field(description="The time at which the link expires.")
 
 
 class WorkspaceInvitations(Schema):
-    """The newest first."""
+    """The valid invitation links."""
 
-    invitations: list[WorkspaceInvitationOut]
+    invitations: list[WorkspaceInvitationOut] = Field(description="The links, newest first.")
 
 
 class NewWorkspaceInvitation(Body):
+    """An invitation link to create."""
+
     max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_GIVEN)
 
 
 class CreatedWorkspaceInvitation(Schema):
-    """Users who accept the link become members of the workspace. Parley keeps only a hash of its token."""
+    """A new invitation link to a workspace.
 
-    url: str
-    token: str
+    Parley stores only a hash of its token, so the link is not returned again.
+    """
+
+    url: str = Field(description="The URL to send to users.")
+    token: str = Field(description="The token at the end of the URL.")
     role: JoinedRole = Field(description=ROLE)
-    max_uses: int
+    max_uses: int = Field(description="The maximum number of users who can join by the link.")
 
 
 @router.get(
@@ -64,7 +69,10 @@ class CreatedWorkspaceInvitation(Schema):
     summary="List the invitation links to a workspace",
 )
 def list_invitations(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """Only owners and admins may. Links whose maker no longer manages members have ended."""
+    """List the valid invitation links to a workspace. A link ends when its creator may no longer manage members.
+
+    Only owners and admins of the workspace may list the links.
+    """
     workspace = workspace_where(request.user, Permission.MANAGE_MEMBERS, workspace_id)
     invitations = [invitation_out(each, MEMBER) for each in workspace_invitations.invitations(workspace)]
     return json_response(request, {"invitations": invitations})
@@ -77,9 +85,10 @@ def list_invitations(request: ApiRequest, workspace_id: int) -> HttpResponse:
     summary="Create an invitation link to a workspace",
 )
 def create_invitation(request: ApiRequest, workspace_id: int, body: NewWorkspaceInvitation) -> HttpResponse:
-    """Only owners and admins may. The link works for a week, and for `max_uses` users: send it to them.
+    """Create an invitation link, by which up to `max_uses` users can join the workspace within seven days.
 
-    They open it in a browser, where they can make an account, too.
+    Send the link to the users. They open it in a browser, where they can also create an account. Only owners and admins
+    of the workspace may create links.
     """
     _row, token = workspace_invitations.invite(author=request.user, workspace_id=workspace_id, uses=body.max_uses)
     invitation = {"url": join_url(request, token), "token": token, "role": MEMBER, "max_uses": body.max_uses}
@@ -93,7 +102,10 @@ def create_invitation(request: ApiRequest, workspace_id: int, body: NewWorkspace
     summary="End all invitation links to a workspace",
 )
 def revoke_invitations(request: ApiRequest, workspace_id: int) -> HttpResponse:
-    """Only owners and admins may. Users who have joined stay members."""
+    """End all invitation links to a workspace. Users who have joined stay members.
+
+    Only owners and admins of the workspace may end links.
+    """
     workspace_invitations.revoke_invitations(author=request.user, workspace_id=workspace_id)
     return no_content()
 
@@ -105,6 +117,9 @@ def revoke_invitations(request: ApiRequest, workspace_id: int) -> HttpResponse:
     summary="End an invitation link to a workspace",
 )
 def revoke_invitation(request: ApiRequest, workspace_id: int, invitation_id: RowId) -> HttpResponse:
-    """Only owners and admins may. Ending a link again is no error."""
+    """End an invitation link. Users who have joined stay members. Ending it again is not an error.
+
+    Only owners and admins of the workspace may end links.
+    """
     workspace_invitations.end_invitation(author=request.user, workspace_id=workspace_id, invitation_id=invitation_id)
     return no_content()

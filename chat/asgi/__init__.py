@@ -1,1 +1,1 @@
-"""What happens to a connection before Django or Channels sees it: probes, origins, the size and pace of bodies."""
+"""ASGI code that runs before Django and Channels: probes, origins, and the size and pace of bodies."""

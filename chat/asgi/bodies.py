@@ -1,7 +1,7 @@
-"""How large a request body may be, and how slowly it may come.
+"""Limit the size of request bodies, and how slowly they may arrive.
 
-Django reads a body to its end before it looks who sends it, so the bounds are here: by what the request declares, and
-by what arrives. Nothing of a refused body is kept.
+Django reads a complete body before it checks the user, so the limits are enforced here, for the declared length and for
+the received bytes. Nothing of a refused body is kept.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from chat.services.people import api_tokens, preferences
 from chat.transfer import public as transfer
 
 MEGABYTE = 1024 * 1024
-# What anyone may send to any address.
+# The largest body, in bytes, that anyone may send to any address.
 ANONYMOUS_LIMIT = MEGABYTE
-# The multipart headers and other fields around a file.
+# Bytes for the multipart headers and other fields around a file.
 FORM_OVERHEAD = 64 * 1024
-# A body has this many seconds to begin with, and one more for each so many bytes that have arrived.
+# Seconds that a body may take, plus one second for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
 GRACE_SECONDS = 20.0
 SLOWEST_BYTES_PER_SECOND = 8 * 1024
 
 
 class Limit(NamedTuple):
-    """The largest body of a signed-in user at an address. `takes_files`: a user who is signed out learns just that."""
+    """The largest body of a signed-in user at an address. With `takes_files`, signed-out users are asked to sign in."""
 
     size: int
     too_large: Callable[[], ServiceError]
     takes_files: bool = False
 
 
-# The addresses that take files, by the names of their routes.
+# The addresses that accept files, by the names of their routes.
 UPLOADS: dict[str, Callable[[], Limit]] = {
     "session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "new-session-attachments": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "api:upload_attachment": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "knowledge": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "knowledge-upload": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
-    # A path is named by its first operation.
+    # The name of a path in the API is that of its first operation.
     "api:list_knowledge": lambda: _file_limit(attachments.limit_bytes(), attachments.TooLarge),
     "import-file": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
     "api:create_import": lambda: _file_limit(transfer.limit_bytes(), transfer.TooLarge),
@@ -63,7 +63,7 @@ def _file_limit(size: int, too_large: Callable[[], ServiceError]) -> Limit:
 
 
 def limit_of(path: str) -> Limit:
-    """Return what a signed-in user may send to an address."""
+    """Return the limit for a signed-in user at an address."""
     try:
         name = resolve(path).view_name
     except Resolver404:
@@ -92,7 +92,7 @@ def _unavailable() -> ServiceError:
 
 
 class BodyRefusedError(Exception):
-    """The body of the request is not read any further."""
+    """The body of the request is refused, and the rest of it is not read."""
 
     def __init__(self, status: int, explain: Callable[[], ServiceError]) -> None:
         super().__init__(status)
@@ -121,7 +121,7 @@ class BodyLimits:
         body = Body(scope, receive)
         try:
             if b"transfer-encoding" in headers and b"content-length" in headers:
-                raise BodyRefusedError(400, _malformed)  # a proxy may take the other one for the length
+                raise BodyRefusedError(400, _malformed)  # a proxy may use the other header for the length
             await body.admit(headers.get(b"content-length"))
             await self.app(scope, body.receive, send_and_note)
         except BodyRefusedError as refused:
@@ -130,7 +130,7 @@ class BodyLimits:
 
 
 class Body:
-    """The body of one request on its way in."""
+    """The incoming body of one request."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope = scope
@@ -141,7 +141,7 @@ class Body:
         self._began = asyncio.get_running_loop().time()
 
     async def admit(self, declared: bytes | None) -> None:
-        """Check the Content-Length. Raises BodyRefusedError."""
+        """Check the Content-Length. Raise BodyRefusedError."""
         if declared is None:
             return
         if not declared.isdigit() or len(declared) > len(str(2**63)):
@@ -149,7 +149,7 @@ class Body:
         await self._require(int(declared))
 
     async def receive(self) -> Message:
-        """Receive the next part. Raises BodyRefusedError."""
+        """Receive the next part. Raise BodyRefusedError."""
         if self._complete:
             return await self._receive()
         try:
@@ -166,12 +166,12 @@ class Body:
         return message
 
     def _declare(self) -> None:
-        """Add the length of a chunked body to the headers: Django takes a form without one for empty."""
+        """Add the length of a chunked body to the headers, because Django takes a form without a length for empty."""
         headers = [(name, value) for name, value in self._scope["headers"] if name != b"content-length"]
         self._scope["headers"] = [*headers, (b"content-length", b"%d" % self._received)]
 
     async def _require(self, size: int) -> None:
-        """Refuse a body of this size unless the address takes it, from this sender."""
+        """Raise BodyRefusedError unless the sender may send a body of this size to the address."""
         if size <= self._allowed:
             return
         limit = limit_of(self._scope["path"])
@@ -191,6 +191,6 @@ def is_signed_in(scope: Scope) -> bool:
     request = request_of(scope)
     kind, _space, secret = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
-        return api_tokens.recognised(secret) is not None
+        return api_tokens.recognized(secret) is not None
     request.session = SeenSession(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     return get_user(request).is_authenticated

@@ -1,7 +1,7 @@
-"""/healthz and /readyz: what a load balancer or a service manager asks a process.
+"""/healthz and /readyz: probes of a process for load balancers and service managers.
 
-They are answered before Django: by any address and without a host check, a login, a thread or a database that
-`/healthz` would have to wait for. Strangers learn which components can be used, and no more; reasons are logged.
+They are answered before Django, at any address, without a host check or a login. `/healthz` waits for neither a thread
+nor the database. Clients only learn which components work; the reasons are logged.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ logger = logging.getLogger("chat.server")
 T = TypeVar("T")
 
 LIVENESS, READINESS = "/healthz", "/readyz"
-# A probe is answered within this time, whatever the database and Redis do.
+# Seconds in which a probe is answered, even if the database or Redis hangs.
 TIME_LIMIT = 2.0
-# Probes that come in quick succession share one check.
+# Seconds for which a check is reused by the probes that follow.
 CACHED_SECONDS = 1.0
 
 State = Literal["starting", "running", "stopping"]
-# Why each component cannot be used, in the order of /readyz; "" if it can, None if another one hides it.
+# The reason why each component does not work, in the order of /readyz; "" if it works, None if this is unknown.
 Problems = dict[str, str | None]
 SILENT = "it does not answer"
 
@@ -45,7 +45,10 @@ class Probe(NamedTuple):
 
 
 class SharedCheck(Generic[T]):
-    """Runs one check at a time. Others that ask while it runs join it: what hangs holds one task, however many ask."""
+    """Runs one check at a time.
+
+    Further callers wait for the running check, so that a hanging one holds only one task.
+    """
 
     def __init__(self, work: Callable[[], Awaitable[T]], *, if_silent: T) -> None:
         self._work = work
@@ -53,7 +56,7 @@ class SharedCheck(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     async def result(self) -> T:
-        """Return the check's result; `if_silent` if it has none within TIME_LIMIT. Raises what the check raises."""
+        """Return the check's result, or `if_silent` after TIME_LIMIT seconds. Raise the errors of the check."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         done, _waiting = await asyncio.wait([self._task], timeout=TIME_LIMIT)
@@ -108,9 +111,9 @@ class Health:
         return Probe(200 if is_ready else 503, "".join(f"{line}\n" for line in lines))
 
     async def problems(self) -> Problems:
-        """Return why each component cannot be used now.
+        """Return the reason why each component does not work now.
 
-        `startup` and `draining` are the process itself. The others are looked at only while it runs.
+        `startup` and `draining` concern the process itself. The others are checked only while it runs.
         """
         of_process: Problems = {
             "startup": "the process has not started yet" if self.state == "starting" else "",
@@ -124,7 +127,7 @@ class Health:
         return {**of_process, **self._problems}
 
     async def is_database_silent(self) -> bool:
-        """Return whether the database has not answered for TIME_LIMIT. One that is away or full answers: an error."""
+        """Return whether the database has not answered for TIME_LIMIT seconds. An error counts as an answer."""
         return (await self._rows.result())["database"] == SILENT
 
     def _note(self, problems: Problems) -> None:
@@ -137,22 +140,22 @@ class Health:
     async def _check_rows(self) -> Problems:
         try:
             return await self.threads.run(_problems_of_rows, runtime.worker_id())
-        except Exception as error:  # of whatever kind: the process cannot serve
+        except Exception as error:  # of any kind: the process cannot serve
             return _rows_are_away(f"it cannot be used: {error!r}")
 
 
 async def _check_layer() -> Problems:
     try:
-        # A dead connection would hold the layer's lock, which whatever connects again needs.
+        # A dead connection would hold the layer's lock, which is needed to connect again.
         async with asyncio.timeout(SEND_TIMEOUT):
             await layer().group_send("readiness", {"type": "readiness"})
-    except Exception as error:  # of whatever kind the layer's library raises
+    except Exception as error:  # the layer's library can raise any error
         return {"layer": f"it cannot be used: {error!r}"}
     return {"layer": ""}
 
 
 def _problems_of_rows(worker_id: str | None) -> Problems:
-    """Look at the database. `worker_id` is the runner's, None in a process without one."""
+    """Check the database. `worker_id` is the id of the runner's worker, or None in a process without one."""
     missing = schema.missing_migrations()
     problems: Problems = {"database": "", "migrations": f"{len(missing)} have not been applied" if missing else ""}
     if worker_id is None:
@@ -164,7 +167,7 @@ def _problems_of_rows(worker_id: str | None) -> Problems:
 
 
 def _rows_are_away(problem: str) -> Problems:
-    """Return the problems of a database that cannot be used, which hides what is in it."""
+    """Return the problems of a database that does not work. The state of its contents is unknown."""
     return {"database": problem, "migrations": None, "lease": None}
 
 

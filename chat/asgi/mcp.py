@@ -1,4 +1,4 @@
-"""/mcp: who may speak to the MCP server, from where, and how often. The SDK answers what is let in."""
+"""/mcp: check token, origin and rate of requests for the MCP server. The SDK answers the accepted requests."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """ASGI application: `/mcp` for MCP clients with a token; everything else goes to the pages.
+    """ASGI application: `/mcp` for MCP clients with a token, and the pages for everything else.
 
-    The server is made for the first client: its libraries take a second to import, and many installations have none.
+    The server is created for the first client, because its libraries take a second to import and many installations
+    have no MCP clients.
     """
 
     def __init__(self, pages: ASGIApplication) -> None:
@@ -82,19 +83,19 @@ def _make() -> ParleyServer:
 
 
 async def _admitted(scope: Scope) -> Caller:
-    """Check where a request comes from and whose it is. Raises ServiceError."""
+    """Check the origin of a request and return its caller. Raise ServiceError."""
     request = request_of(scope)
     try:
         request.get_host()
     except DisallowedHost:
         raise ServiceError("malformed", _("The request is malformed.")) from None
-    # Only browsers send an Origin: a page of another site must not speak for a program on the same machine.
+    # Only browsers send an Origin. A page of another site must not act for a program on the same machine.
     if "Origin" in request.headers and not origin_is_trusted(request):
         raise ServiceError("forbidden", _("Requests from pages of other sites are not allowed."))
     secret = bearer_token(scope["headers"])
     if secret is None:
         raise ServiceError("signed_out", _("Sign in, or send a token: Authorization: Bearer parley_…"))
-    if scope["method"] != "POST":  # there is no stream apart from the answers, and no session to end
+    if scope["method"] != "POST":  # there are no separate streams, and no sessions to end
         raise ServiceError("method_not_allowed", _("Method not allowed."))
     try:
         return await runtime.hub().threads.run(caller_of, request, secret)

@@ -1,4 +1,4 @@
-"""/metrics for Prometheus, and the probes, on a port of their own: that of web processes and of workers alike."""
+"""/metrics for Prometheus, and the probes, on a separate port, for web processes and workers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ LAG_INTERVAL = 0.5
 
 
 class MonitoringError(Exception):
-    """The port cannot be used; the message says why."""
+    """The port cannot be used. The message contains the reason."""
 
 
 class Queue(NamedTuple):
-    """The sessions that wait for a worker: how many, and for how many seconds the oldest has. And live workers."""
+    """The number of waiting sessions, the seconds for which the oldest has waited, and the number of live workers."""
 
     waiting: int
     oldest: float
@@ -46,7 +46,7 @@ class Queue(NamedTuple):
 
 
 class Monitor:
-    """Serves the figures and the probes of one process."""
+    """Serves the metrics and the probes of one process."""
 
     def __init__(self, health: Health) -> None:
         self.port = 0
@@ -56,8 +56,8 @@ class Monitor:
         self._lag: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Serve on an address; port 0 is any free one. Raises MonitoringError."""
-        from aiohttp import web  # many servers have no use for it
+        """Serve on an address. Port 0 means any free port. Raise MonitoringError."""
+        from aiohttp import web  # imported here, because many servers do not use it
 
         application = web.Application()
         application.router.add_get("/metrics", self._show_metrics)
@@ -100,13 +100,13 @@ class Monitor:
     async def _read_queue(self) -> Queue | None:
         try:
             return await self._health.threads.run(read_queue)
-        except Exception as error:  # of whatever kind: the other figures are the more wanted now
-            logger.warning("The figures of the database cannot be read: %r", error)
+        except Exception as error:  # of any kind: still show the other metrics
+            logger.warning("Could not read metrics from the database: %r", error)
             return None
 
 
 class _Gauges(Collector):
-    """What is read when it is asked for. Without a `queue` the figures of the database are left out."""
+    """Metrics that are read when they are requested. Without a `queue`, those of the database are left out."""
 
     def __init__(self, queue: Queue | None) -> None:
         self._queue = queue
@@ -115,22 +115,26 @@ class _Gauges(Collector):
         figures = runtime.figures()
         if figures.lease_age is not None:
             yield _gauge("parley_streams", "Sessions whose agent runs in this process.", figures.running)
-            yield _gauge("parley_capacity", "Sessions that this process may run at once.", settings.CAPACITY)
+            yield _gauge(
+                "parley_capacity", "The maximum number of sessions that this process runs at once.", settings.CAPACITY
+            )
             yield _gauge("parley_lease_age_seconds", "Time since this worker renewed its lease.", figures.lease_age)
         sockets = GaugeMetricFamily("parley_sockets", "Open sockets and event streams, by kind.", labels=["kind"])
         for kind, count in figures.subscribers.items():
             sockets.add_metric([kind], count)
         yield sockets
-        yield _gauge("parley_watched_sessions", "Sessions that someone watches in this process.", figures.feeds)
-        yield _gauge("parley_publish_queue", "Live events that wait for the channel layer.", publisher.waiting)
+        yield _gauge("parley_watched_sessions", "Sessions that users are viewing in this process.", figures.feeds)
+        yield _gauge("parley_publish_queue", "Live events that are waiting for the channel layer.", publisher.waiting)
         if self._queue is not None:
-            yield _gauge("parley_queue_sessions", "Sessions that wait for a worker.", self._queue.waiting)
-            yield _gauge("parley_queue_age_seconds", "How long the oldest of them has waited.", self._queue.oldest)
-            yield _gauge("parley_workers", "Workers with a lease.", self._queue.workers)
+            yield _gauge("parley_queue_sessions", "Sessions that are waiting for a worker.", self._queue.waiting)
+            yield _gauge(
+                "parley_queue_age_seconds", "How long the oldest waiting session has waited.", self._queue.oldest
+            )
+            yield _gauge("parley_workers", "Workers with a valid lease.", self._queue.workers)
 
 
 def read_queue() -> Queue:
-    """Read the queue of sessions that are due, by an index that has no others."""
+    """Read the queue of due sessions, through an index that contains only these."""
     found = SessionRun.objects.filter(DUE).aggregate(count=Count("pk"), since=Min("due_since"))
     waited = timezone.now() - found["since"] if found["since"] else timedelta()
     workers = Worker.objects.filter(lease_until__gt=Now()).count()

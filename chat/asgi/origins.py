@@ -1,4 +1,4 @@
-"""Which web pages may open a socket with a user's cookie."""
+"""Check which web pages may open a socket with a user's cookie."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chat.asgi.refusals import ASGIApplication, Receive, Scope, Send, request_of
 
 
 class OriginCheck:
-    """ASGI middleware that refuses sockets which a page of another origin opens.
+    """ASGI middleware that refuses sockets from pages of other origins.
 
-    Browsers send the user's cookie with every handshake, whichever page asks for it.
+    Browsers send the user's cookie with every handshake, whichever page opens the socket.
     """
 
     def __init__(self, app: ASGIApplication) -> None:
@@ -29,8 +29,8 @@ class OriginCheck:
 def origin_is_trusted(request: HttpRequest) -> bool:
     """Return whether a form from the request's Origin would be accepted.
 
-    That is Parley's own origin (scheme, host and port) or one of CSRF_TRUSTED_ORIGINS. A request without an Origin
-    is not from a browser, and not trusted with a cookie.
+    Accepted are Parley's own origin (scheme, host and port) and those in CSRF_TRUSTED_ORIGINS. A request without an
+    Origin is not from a browser, and is not trusted with a cookie.
     """
     if not request.headers.get("Origin"):
         return False
@@ -38,5 +38,5 @@ def origin_is_trusted(request: HttpRequest) -> bool:
         request.get_host()
     except DisallowedHost:
         return False
-    # Django's own comparison, so that sockets and forms cannot drift apart.
+    # Django's own comparison, so that sockets and forms always use the same rule.
     return bool(CsrfViewMiddleware(lambda request: HttpResponse())._origin_verified(request))  # type: ignore[attr-defined]  # private, and left out of the stubs

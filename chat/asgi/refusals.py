@@ -22,7 +22,7 @@ from chat.mcp.caller import PATH
 from chat.middleware import PERMISSIONS, POLICY
 from chat.views.requests import is_script
 
-# Any: servers, Channels and Django each have types of their own for these.
+# Any, because servers, Channels and Django have different types for these.
 Scope = Any
 Message = Any
 Receive = Any
@@ -39,14 +39,14 @@ def request_of(scope: Scope) -> ASGIRequest:
 
 
 async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], ServiceError]) -> None:
-    """Answer a request with `status` and what `explain` returns, in the language of the request."""
+    """Respond with `status` and the error that `explain` returns, in the language of the request."""
     request = request_of(scope)
     with translation.override(translation.get_language_from_request(request)):
         await send_response(send, _response(request, status, explain()))
 
 
 async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a request or a socket because this process cannot serve it now."""
+    """Refuse a request or a socket, because this process cannot serve it now."""
     if scope["type"] == "websocket":
         await WebsocketDenier()(scope, receive, send)
     else:
@@ -58,7 +58,7 @@ def _restarting() -> ServiceError:
 
 
 def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpResponse:
-    """Return a problem in the API, JSON for scripts of the pages, and otherwise a page."""
+    """Return a problem document for the API, JSON for scripts of the pages, and otherwise a page."""
     response: HttpResponse
     if request.path_info.startswith((PREFIX, PATH)):
         response = problem(refused.code, refused.message, status, **refused.details)
@@ -81,7 +81,7 @@ def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpR
 
 
 async def send_response(send: Send, response: HttpResponse) -> None:
-    """Send a whole response of Django's over ASGI."""
+    """Send a complete Django response over ASGI."""
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})

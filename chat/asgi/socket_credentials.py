@@ -1,4 +1,4 @@
-"""How sockets are authenticated: by the cookie of a browser, or by an API token in the handshake."""
+"""Authentication of sockets: by a browser's cookie, or by an API token in the handshake."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SCHEME = b"bearer"
 def authenticated(sockets: Application, check_origin: Callable[[Application], Application]) -> Application:
     """Wrap the routes of the sockets.
 
-    A handshake with a token is authenticated by it alone: its cookies are ignored. It needs no `Origin`, since only
-    browsers act for others without being asked, and their sockets cannot send `Authorization`; an `Origin` that is
-    there is checked all the same.
+    A handshake with a token is authenticated only by the token, and its cookies are ignored. It needs no `Origin`. A
+    page of another site cannot misuse a token, because a browser's sockets cannot send `Authorization`. But if there is
+    an `Origin`, it is checked.
 
-    Nothing is looked up here: the consumer does that, after it has accepted the socket, with the `api_token` or the
-    `session` that it finds in the scope. Channels' own middleware does it before, in the one thread that synchronous
-    views share: while the database hangs, no socket was answered.
+    Nothing is looked up here. The consumer does that after it has accepted the socket, with the `api_token` or
+    `session` in the scope. Channels' own middleware looks up earlier, in the one thread that synchronous views share,
+    so no socket would be answered while the database hangs.
     """
 
     async def by_credential(scope: Any, receive: Any, send: Any) -> None:
@@ -44,13 +44,13 @@ def authenticated(sockets: Application, check_origin: Callable[[Application], Ap
 
 
 def session_key(headers: list[tuple[bytes, bytes]]) -> str | None:
-    """Return the key of the browser's session; None without a cookie."""
+    """Return the key of the browser's session, or None without a cookie."""
     cookies = "; ".join(value.decode("latin-1") for name, value in headers if name == b"cookie")
     return parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
 
 
 def bearer_token(headers: list[tuple[bytes, bytes]]) -> str | None:
-    """Return the token in `Authorization: Bearer`; None without such a header."""
+    """Return the token in `Authorization: Bearer`, or None without such a header."""
     for name, value in headers:
         scheme, _space, token = value.partition(b" ")
         if name == b"authorization" and scheme.lower() == SCHEME:

@@ -1,4 +1,4 @@
-"""Answers while the database is away or too busy: 503 instead of 500, and a close code that says "try again later"."""
+"""Responses while the database is away or too busy: status 503 instead of 500, and the close code TRY_LATER."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 
 RETRY_AFTER = "2"
-# Seconds after which a request without an answer asks whether the database answers at all.
+# Seconds without an answer after which a request starts a check whether the database answers at all.
 PATIENCE = 8.0
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer for an exception that nothing has handled; Django's `handler500`.
+    """Return the response for an unhandled exception. This is Django's `handler500`.
 
-    Django calls it while it handles the exception, for those of middleware too, such as the one that loads the session.
+    Django calls it while it handles the exception. This includes exceptions in middleware, such as the one that
+    loads the session.
     """
     error = sys.exc_info()[1]
     if error is None or not is_away(error):
         return defaults.server_error(request)
-    logger.warning("%s %s could not be answered: %s", request.method, request.path, error)
+    logger.warning("Could not answer %s %s: %s", request.method, request.path, error)
     if is_script(request):
         answer: HttpResponse = JsonResponse({"message": unavailable()}, status=503)
     else:
         answer = HttpResponse(loader.get_template("503.html").render(), status=503)
     answer["Retry-After"] = RETRY_AFTER
-    answer._has_been_logged = True  # type: ignore[attr-defined]  # else Django logs it with a traceback, per request
+    answer._has_been_logged = True  # type: ignore[attr-defined]  # otherwise Django logs a traceback per request
     return answer
 
 
 class UnavailableSockets:
-    """ASGI middleware for sockets that cannot be signed in: the close code asks the client to come back later."""
+    """ASGI middleware for sockets that cannot be signed in. It closes them with a code that means "try again later"."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -66,17 +67,17 @@ class UnavailableSockets:
         except Exception as error:
             if not is_away(error):
                 raise
-            logger.warning("A socket could not be let in: %s", error)
+            logger.warning("Could not accept a socket: %s", error)
             if not accepted:
                 await send({"type": "websocket.accept"})
             await send({"type": "websocket.close", "code": TRY_LATER})
 
 
 class UnavailablePages:
-    """ASGI middleware for requests that wait for a database which is silent: 503, as when it is away.
+    """ASGI middleware that answers 503 if a request waits for a database that does not answer.
 
-    PostgreSQL's own time limits do not help when it is frozen. The request is left alone: its thread ends when the
-    database answers. `is_silent` says whether it does not.
+    PostgreSQL's own time limits do not help when the server is frozen. The request itself continues, and its thread
+    ends when the database answers. `is_silent` returns whether the database does not answer.
     """
 
     def __init__(self, application: ASGIApplication, is_silent: Callable[[], Awaitable[bool]]) -> None:
@@ -92,7 +93,7 @@ class UnavailablePages:
 
 
 class _Reply:
-    """What is sent for one request: by the application, or in its place."""
+    """The response to one request, which the application or, in its place, this class sends."""
 
     def __init__(self, scope: Scope, send: Send, is_silent: Callable[[], Awaitable[bool]]) -> None:
         self._scope = scope
@@ -126,7 +127,9 @@ class _Reply:
             self._wait()
             return
         self._is_refused = True
-        logger.warning("%s %s has no answer: the database is silent", self._scope["method"], self._scope["path"])
+        logger.warning(
+            "Could not answer %s %s: the database does not respond", self._scope["method"], self._scope["path"]
+        )
         await refuse(self._scope, self._send, HTTPStatus.SERVICE_UNAVAILABLE, _silent)
 
 

@@ -1,4 +1,4 @@
-"""What `make assets` has built: which file of static/dist/ has a script or a style sheet of static/."""
+"""The manifest of `make assets`: the files of static/dist/ that contain the scripts and style sheets of static/."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from django.conf import settings
 
 
 class Built(NamedTuple):
-    """Paths below static/: the file itself, and the scripts that it imports, for the browser to fetch at once."""
+    """A built file, and the scripts that it imports, which browsers should preload. Paths are relative to static/."""
 
     file: str
     imports: list[str]
 
 
 def built(source: str) -> Built:
-    """Return what pages load for a source that is named in scripts/assets.js; with DEBUG, the source itself."""
+    """Return the file that pages load for a source that scripts/assets.js lists, or with DEBUG the source itself.
+
+    Raise FileNotFoundError if the manifest does not contain the source.
+    """
     if settings.DEBUG:
         return Built(source, [])
     if source not in _manifest():

@@ -1,7 +1,7 @@
-"""Serve static/: compressed, at URLs that change with the content, so that browsers cache them for ever.
+"""Serve static/ compressed, at URLs that change with the content, so that browsers can cache the files forever.
 
-All files are copied into one folder that is named for the content of them all. Scripts and styles name each other by
-relative paths: within the folder these hold as they are, and no file is fetched by two names.
+All files are copied into one folder, a version, whose name is a hash of the contents of all files. Relative paths
+between scripts and styles stay valid in that folder, and no file is loaded under two names.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from chat.overrides.whole_files import WholeFileMiddleware
 
 logger = logging.getLogger(__name__)
 
-# scripts/assets.js builds static/dist/ from these, and pages load only that.
+# The sources of static/dist/. They are not served, because pages load only static/dist/.
 SOURCES = ("js/", "css/")
-# Pages that were loaded before an update still ask for what they import late.
+# The number of versions to keep. Pages that were loaded before an update still import scripts of an older version.
 KEPT_VERSIONS = 3
-# Making a version takes seconds; what has been in the making for so long, its process has left behind.
+# Creating a version takes seconds. An unfinished folder older than this was left behind by a process that stopped.
 ABANDONED_SECONDS = 3600.0
-# What every first visit loads is larger than this: Brotli's best quality is worth its time.
+# Size in bytes. The files that every first visit loads are larger, so they get Brotli's best quality.
 FIRST_VISIT = 30_000
-# Above this, the better qualities take most of a minute. Such a file is loaded when a message needs it.
+# Size in bytes. The best qualities take most of a minute for larger files, which pages load only for some messages.
 LARGE = 500_000
 _VERSIONED = re.compile(r"/(v-[0-9a-f]{16})/")
 
 
 class Storage(StaticFilesStorage):
-    """Return the URLs of files: in the prepared folder once it exists, else plain ones."""
+    """A storage that returns URLs in the folder of the current version, or plain URLs before `prepare` has run."""
 
     version = ""
 
@@ -53,7 +53,7 @@ class Storage(StaticFilesStorage):
 
 
 class Delivery(WholeFileMiddleware):
-    """Serve prepared files; with DEBUG, the original files."""
+    """Middleware that serves the prepared files, or with DEBUG the original files."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,7 +67,10 @@ class Delivery(WholeFileMiddleware):
         return response
 
     def show(self, version: str) -> None:
-        """Serve a version, if it is there; another process may be making it now, or have made it since we started."""
+        """Start to serve a version if its folder exists.
+
+        Another process may have created the folder since this process started, or may be creating it now.
+        """
         folder = Path(settings.PREPARED_STATIC) / version
         if version in self._known or not folder.is_dir():
             return
@@ -75,7 +78,7 @@ class Delivery(WholeFileMiddleware):
             self.add_files(str(folder), prefix=f"{settings.STATIC_URL}{version}/")
             self._known.add(version)
         except FileNotFoundError:
-            logger.info("The static files %s were taken away while they were looked at", version)
+            logger.info("The static files %s were removed while they were being read", version)
 
     def immutable_file_test(self, path: str, url: str) -> bool:
         return _VERSIONED.search(url) is not None
@@ -100,7 +103,7 @@ def prepare() -> None:
 
 
 def _files() -> dict[str, Path]:
-    """Return the files to serve by their names; the first finder that knows a name has it."""
+    """Return the paths of the files to serve by name. If several finders find a name, the first one is used."""
     found: dict[str, Path] = {}
     for finder in finders.get_finders():
         for name, storage in finder.list([".*"]):
@@ -111,14 +114,14 @@ def _files() -> dict[str, Path]:
 
 def _fingerprint(files: dict[str, Path]) -> str:
     total = sha256()
-    # How this module compresses them counts, too.
+    # This module is included, because a change of the compression changes the served files.
     for name, path in sorted({"": Path(__file__), **files}.items()):
         total.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()[:16]
 
 
 class BrotliAndGzip(Compressor):  # type: ignore[misc]  # it ships no types
-    """Compresses with a quality of Brotli that a first start can wait for."""
+    """A compressor with a Brotli quality that depends on the size, so that the first start does not take long."""
 
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
@@ -128,7 +131,10 @@ class BrotliAndGzip(Compressor):  # type: ignore[misc]  # it ships no types
 
 
 def _make(folder: Path, files: dict[str, Path]) -> None:
-    """Create the folder under another name and rename it, because several processes may start together."""
+    """Create the folder of a version.
+
+    It is created under another name and then renamed, because several processes may start at the same time.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     compressor = BrotliAndGzip(quiet=True)
@@ -150,7 +156,7 @@ def _make(folder: Path, files: dict[str, Path]) -> None:
 
 
 def _forget_old(root: Path, present: str) -> None:
-    with suppress(OSError):  # of an image that only lets itself be read
+    with suppress(OSError):  # the folder may be part of a read-only image
         os.utime(root / present)
     others = [folder for folder in root.glob("v-*") if folder.name != present]
     halves = [folder for folder in root.glob(".making-*") if _made_at(folder) < time.time() - ABANDONED_SECONDS]
@@ -161,5 +167,5 @@ def _forget_old(root: Path, present: str) -> None:
 def _made_at(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
-    except FileNotFoundError:  # another process has been quicker
+    except FileNotFoundError:  # another process has deleted the folder
         return 0.0

@@ -1,1 +1,1 @@
-"""Events of sessions and how they travel between processes: the publisher, the in-memory layer and wake-ups."""
+"""The events of sessions, and their way between processes: the publisher, the in-memory layer and wake-ups."""

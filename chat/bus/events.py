@@ -1,7 +1,7 @@
 """The events of a session, and their form on the channel layer.
 
-A durable event has the `revision` of the session that it made (LIVE-02). The others are hints: a client that misses one
-gets its content with a later durable event or from the rows.
+A durable event has the `revision` that its change gave the session (LIVE-02). All other events are hints: a client that
+misses one gets its content with a later durable event or from the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agents.messages import Json
 from chat.session_snapshot import Activity, AgentStatus, CompactionOutcome, context_percent
 from chat.snapshots import MessageSnapshot
 
-# Upper bounds in characters for a file's record and for a pair of positions.
+# Upper bounds, in characters, for the record of a file and for a pair of positions.
 FILE_WEIGHT = 500
 PLACES_WEIGHT = 24
 
@@ -34,7 +34,7 @@ MessageEventName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class MessageChanged:
-    """A message was added or changed. `message` is None if it is too large to send: receivers then read the row.
+    """A message was added or changed. `message` is None if it is too large to send; receivers then read the row.
 
     `details` are the event's other values, such as the usage of the whole response.
     """
@@ -84,7 +84,7 @@ class SessionChanged:
 class TextAppended:
     """More text of a streaming message, or of the `arguments` of a call that the model is writing.
 
-    `offset` counts characters from its start.
+    `offset` is the number of characters before `text`.
     """
 
     id: str
@@ -98,8 +98,8 @@ class TextAppended:
 class StatusChanged:
     """agent_status (RUN-03).
 
-    While it is retrying, `code` is that of the error, and the model is asked again after `retry_in` seconds.
-    While it waits for another agent, `asked` is the record of that one's session, as `ChatMessage.subsession` has it.
+    Before a retry, `code` is that of the error, and the model is asked again after `retry_in` seconds. While the agent
+    waits for another agent, `asked` is the record of the subsession, in the form of `ChatMessage.subsession`.
     """
 
     status: AgentStatus
@@ -133,14 +133,14 @@ class RunCancelled:
 
 @dataclass(frozen=True, slots=True)
 class FilesChanged:
-    """files_changed: files of the workspace have changed."""
+    """files_changed: session files have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionEnded:
-    """The agent has ended its work on a summary of `messages` messages, or did not make one.
+    """The agent has made a summary of `messages` messages, or could not make one.
 
-    `error` says what was wrong, and `words` how other languages say it.
+    `error` is the problem in English, and `words` its template and values for translation.
     """
 
     outcome: CompactionOutcome
@@ -151,7 +151,7 @@ class CompactionEnded:
 
 @dataclass(frozen=True, slots=True)
 class AccessChanged:
-    """A user's rights in the session changed. Receivers check again who may listen (LIVE-06)."""
+    """A user's rights in the session changed. Receivers check the access of their viewers again (LIVE-06)."""
 
 
 ChatEvent = (
@@ -211,14 +211,14 @@ def encode(event: ChatEvent) -> Json:
     if isinstance(event, MessageChanged) and event.message is not None:
         values["message"] = event.message.to_json()
     if isinstance(event, TextAppended) and not event.arguments:
-        del values["arguments"]  # processes of an earlier version know none
+        del values["arguments"]  # processes of earlier releases do not accept this field
     if isinstance(event, StatusChanged) and event.asked is None:
-        del values["asked"]  # as above
+        del values["asked"]  # processes of earlier releases do not accept this field
     return values
 
 
 def decode(data: Json) -> ChatEvent:
-    """Return the event that `encode` encoded. Raises KeyError or TypeError for other data."""
+    """Return the event that `encode` encoded. Raise KeyError or TypeError for other data."""
     values = {key: value for key, value in data.items() if key != "e"}
     if values.get("message") is not None:
         values["message"] = MessageSnapshot.from_json(values["message"])

@@ -1,4 +1,4 @@
-"""The channel layer of a single process. It delivers messages without copies, scans or tasks."""
+"""The channel layer for a single process. It delivers messages without copies, scans or tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ Message = dict[str, Any]
 
 
 class MemoryLayer(BaseChannelLayer):
-    """Channels' own layer copies every message, and scans all channels and groups at each send and receive.
+    """A faster replacement for Channels' own layer in memory.
 
-    A message must not be changed after it was sent. Messages do not expire, so that a busy receiver loses none.
-    `group_send` skips channels that hold `capacity` messages, as all layers do.
+    That layer copies every message, and scans all channels and groups at each send and receive. Here, a message must
+    not be changed after it was sent. Messages do not expire, so that a busy receiver loses none. Like all layers,
+    `group_send` skips channels that already have `capacity` messages.
     """
 
-    extensions = ["groups", "flush"]  # noqa: RUF012  # Channels declares it so
+    extensions = ["groups", "flush"]  # noqa: RUF012  # Channels declares it like this
 
     def __init__(self, capacity: int = 100_000) -> None:
         super().__init__(capacity=capacity)
@@ -28,15 +29,15 @@ class MemoryLayer(BaseChannelLayer):
         self._groups: dict[str, dict[str, None]] = {}
 
     async def new_channel(self, prefix: str = "specific.") -> str:
-        """Name a channel of this process."""
+        """Return the name of a new channel of this process."""
         return f"{prefix}.memory!{ids.worker_id()}"
 
     async def send(self, channel: str, message: Message) -> None:
-        """Raises ChannelFull."""
+        """Queue a message for a channel. Raise ChannelFull."""
         self._put(channel, message)
 
     async def receive(self, channel: str) -> Message:
-        """Return the channel's next message, without a pause if one is queued."""
+        """Return the channel's next message. Wait only if none is queued."""
         return await self._queue(channel).get()
 
     async def group_add(self, group: str, channel: str) -> None:

@@ -32,24 +32,25 @@ Message = dict[str, Any]
 
 # The group of all hubs, for messages about users and session lists.
 HUBS = "hubs"
-# Characters in one message of the layer: at most four bytes each, which leaves room for the keys below 64 KB.
+# The most characters in one message of the layer. With at most four bytes each and the keys, it is below 64 KB.
 LARGEST_MESSAGE = 14_000
-# How many viewers one hub reports for a session.
+# The most viewers that one hub reports for a session.
 MOST_VIEWERS = 100
 LONGEST_NAME = 80
-# Seconds for which changes of session lists are collected, and how many ids one message has.
+# The seconds for which changes of session lists are collected, and the most ids in one message.
 LIST_CHANGES_INTERVAL = 0.1
 MOST_LIST_CHANGES = 400
-# The events that show in session lists, besides SessionChanged and AccessChanged.
+# The events that change session lists, besides SessionChanged and AccessChanged.
 LISTED_EVENTS = ("turn_start", "turn_done", "user_message")
 WAITING = StatusChanged("waiting")
 # Seconds after which a send to the layer is abandoned.
 SEND_TIMEOUT = 5.0
-# How many messages go to Redis in one round trip.
+# The most messages that are sent to Redis in one round trip.
 AT_ONCE = 200
-# Seconds between two tries while the layer is down; what is published in the meantime waits, or is dropped.
+# The seconds between two attempts while the layer is down. Messages that are published in the meantime wait.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-# How many messages wait for a layer that is down or slow. Beyond that the oldest are dropped; viewers read the rows.
+# The most messages that wait for a layer that is down or slow. If there are more, the oldest are dropped, because
+# viewers can read the rows.
 MOST_WAITING = 20_000
 
 
@@ -66,14 +67,14 @@ def group_of(session_id: str) -> str:
 
 
 class Publisher:
-    """Sends the messages of this process in order, from one task. Callers never wait for the layer."""
+    """The sender of this process's messages, in order and from one task. Callers never wait for the layer."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._queue: deque[tuple[str, Message]] = deque(maxlen=MOST_WAITING)
         self._listed_sessions: set[str] = set()
-        # Users, with the session in which they have read; "" for anything else.
+        # Pairs of a user and the session in which the user has read messages, or "" for other changes.
         self._listed_users: set[tuple[int, str]] = set()
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -88,7 +89,7 @@ class Publisher:
         self._listed_users.clear()
 
     async def close(self) -> None:
-        """Send what is queued, for at most SEND_TIMEOUT, then stop."""
+        """Send the queued messages, for at most SEND_TIMEOUT seconds, and stop."""
         self._loop = None
         self._closing.set()
         if (task := self._task) is not None:
@@ -97,11 +98,11 @@ class Publisher:
 
     @property
     def waiting(self) -> int:
-        """How many messages wait for the layer."""
+        """The number of messages that wait for the layer."""
         return len(self._queue)
 
     def list_changed(self, sessions: Iterable[str], users: Iterable[int], read_in: str = "") -> None:
-        """Send changes of session lists to all hubs, collected for a moment; from any thread."""
+        """Collect changes of session lists, and send them to all hubs soon. May be called from any thread."""
         places = [(user, read_in) for user in users]
         if self._loop is None:
             for message in _list_changes(sessions, places):
@@ -123,20 +124,14 @@ class Publisher:
         self._listed_sessions.clear()
         self._listed_users.clear()
 
-    def put(self, group: str, message: Message) -> None:
-        """Queue a message; from any thread."""
-        if self._loop is None:
-            _send_without_loop(group, message)
-        elif threading.get_ident() == self._thread:
-            self._enqueue(group, message)
-        else:
-            self._call_soon(self._enqueue, group, message)
+    def put(self, group: str, messages: Sequence[Message], listed: Sequence[str] = ()) -> None:
+        """Queue messages, and changes of the `listed` sessions in session lists. May be called from any thread.
 
-    def put_all(self, group: str, messages: Sequence[Message], listed: Sequence[str]) -> None:
-        """Queue messages, and `listed` sessions that show in lists; from any thread, waking the loop once."""
+        The event loop is woken only once.
+        """
         loop = self._loop
         if loop is not None and threading.get_ident() != self._thread:
-            self._call_soon(self.put_all, group, messages, listed)
+            self._call_soon(self.put, group, messages, listed)
             return
         send = self._enqueue if loop is not None else _send_without_loop
         for message in messages:
@@ -145,7 +140,7 @@ class Publisher:
             self.list_changed(listed, [])
 
     def _call_soon(self, function: Callable[..., None], *args: object) -> None:
-        """Call a function on the loop. A loop that has just closed publishes nothing; the commit was made before."""
+        """Call a function on the loop. If the loop has just been closed, publish nothing: the commit is made anyway."""
         with suppress(RuntimeError):
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(function, *args)
@@ -167,13 +162,13 @@ class Publisher:
             await _send_to_layer(sends)
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
             if not self._pause:  # an outage is logged once, not twenty times a second
-                logger.warning("The channel layer is not available, live updates are delayed: %r", error)
+                logger.warning("The channel layer is not available, so live updates are delayed: %r", error)
             self._pause = min(LONGEST_PAUSE, self._pause * 2 or FIRST_PAUSE)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), self._pause)
             return
         if self._pause and self._loop is not None:
-            # Viewers of sessions find what they missed by revisions. Session lists have none.
+            # Viewers of sessions find missed changes by their revisions. Session lists have no revisions.
             self._enqueue(HUBS, {"type": "lists.stale"})
         self._pause = 0.0
 
@@ -189,13 +184,13 @@ async def _send_to_layer(sends: Sequence[tuple[str, Message]]) -> None:
 
 async def send_echo(channel: str) -> None:
     """Send a message to a channel of this process, if the layer can be reached."""
-    with suppress(Exception):  # of whatever kind: the channel learns that nothing arrives
+    with suppress(Exception):  # the receiver notices any failure, because nothing arrives
         async with asyncio.timeout(SEND_TIMEOUT):
             await layer().send(channel, {"type": "echo"})
 
 
 def _send_without_loop(group: str, message: Message) -> None:
-    """Send from a process without a running loop, such as a command. The layer in memory has no receivers there."""
+    """Send from a process without a running loop, such as a command. Without Redis, there are no receivers to reach."""
     if not settings.REDIS_URL:
         return
     try:
@@ -208,7 +203,7 @@ publisher = Publisher()
 
 
 def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
-    """Send events to the viewers of a session. Call once after the commit, with all events of the commit."""
+    """Send events to the viewers of a session. Call this once after a commit, with all of its events."""
     is_listed = any(
         isinstance(event, SessionChanged | AccessChanged)
         or event == WAITING
@@ -216,25 +211,25 @@ def publish(session_id: str, events: Sequence[ChatEvent]) -> None:
         for event in events
     )
     messages = list(layer_messages(session_id, events))
-    publisher.put_all(group_of(session_id), messages, [session_id] if is_listed else [])
+    publisher.put(group_of(session_id), messages, [session_id] if is_listed else [])
 
 
 def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = (), read_in: str = "") -> None:
-    """Let open pages update their session list: of all who may see these sessions, and of these users.
+    """Make open pages update their session list: the pages of users who may see these sessions, and of these users.
 
-    `read_in`: the session in which these users have read, if nothing else is new for them.
+    `read_in` is the session in which these users have read messages, if nothing else has changed for them.
     """
     publisher.list_changed(sessions, users, read_in)
 
 
 def notify_login_ended(key_hash: str) -> None:
-    """Let every hub close the connections of a login, which is named by the hash of its key (LIVE-06)."""
-    publisher.put(HUBS, {"type": "signed.out", "key": key_hash})
+    """Make every hub close the connections of a login, given by the hash of its key (LIVE-06)."""
+    publisher.put(HUBS, [{"type": "signed.out", "key": key_hash}])
 
 
 def notify_access_changed(user_id: int) -> None:
-    """Let every hub check again which sessions a user may listen to (LIVE-06)."""
-    publisher.put(HUBS, {"type": "person.changed", "user": user_id})
+    """Make every hub check again which sessions a user may watch (LIVE-06)."""
+    publisher.put(HUBS, [{"type": "person.changed", "user": user_id}])
 
 
 def notify_viewers(
@@ -242,24 +237,25 @@ def notify_viewers(
 ) -> None:
     """Send the other hubs the viewers of a session in this process, as user ids with names (LIVE-05).
 
-    `asks`: the other hubs answer with theirs. `editing`: what is edited, with the user who does (LIVE-08).
+    With `asks`, the other hubs answer with their viewers. `editing` are open editors, as pairs of a message id or
+    "system_prompt" and the user's id (LIVE-08).
     """
     listed = [[user_id, name[:LONGEST_NAME]] for user_id, name in list(viewers.items())[:MOST_VIEWERS]]
     message = {"type": "session.people", "session": session_id, "hub": hub, "people": listed, "asks": asks}
     if editing:
         message["editing"] = [list(each) for each in editing]
-    publisher.put(group_of(session_id), message)
+    publisher.put(group_of(session_id), [message])
 
 
 def notify_typing(session_id: str, user_id: int) -> None:
     """Notify the viewers of a session that a user is typing (LIVE-05)."""
-    publisher.put(group_of(session_id), {"type": "session.typing", "session": session_id, "user": user_id})
+    publisher.put(group_of(session_id), [{"type": "session.typing", "session": session_id, "user": user_id}])
 
 
 def layer_messages(session_id: str, events: Sequence[ChatEvent]) -> Iterator[Message]:
-    """Make the channel layer's messages for the events of one commit, each below 64 KB.
+    """Yield the channel layer's messages for the events of one commit, each below 64 KB.
 
-    `head` is the last revision of the whole commit: a receiver with a later revision drops the hints as outdated.
+    Their `head` is the last revision of the whole commit. A receiver with a later revision drops the hints as outdated.
     """
     head = max((event.revision for event in events if isinstance(event, Durable)), default=None)
     for portion in _portions(events):
@@ -273,7 +269,7 @@ def _list_changes(sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> 
         part = slice(start, start + MOST_LIST_CHANGES)
         people = [user for user, read_in in users[part] if not read_in]
         readers = [[user, read_in] for user, read_in in users[part] if read_in]
-        # Hubs of releases before "readers" find out when the list is loaded the next time.
+        # Hubs of earlier releases ignore "readers"; their lists are up to date when they are loaded the next time.
         yield {"type": "news", "sessions": sessions[part], "people": people, "readers": readers}
 
 
@@ -293,7 +289,7 @@ def _portions(events: Sequence[ChatEvent]) -> Iterator[list[ChatEvent]]:
 
 
 def _pieces(events: Sequence[ChatEvent]) -> Iterator[ChatEvent]:
-    """Split long text, which was collected while its message was being written."""
+    """Yield the events, with long texts split into pieces of at most LARGEST_MESSAGE characters."""
     for event in events:
         if not isinstance(event, TextAppended) or len(event.text) <= LARGEST_MESSAGE:
             yield event

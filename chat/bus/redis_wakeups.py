@@ -1,7 +1,7 @@
 """Wakeups between processes, over Redis lists.
 
-A request for work goes into a list from which one worker with free places takes it, a mention into one of all
-workers, and what concerns a running session into the list of its worker.
+A request for work is put into a list from which one worker with free places takes it. A mention is put into a list from
+which any worker takes it. A wakeup for a running session is put into the list of its worker.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from chat.bus.wakeups import Wakeup, WakeupKind
 
 logger = logging.getLogger(__name__)
 
-# Seconds for which a list lives after its last wakeup, and how many wakeups it keeps. Rows are looked at sooner.
+# The seconds for which a list is kept after its last wakeup, and the most wakeups in it. Workers poll the rows sooner.
 KEPT_SECONDS = 30
 MOST_KEPT = 1000
-# Seconds for which Redis holds back an empty answer, after which it counts as frozen, and between two tries.
+# The seconds for which Redis delays an empty answer, the seconds after which a request to it fails, and the seconds
+# between two attempts.
 BLOCK_SECONDS = 2
 SOCKET_TIMEOUT = 5.0
 RETRY_AFTER = 0.5
-# How many wakeups wait for a Redis that is down or slow. Beyond that the newest are dropped: workers poll.
+# The most wakeups that wait for a Redis that is down or slow. More wakeups are dropped, because workers poll.
 MOST_WAITING = 5000
 
 
 class RedisSender:
-    """Sends wakeups from one task. What collects during a round trip goes out in one pipeline."""
+    """The sender of wakeups, in one task. Wakeups that collect during a round trip are sent in one pipeline."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,13 +47,13 @@ class RedisSender:
         self._down = False
 
     def put(self, wakeup: Wakeup) -> None:
-        """Send a wakeup soon; from any thread. A loop that has just closed sends nothing."""
+        """Queue a wakeup. May be called from any thread. If the loop has just been closed, nothing is sent."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._enqueue, wakeup)
 
     async def close(self) -> None:
-        """Send what waits, then disconnect."""
-        await asyncio.sleep(0)  # `put` may have scheduled something just now
+        """Send the queued wakeups, for at most SOCKET_TIMEOUT seconds, and disconnect."""
+        await asyncio.sleep(0)  # `put` may have just scheduled a call of `_enqueue`
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=SOCKET_TIMEOUT)
             task.cancel()
@@ -83,14 +84,14 @@ class RedisSender:
             self._down = False
         except (redis.RedisError, OSError) as error:
             if not self._down:
-                logger.warning("Redis cannot wake workers: they find work and stops by polling. %r", error)
+                logger.warning("Redis is not available, so workers poll for work and stops: %r", error)
             self._down = True
 
 
 async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) -> AsyncIterator[Wakeup]:
-    """Yield the wakeups for a worker, for ever: its own, and requests for work while it has room for more sessions.
+    """Yield the wakeups for a worker, without end: its own, mentions, and requests for work while it has room.
 
-    Outages of Redis are waited out.
+    While Redis is down, wait until it is back.
     """
     client = redis.asyncio.Redis.from_url(
         settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT
@@ -101,7 +102,7 @@ async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) ->
             try:
                 found: Any = await client.blpop(keys, timeout=BLOCK_SECONDS)  # type: ignore[misc]  # its stub is for both clients
             except (redis.RedisError, OSError):
-                await asyncio.sleep(RETRY_AFTER)  # the senders log it
+                await asyncio.sleep(RETRY_AFTER)  # senders log the outage
                 continue
             if found is not None and (wakeup := decode(found[1])) is not None:
                 yield wakeup
@@ -115,7 +116,7 @@ def encode(wakeup: Wakeup) -> str:
 
 
 def decode(data: bytes) -> Wakeup | None:
-    """Read a wakeup, of another release as well: unknown fields are ignored, an unknown kind is None."""
+    """Read a wakeup, which may be from another release. Ignore unknown fields; return None for an unknown kind."""
     try:
         found = json.loads(data)
         turn_id, message_id = str(found.get("turn", "")), str(found.get("message", ""))
@@ -146,7 +147,7 @@ def _work_list() -> str:
 
 
 def _mention_list() -> str:
-    """Return the list of mentions, which no row repeats: full workers take them, too."""
+    """Return the list of mentions. Full workers read it, too, because no row records that a mention is due."""
     return f"{settings.REDIS_PREFIX}:mentions"
 
 
@@ -163,7 +164,7 @@ def send_without_loop(wakeup: Wakeup) -> None:
                 pipeline.expire(key, KEPT_SECONDS)
             pipeline.execute()
     except (redis.RedisError, OSError) as error:
-        logger.warning("Redis cannot wake a worker: it finds the session by polling. %r", error)
+        logger.warning("Redis is not available, so a worker finds the session by polling: %r", error)
 
 
 @lru_cache(maxsize=1)

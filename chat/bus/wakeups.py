@@ -1,6 +1,6 @@
-"""Wakeups: hints to workers that they should look at the rows now. A lost wakeup costs one poll, but no work.
+"""Wakeups: hints to workers to query the rows now. If a wakeup is lost, the work starts with the next poll.
 
-A wakeup goes to the runner of the same process if that can act on it; otherwise to another process, over Redis.
+A wakeup is sent to the runner of the same process if that can act on it, otherwise over Redis to another process.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class WakeupKind(Enum):
     MENTION = "mention"
 
 
-# What any worker can act on; the others concern the one that runs the session.
+# The kinds that any worker can act on. All others are for the worker that runs the session.
 FOR_ANY_WORKER = (WakeupKind.WORK, WakeupKind.MENTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A hint that a session is due, a turn should stop, people have answered a running call, or are mentioned.
+    """A hint that a session is due, a turn should stop, users have answered a running call, or users are mentioned.
 
-    `worker` runs the session, as far as is known. `message_id` mentions people.
+    `worker` is the worker that runs the session, or "" if unknown. `message_id` is the message that mentions users.
     """
 
     kind: WakeupKind
@@ -41,7 +41,7 @@ class Wakeup:
     message_id: str = ""
 
 
-# Called from any thread; returns whether this process acts on the wakeup.
+# May be called from any thread, and returns whether this process acts on the wakeup.
 Listener = Callable[[Wakeup], bool]
 _listeners: set[Listener] = set()
 _sender: RedisSender | None = None
@@ -54,24 +54,27 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 
 def send(wakeup: Wakeup) -> None:
-    """Wake a worker: this process's if it can act, else one of another process. From any thread; never blocks."""
+    """Wake the worker of this process if it can act, else one of another process. May be called from any thread.
+
+    With a sender, this does not block.
+    """
     if any(listener(wakeup) for listener in tuple(_listeners)) or not settings.REDIS_URL:
         return
     if wakeup.kind not in FOR_ANY_WORKER and not wakeup.worker:
-        return  # no worker has it: the next one reads the row
+        return  # no worker runs the session, and the next one will read the row
     if _sender is not None:
         _sender.put(wakeup)
     else:
-        from chat.bus.redis_wakeups import send_without_loop  # most installations have no Redis
+        from chat.bus.redis_wakeups import send_without_loop  # late, because most installations have no Redis
 
         send_without_loop(wakeup)
 
 
 def open_sender() -> None:
-    """Send to other processes from the running loop from now on."""
+    """Send wakeups to other processes from the running loop from now on."""
     global _sender
     if settings.REDIS_URL:
-        from chat.bus.redis_wakeups import RedisSender  # most installations have no Redis
+        from chat.bus.redis_wakeups import RedisSender  # late, because most installations have no Redis
 
         _sender = RedisSender()
 

@@ -1,1 +1,1 @@
-"""Recognise, validate, clean and read files by their bytes. Pure: no database, storage or settings."""
+"""Recognize, validate, clean and read files by their bytes. Pure: no database, storage or settings."""

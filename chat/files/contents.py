@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# Vendors scale larger images down themselves, after they came over the wire, and take no more than 5 MB as base64.
+# In pixels and bytes. Vendors scale larger images down after they have received them, and take at most 5 MB as base64.
 MODEL_SIDE = 1568
 MODEL_BYTES = 3_500_000
 # Formats that every vision API accepts.
@@ -26,9 +26,10 @@ Problem = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A usable file. `data` is what is stored; `text` is for models that do not take such files.
+    """A usable file. `data` is the data to store; `text` is for models that do not accept such files.
 
-    `thumb` and `model_image` are an image's smaller forms (WebP, JPEG); empty where the image itself serves.
+    `thumb` and `model_image` are an image's smaller forms (WebP and JPEG). They are empty if the image itself can be
+    used.
     """
 
     kind: Kind
@@ -43,7 +44,7 @@ class Contents:
 
 
 class Unusable(Exception):  # describes the file
-    """The file is refused; `problem` says why."""
+    """The file is refused. `problem` is the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -51,5 +52,5 @@ class Unusable(Exception):  # describes the file
 
 
 def serves_as_it_is(media_type: str, size: tuple[int, int], length: int) -> bool:
-    """Return whether models get an image itself instead of a smaller form. (Images are read in other processes.)"""
+    """Return whether models get the image itself instead of a smaller form. `size` is in pixels, `length` in bytes."""
     return media_type in MODEL_TYPES and max(size) <= MODEL_SIDE and length <= MODEL_BYTES

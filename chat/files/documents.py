@@ -1,6 +1,6 @@
-"""The text of documents, for searching and reading: PDF files page by page, HTML as Markdown, text as it is.
+"""Extract the text of documents for search and reading: PDF files page by page, HTML as Markdown, text unchanged.
 
-What can exhaust time or memory is read in child processes with limits.
+Formats that could exhaust time or memory are read in child processes with limits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from chat.files.contents import Unusable
 from chat.files.pdf import PROBLEMS
 from chat.files.plain import charset_of
 
-# Characters of a document that are kept; the rest is left out.
+# Characters of a document that are kept. The rest is dropped.
 MOST_CHARS = 1_000_000
-# Seconds for all pages of a PDF file together, and pages that one process reads.
+# Seconds for all pages of a PDF file together, and the number of pages that one process reads.
 MOST_SECONDS = 40.0
 PAGES_AT_ONCE = 100
 _HTML_NAME = re.compile(r"\.x?html?$", re.IGNORECASE)
@@ -39,7 +39,7 @@ _html_processes = ProcessPool(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read. `parts` are pages with their numbers, or one text without; `is_cut`: there is more."""
+    """A document. `parts` are pages with their numbers, or one text with None. `is_cut`: the document has more text."""
 
     kind: Literal["pdf", "html", "text"]
     media_type: str
@@ -49,7 +49,10 @@ class Document:
 
 
 def read(name: str, data: bytes) -> Document:
-    """Read a document. Raises Unusable if it is none, or has no text. May take seconds, and wait for other files."""
+    """Read a document.
+
+    Raise Unusable if it cannot be read or has no text. May take seconds, and wait for other files.
+    """
     if not data.strip():
         raise Unusable("empty")
     try:

@@ -1,4 +1,4 @@
-"""Read images in child processes with limits: decoding an untrusted file may exhaust memory or take minutes."""
+"""Read images in child processes with limits, because decoding an untrusted file may exhaust memory or take minutes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.files.contents import Contents, Problem, Unusable
 
 logger = logging.getLogger(__name__)
-# The largest images take 400 MB while they are read, and some seconds of CPU.
+# Reading the largest images takes 400 MB and some seconds of CPU time.
 _processes = ProcessPool(
     "chat.files.images_child",
     Limits(cpu_seconds=20.0, seconds=40.0, memory_mb=1024, output_bytes=100_000_000, queue_seconds=30.0),
@@ -20,7 +20,7 @@ _processes = ProcessPool(
 
 
 def read(data: bytes) -> Contents:
-    """Read an image. Raises Unusable."""
+    """Read an image. Raise Unusable."""
     try:
         return _contents(_processes.run("read", data))
     except WorkFailed as failed:
@@ -28,7 +28,7 @@ def read(data: bytes) -> Contents:
 
 
 async def read_async(data: bytes) -> Contents:
-    """Read an image, for coroutines. Raises Unusable."""
+    """Read an image from a coroutine. Raise Unusable."""
     try:
         return _contents(await _processes.run_async("read", data))
     except WorkFailed as failed:
@@ -36,7 +36,7 @@ async def read_async(data: bytes) -> Contents:
 
 
 def square(data: bytes, side: int) -> bytes:
-    """Return an image as a square WebP, for a profile picture. Raises Unusable."""
+    """Return an image as a square WebP for a profile picture. `side` is in pixels. Raise Unusable."""
     try:
         problem, *drawn = _processes.run("square", data, side)
     except WorkFailed as failed:
@@ -55,5 +55,5 @@ def _contents(pieces: list[bytes]) -> Contents:
 
 
 def _unusable(failed: WorkFailed) -> Unusable:
-    logger.info("An image could not be read: %s", failed)
+    logger.info("Could not read an image: %s", failed)
     return Unusable("unavailable" if failed.reason == "busy" else "too_many_pixels")

@@ -13,9 +13,9 @@ from chat.files.stripping import scans, stripped
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 JPEG = b"\xff\xd8"
-# A decoded image takes four bytes for each.
+# A decoded image takes four bytes per pixel.
 MOST_PIXELS = 50_000_000
-# A progressive JPEG goes over its pixels some ten times; one that does so thousands of times keeps a core for hours.
+# A progressive JPEG passes over its pixels about ten times. One with thousands of passes would occupy a core for hours.
 MOST_SCANNED = 20 * MOST_PIXELS
 THUMB = 640
 ORIENTATION = 0x0112
@@ -25,7 +25,7 @@ BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, 
 
 
 def read(data: bytes) -> Contents:
-    """Read an image. Raises Unusable."""
+    """Read an image. Raise Unusable."""
     try:
         with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
             require_readable(image, data)
@@ -37,11 +37,11 @@ def read(data: bytes) -> Contents:
 
 
 def square(data: bytes, side: int) -> bytes:
-    """Return an image as a square WebP, for a profile picture. Raises Unusable."""
+    """Return an image as a square WebP for a profile picture. `side` is in pixels. Raise Unusable."""
     try:
         with Image.open(BytesIO(data), formats=list(FORMATS)) as image:
             require_readable(image, data)
-            image.draft("RGB", (2 * side, 2 * side))  # a JPEG need not be decoded at its full size
+            image.draft("RGB", (2 * side, 2 * side))  # a JPEG need not be decoded in its full size
             upright = ImageOps.exif_transpose(image).convert("RGBA")
     except Image.DecompressionBombError:
         raise Unusable("too_many_pixels") from None
@@ -53,7 +53,7 @@ def square(data: bytes, side: int) -> bytes:
 
 
 def require_readable(image: Image.Image, data: bytes) -> None:
-    """Raise Unusable for an opened image whose decoding would take too much memory or CPU."""
+    """Raise Unusable if decoding an opened image would take too much memory or CPU time."""
     pixels = image.width * image.height
     times = scans(data) if data.startswith(JPEG) else 1
     if pixels > MOST_PIXELS or pixels * times > MOST_SCANNED:
@@ -61,7 +61,7 @@ def require_readable(image: Image.Image, data: bytes) -> None:
 
 
 def _contents(image: Image.Image, data: bytes) -> Contents:
-    kind = "JPEG" if image.format == "MPO" else image.format or ""  # a JPEG with more of them behind it
+    kind = "JPEG" if image.format == "MPO" else image.format or ""  # MPO: a JPEG that is followed by more images
     image.load()
     turned = image.getexif().get(ORIENTATION, UPRIGHT) != UPRIGHT
     upright = ImageOps.exif_transpose(image) if turned else image
@@ -83,7 +83,7 @@ def _stripped(image: Image.Image, data: bytes, kind: str) -> bytes:
     try:
         return stripped(data, FORMATS[kind])
     except (ValueError, IndexError):
-        return _saved(image, kind)  # Pillow understands what we do not: what it writes has no metadata
+        return _saved(image, kind)  # Pillow reads more variants than `stripped`, and writes no metadata
 
 
 def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
@@ -95,8 +95,8 @@ def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def _fitted(image: Image.Image, longest: int) -> Image.Image:
-    """Return a copy with at most so many pixels, in a mode that scales well and saves in any format."""
-    if image.mode.startswith("I"):  # 16 bits for each pixel; converting alone would make all but black white
+    """Return a copy whose sides have at most `longest` pixels, in a mode that scales well and suits any format."""
+    if image.mode.startswith("I"):  # 16 bits per pixel; converting without scaling would turn nearly all of it white
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     small = image.convert("RGBA" if image.has_transparency_data else "RGB")
     small.thumbnail((longest, longest), Image.Resampling.LANCZOS)

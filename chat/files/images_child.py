@@ -10,7 +10,10 @@ from chat.files.contents import Unusable
 
 
 def read(data: bytes) -> Iterator[bytes]:
-    """Yield an image's facts as JSON, its bytes and its smaller forms; or {"problem": …} alone."""
+    """Yield an image's properties as JSON, its bytes and its smaller forms.
+
+    If it is unusable, yield only its problem.
+    """
     try:
         found = images.read(data)
     except Unusable as error:
@@ -21,7 +24,7 @@ def read(data: bytes) -> Iterator[bytes]:
 
 
 def square(data: bytes, side: int) -> Iterator[bytes]:
-    """Yield "" and an image as a square, or the problem with it."""
+    """Yield an empty piece and an image as a square. If it is unusable, yield only its problem."""
     try:
         drawn = images.square(data, side)
     except Unusable as error:

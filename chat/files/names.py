@@ -7,14 +7,14 @@ import unicodedata
 
 LONGEST = 255
 LONGEST_ENDING = 20
-# Joiners have no place of their own but make emoji and some scripts what they are.
+# Joiners have no width, but emoji and some scripts need them.
 JOINERS = "\u200c\u200d"
-# Control, format (such as bidi overrides), surrogate and line-breaking characters: misleading or not storable.
+# Control, format (such as bidi overrides), surrogate and line-breaking characters, which mislead or cannot be stored.
 HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 
 
 def clean(name: str) -> str:
-    """Keep the last part of a path, without characters that deceive, in 255 characters that keep its ending."""
+    """Return the last part of a path, without misleading characters, in at most 255 characters with its extension."""
     visible = "".join(char for char in name if char in JOINERS or unicodedata.category(char) not in HIDDEN)
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", visible))[-1]
     return _shortened(" ".join(last.split())) or "file"

@@ -1,4 +1,4 @@
-"""Cut texts into passages, and into the words by which passages are found."""
+"""Split texts into passages, and into the words by which passages are found."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# Characters of a passage: enough for an answer, and few enough that several fit into a result.
+# Characters of a passage. This is enough for an answer, and several passages still fit into a result.
 LONGEST = 1_500
-# A heading begins a passage if the one before it has at least so many.
+# A heading starts a new passage if the passage before it has at least this many characters.
 LEAST_BEFORE_HEADING = 400
-# A word of more characters is data, not language.
+# In characters. A longer word is data rather than language.
 LONGEST_WORD = 60
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _HEADING = re.compile(r"#{1,6} ")
-# Where a paragraph that is too long may end, the best place first.
+# The places where a paragraph that is too long may end. The best place comes first.
 _ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?;])\s|(?<=[。！？；])"), re.compile(r"\s"))
-# Scripts without spaces between words, or with endings that stick to them: pairs of characters stand for words there.
+# Scripts without spaces between words, or with attached endings. Pairs of their characters are indexed as words.
 _PAIRED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _PAIRED += "\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_PAIRED}]+|[^\W_{_PAIRED}]+")
@@ -25,7 +25,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the passages of a text, each of at most LONGEST characters: whole paragraphs as far as possible."""
+    """Yield the passages of a text, of at most LONGEST characters each. Keep paragraphs whole if possible."""
     passage = ""
     for paragraph in _BLANK_LINES.split(text.strip()):
         is_new_part = bool(_HEADING.match(paragraph)) and len(passage) >= LEAST_BEFORE_HEADING
@@ -42,7 +42,7 @@ def split(text: str) -> Iterator[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as they are indexed and searched, in order: in one case, without accents."""
+    """Return the words of a text in order, as they are indexed and searched: in lower case and without accents."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     found = list[str]()
     for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
@@ -54,7 +54,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _end_in(passage: str) -> int:
-    """Return where a passage that is too long is cut: at the last good place in its second half, if there is one."""
+    """Return the index at which a passage that is too long is cut: the last good place in its second half, if any."""
     for pattern in _ENDS:
         places = [found.end() for found in pattern.finditer(passage, LONGEST // 2, LONGEST)]
         if places:

@@ -1,4 +1,4 @@
-"""One lock per user: a user's files are read one after the other, without delaying other users."""
+"""One lock per user. A user's files are read one after another, without delaying other users."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from threading import Lock
 from chat.overrides.postgres.lending import return_connection
 
 
-class NoPlace(Exception):  # an answer to a client, not a failure of ours
-    """So many requests of a person wait for their place already that this one does not."""
+class NoPlace(Exception):  # an answer to a client, not a failure of the server
+    """Too many requests of the user are already waiting."""
 
 
 class OnePerPerson:
-    """A lock for each user, which exists only while it is in use. Thread-safe.
+    """A lock for each user, which exists only while it is used. Thread-safe.
 
-    Who waits for it, or has it, has no connection of the database's pool.
+    A thread that waits for a lock or holds it has no connection of the database's pool, unless it queries again.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,10 @@ class OnePerPerson:
 
     @contextmanager
     def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
-        """Wait for the person's place, and hold it. Raises NoPlace if `most` requests of theirs wait or hold it."""
+        """Wait for the user's lock and hold it.
+
+        Raise NoPlace if `most` requests of the user already wait or hold it.
+        """
         with self._lock:
             if most is not None and self._wanted[person] >= most:
                 raise NoPlace

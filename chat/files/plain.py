@@ -9,19 +9,19 @@ from mimetypes import guess_type
 
 from chat.files.contents import Contents, Unusable
 
-# The maximal text of a file for a model; about 100,000 tokens.
+# The most characters of a file's text for a model. This is about 100,000 tokens.
 MOST_CHARS = 300_000
-# So many of its bytes are looked at: what they say, the others would only say more slowly.
+# In bytes. Only the beginning of a file is checked, because the rest would take longer and rarely change the result.
 MOST_BYTES = 4 * MOST_CHARS
 CUT = "\n\n[The rest is left out.]"
-# Control characters that no text file holds; tabs, line ends, page breaks, escapes (logs) and EOF marks are fine.
+# Control characters that do not occur in text files. Tabs, line ends, page breaks, escapes (logs) and EOF marks do.
 BINARY = re.compile(r"[\x00-\x07\x0e-\x19\x1c-\x1f]")
 MOSTLY = 0.8
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 
 def read(data: bytes) -> Contents:
-    """Read a text file. Raises Unusable if it is not text."""
+    """Read a text file. Raise Unusable if it is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
     text = next((text for _name, text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
@@ -35,20 +35,20 @@ def is_named_as_text(name: str) -> bool:
 
 
 def charset_of(data: bytes) -> str:
-    """Return the name of a text file's encoding; "" if it is not text."""
+    """Return the name of a text file's encoding, or "" if the file is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
     found = _decoded(head, whole=not rest)
     return next((name.removesuffix("-sig") for name, text in found if not BINARY.search(text)), "")
 
 
 def bounded(text: str, *, more: bool = False) -> str:
-    """Truncate a text for models, with a note if there is `more`; drop characters that cannot be stored."""
+    """Truncate a text for models, with a note if there is more of it. Drop characters that cannot be stored."""
     text = text.replace("\0", "").encode(errors="replace").decode()
     return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
 
 
 def _decoded(data: bytes, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """Yield each encoding that fits with the text in it, the likeliest first."""
+    """Yield each encoding that fits, with the decoded text. The most likely encoding comes first."""
     if data.startswith(UTF_16):
         yield from _as(data, "utf-16", whole)
         return
@@ -66,7 +66,7 @@ def _as(data: bytes, encoding: str, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _is_chinese(text: str) -> bool:
-    """Return whether most characters are common: Western text that is valid GB18030 by chance decodes to rare ones."""
+    """Return whether most characters are common ones. Western text that is valid GB18030 by chance has rare ones."""
     beyond = [character for character in text if character > "\x7f"]
     common = "".join(beyond).encode("gb2312", errors="ignore")
     return len(common) // 2 >= MOSTLY * len(beyond)

@@ -1,4 +1,4 @@
-"""Detect a file's type by its first bytes and read it; its name and the browser's media type are ignored."""
+"""Detect a file's type from its first bytes and read it. Its name and the browser's media type are ignored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAYED = {
 
 
 def read(data: bytes) -> Contents:
-    """Read a file. Raises Unusable. May take seconds, and wait for other files."""
+    """Read a file. Raise Unusable. May take seconds, and wait for other files."""
     if not data.strip():
         raise Unusable("empty")
     if data.startswith(PDF):
@@ -35,7 +35,7 @@ def read(data: bytes) -> Contents:
 
 
 def audio_type(beginning: bytes) -> str:
-    """Return the media type of sound that browsers play, "" for all else. Sixteen bytes are enough."""
+    """Return the media type of audio that browsers can play, or "" for anything else. Sixteen bytes are enough."""
     if beginning[:4] == b"RIFF" and beginning[8:12] == b"WAVE":
         return "audio/wav"
     if beginning[4:8] == b"ftyp" and beginning[8:11] == b"M4A":
@@ -44,9 +44,9 @@ def audio_type(beginning: bytes) -> str:
 
 
 def browser_type(beginning: bytes) -> str:
-    """Return the media type of what browsers show without running anything in it, "" for all else.
+    """Return the media type of a file that browsers show without running code in it, or "" for anything else.
 
-    Sixteen bytes are enough. SVG and HTML can have scripts, so they are text here.
+    Sixteen bytes are enough. SVG and HTML can contain scripts, so they are treated as text.
     """
     if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
         return "image/webp"

@@ -1,6 +1,6 @@
 """Remove metadata from image files: locations, cameras, comments, and appended data.
 
-Pixels, animations and colour profiles stay identical.
+Pixels, animations and color profiles stay identical.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ PNG_HEAD = 8
 PNG_KEPT = {b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"bKGD", b"cICP"}
 PNG_KEPT |= {b"acTL", b"fcTL", b"fdAT"}
 WEBP_KEPT = {b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ANIM", b"ANMF", b"ICCP"}
-WEBP_FLAGS_KEPT = 0xFF & ~0x0C  # EXIF and XMP are announced by these two
+WEBP_FLAGS_KEPT = 0xFF & ~0x0C  # these two bits announce EXIF and XMP
 JPEG_END, JPEG_SCAN = 0xD9, 0xDA
 JPEG_COMMENT, JPEG_APPS = 0xFE, range(0xE0, 0xF0)
 JPEG_APPS_KEPT = {0xE0: b"JFIF\0", 0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
-# In a scan's data these are no markers: an escaped FF, and the restarts. Nothing follows 01, which means nothing.
+# In a scan's data, an escaped FF and the restarts are not markers. 01 is not one either, because it has no content.
 JPEG_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd7\xff]")
 GIF_TABLE = 0x80
 GIF_EXTENSION, GIF_IMAGE, GIF_END = 0x21, 0x2C, 0x3B
@@ -28,12 +28,12 @@ GIF_LOOPS = (b"\x0bNETSCAPE2.0", b"\x0bANIMEXTS1.0")
 
 
 def stripped(data: bytes, media_type: str) -> bytes:
-    """Return the image without metadata. Raises ValueError or IndexError if its structure is damaged."""
+    """Return the image without metadata. Raise ValueError or IndexError if its structure is damaged."""
     return b"".join(_PARTS[media_type](data))
 
 
 def scans(data: bytes) -> int:
-    """Return the number of scans of a JPEG; each extra one costs a few hundred bytes and a pass over all pixels."""
+    """Return the number of scans of a JPEG. Each extra one costs a few hundred bytes and a pass over all pixels."""
     count = 0
     with suppress(ValueError, IndexError):
         for marker, _begin, _end in _jpeg_segments(data):
@@ -62,7 +62,7 @@ def _jpeg(data: bytes) -> Iterator[bytes]:
 
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """The markers to the last, each with the places where it begins and where what belongs to it ends."""
+    """Yield each marker up to the last, with the index where it begins and the index where its data ends."""
     end, marker = 2, 0
     while marker != JPEG_END:
         begin = _jpeg_marker(data, end)
@@ -128,7 +128,7 @@ def _gif_table(flags: int) -> int:
 
 
 def _gif_blocks(data: bytes, place: int) -> int:
-    """Where the blocks that begin here end."""
+    """Return the index at which the blocks that begin at `place` end."""
     while length := data[place]:
         place += 1 + length
     return place + 1

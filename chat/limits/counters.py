@@ -1,4 +1,4 @@
-"""Counters with an end, for rate limits: in memory, or in Redis where several processes count together."""
+"""Counters that expire, for rate limits: in memory, or in Redis if several processes count together."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Storage = MemoryStorage | RedisStorage
 
-# Redis must answer within this time. After a failure it is left alone for a while, so that not every request waits.
+# Redis must answer within this time. After a failure it is not used for a while, so that not every request waits.
 TIMEOUT_SECONDS = 0.5
 PAUSE_SECONDS = 10.0
 
 
 class Counters:
-    """Counts in Redis if there is one, and in this process while Redis is away: limits hold, each process by itself."""
+    """Counters in Redis, if it is configured. While Redis is unavailable, each process counts for itself in memory."""
 
     def __init__(self, redis_url: str, prefix: str) -> None:
         self._memory = SweptMemoryStorage()
-        # The library's own locks are dropped with the keys that they belong to.
+        # The storage drops its own locks together with their keys, so this lock protects it.
         self._lock = Lock()
         self._redis: RedisStorage | None = None
         if redis_url:
@@ -45,7 +45,7 @@ class Counters:
         self._retry_at = 0.0
 
     def storage(self, use: Callable[[Storage], T]) -> T:
-        """Return what `use` returns, given the storage that counts at present."""
+        """Return what `use` returns for the storage that counts at present."""
         if self._redis is not None and (not self._is_away or time.monotonic() >= self._retry_at):
             try:
                 found = use(self._redis)
@@ -54,18 +54,18 @@ class Counters:
             else:
                 if self._is_away:
                     self._is_away = False
-                    logger.info("Redis counts rate limits again.")
+                    logger.info("Redis is available again and counts rate limits")
                 return found
         with self._lock:
             return use(self._memory)
 
     def window(self, use: Callable[[MovingWindowRateLimiter], T]) -> T:
-        """Return what `use` returns, given a limiter whose window moves with each request."""
+        """Return what `use` returns for a limiter with a moving window."""
         return self.storage(lambda storage: use(MovingWindowRateLimiter(storage)))
 
     def _went_away(self, error: Exception) -> None:
         if not self._is_away:
-            logger.warning("Redis cannot count rate limits: each process counts by itself. %r", error)
+            logger.warning("Redis is not available, so each process counts rate limits separately: %r", error)
         self._is_away, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
 
 
@@ -76,5 +76,5 @@ def counters() -> Counters:
 
 
 def reset() -> None:
-    """Forget what this process has counted, and read the settings again."""
+    """Discard the counts of this process, and read the settings again."""
     counters.cache_clear()

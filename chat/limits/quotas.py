@@ -1,7 +1,7 @@
-"""How much a user may have or use: stored files, running agents, tokens in a day; and how much disk space stays free.
+"""Quotas: a user's stored files, running agents and tokens per day, and the disk space that must stay free.
 
-Quotas are checked against rows, by the services that use them. Requests at the same moment may all pass, so a quota can
-be exceeded by that many and no further. A turn that has begun runs to its end.
+The services that need a quota check it against rows. Simultaneous requests may all pass, so that a quota can be
+exceeded by them, but not further. A turn that has begun runs to its end.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _ADD_USAGE = """
     ON CONFLICT (user_id, day) DO UPDATE
     SET tokens = chat_dailyusage.tokens + excluded.tokens, responses = chat_dailyusage.responses + excluded.responses
 """
-# What is no longer than this is written while the disk is almost full.
+# Texts of at most this length are written even if the disk is almost full.
 SMALL_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """The quotas of a person; 0 is no limit."""
+    """The quotas of a user; 0 means no limit."""
 
-    # Files in messages and in composers, each once, however many forks show it; and those added to workspaces.
+    # Files in messages and in composers, each counted once even if forks share it, and files added to workspaces.
     stored_megabytes: int = 20_000
-    # Turns that the person has started and that are still running.
+    # Running turns that the user has started.
     running_turns: int = 50
-    # Tokens that models were sent and wrote since midnight UTC, in the person's turns and for their sessions' titles.
+    # Tokens of input and output since midnight UTC, in the user's turns and for the titles of their sessions.
     tokens_per_day: int = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a person has used of their quotas. `day_ends` is when the tokens of the day are forgotten."""
+    """A user's usage of their quotas. The tokens of the day count until `day_ends`."""
 
     stored_bytes: int
     running_turns: int
@@ -76,7 +76,7 @@ class DiskFull(ServiceError):
 
 
 def quotas() -> Quotas:
-    """Return the quotas with what QUOTAS changes of them. Raises ValueError."""
+    """Return the quotas with the changes by the setting QUOTAS. Raise ValueError."""
     return _changed_by(settings.QUOTAS)
 
 
@@ -92,7 +92,7 @@ def _changed_by(written: str) -> Quotas:
 
 
 def usage_of(user: User) -> Usage:
-    """Return what a person has used; in four queries."""
+    """Return a user's usage, in four queries."""
     now = timezone.now()
     today = DailyUsage.objects.filter(user=user, day=now.date()).first()
     return Usage(
@@ -105,9 +105,9 @@ def usage_of(user: User) -> Usage:
 
 
 def require_turn(user: User, *, starts: bool = True) -> None:
-    """Raise QuotaExceeded if a person may not have another turn now.
+    """Raise QuotaExceeded if a user may not have another turn now.
 
-    `starts` is False for a message that waits in the queue of a turn: that has been counted.
+    `starts` is False for a message that joins the queue of a turn, because that turn has been counted.
     """
     limits = quotas()
     if limits.tokens_per_day:
@@ -128,10 +128,10 @@ def require_turn(user: User, *, starts: bool = True) -> None:
 
 
 def record_tokens(used: Iterable[tuple[int | None, int]]) -> None:
-    """Count responses, given as users and tokens, in the transaction that records them.
+    """Count responses, given as user ids and tokens, in the transaction that records them.
 
-    A transaction that counts for several users calls it once, as its last statement: rows are locked in the order of
-    users, so that workers with the same users do not wait for each other in a circle.
+    A transaction that counts for several users calls it once, as its last statement. It locks rows in the order of user
+    ids, so that such transactions cannot deadlock.
     """
     tokens: Counter[int] = Counter()
     responses: Counter[int] = Counter()
@@ -146,7 +146,7 @@ def record_tokens(used: Iterable[tuple[int | None, int]]) -> None:
 
 
 def require_storage(user: User, size: int) -> None:
-    """Raise QuotaExceeded if `size` more bytes of files are too many for a person; DiskFull."""
+    """Raise QuotaExceeded if a user cannot store `size` more bytes of files, DiskFull if the disk is almost full."""
     require_disk()
     limit = quotas().stored_megabytes
     if limit and _stored_bytes(user.pk) + size > limit * MEGABYTE:
@@ -155,25 +155,25 @@ def require_storage(user: User, size: int) -> None:
 
 
 def require_disk() -> None:
-    """Raise DiskFull if there is less free disk than MIN_FREE_DISK_MB: for what writes more than a short text."""
+    """Raise DiskFull if less than MIN_FREE_DISK_MB is free. Call it before writing more than a short text."""
     floor = settings.MIN_FREE_DISK_MB * MEGABYTE
     if floor and any(shutil.disk_usage(_existing(folder)).free < floor for folder in _folders()):
         raise DiskFull
 
 
 def require_disk_for(text: str) -> None:
-    """Raise DiskFull if a text is too long for what is left of the disk."""
+    """Raise DiskFull if a text is too long for the free disk space."""
     if len(text) > SMALL_CHARS:
         require_disk()
 
 
 def as_numbers() -> Mapping[str, int]:
-    """Return the quotas by name."""
+    """Return the quotas as numbers, by name."""
     return asdict(quotas())
 
 
 def _running_turns(user_id: int) -> QuerySet[SessionRun]:
-    """Return the turns that a user has started. One that waits for people takes nothing from the server."""
+    """Return a user's running turns. A turn that waits for people does not count, because it uses no resources."""
     return SessionRun.objects.filter(started_by=user_id).exclude(state=RunState.IDLE).exclude(state=RunState.WAITING)
 
 

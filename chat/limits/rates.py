@@ -1,7 +1,7 @@
-"""How often something may be done: one table of named limits, for pages, the API, sockets and the admin alike.
+"""Rate limits: one table of named limits for pages, the API, sockets and the admin.
 
-A limit counts requests in a moving window, for a person unless the table says otherwise. LIMITS in the settings changes
-or removes any of them.
+A limit counts requests in a moving window, per user unless the table states otherwise. The setting LIMITS changes or
+removes limits.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-# Actions that no client requests.
+# Actions with these origins are not limited, because no client requests them.
 UNLIMITED_FACES = (Face.COMMAND, Face.AGENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`amount` in any `seconds`; 0 is no limit. `reason` is for the operator who considers changing it."""
+    """At most `amount` requests in any `seconds`; 0 means no limit. `reason` helps operators to decide about it."""
 
     amount: int
     seconds: int
@@ -42,41 +42,45 @@ class Rate:
 
 
 RATES: Mapping[str, Rate] = {
-    # Guesses. services/people/login_throttle.py has the delay that grows with the wrong guesses of one name.
-    "sign_ins": Rate(200, 10 * MINUTE, "passwords tried from one network, for all names: an office may share it"),
-    "sign_ins_of_name": Rate(8, 10 * MINUTE, "passwords tried for one name, from one network or one known browser"),
-    "passkeys": Rate(100, 10 * MINUTE, "passkey sign-ins from one network: each makes a short session row"),
-    "passkey_checks": Rate(30, 10 * MINUTE, "passkeys tried as the second step of one person"),
+    # Guesses. services/people/login_throttle.py has the delay that grows with each wrong guess for one name.
+    "sign_ins": Rate(
+        200, 10 * MINUTE, "passwords tried from one network, for all user names: an office may share one address"
+    ),
+    "sign_ins_of_name": Rate(
+        8, 10 * MINUTE, "passwords tried for one user name, from one network or one known browser"
+    ),
+    "passkeys": Rate(100, 10 * MINUTE, "passkey sign-ins from one network: each creates a short-lived session row"),
+    "passkey_checks": Rate(30, 10 * MINUTE, "passkeys tried as the second factor of one user"),
     "links": Rate(60, 10 * MINUTE, "sign-in links opened from one network"),
-    "joins": Rate(60, HOUR, "accounts made from one network"),
-    "joins_of_invitation": Rate(100, DAY, "accounts made by one invitation"),
-    # What people and programs do.
+    "joins": Rate(60, HOUR, "accounts created from one network"),
+    "joins_of_invitation": Rate(100, DAY, "accounts created with one invitation"),
+    # Actions of users and API clients.
     "requests": Rate(1_200, MINUTE, "API requests with one token, or of one browser's user"),
     "sends": Rate(120, MINUTE, "messages: each may run a model"),
-    "turns": Rate(120, MINUTE, "retries, tools that run again, queued messages that are sent now"),
-    "changes": Rate(600, MINUTE, "edits, removals and settings of sessions: each keeps what was before"),
-    "sessions": Rate(600, HOUR, "sessions begun"),
+    "turns": Rate(120, MINUTE, "retries, tool calls run again, and queued messages sent now"),
+    "changes": Rate(600, MINUTE, "edits, removals and changed settings of sessions: each keeps the earlier version"),
+    "sessions": Rate(600, HOUR, "sessions created"),
     "forks": Rate(120, HOUR, "forks: each copies a session"),
-    "fork_megabytes": Rate(4_000, HOUR, "megabytes of workspaces that forks copy: further forks have no files"),
+    "fork_megabytes": Rate(4_000, HOUR, "megabytes of session files that forks copy: further forks get no files"),
     "uploads": Rate(600, HOUR, "files and profile pictures uploaded: each is read and checked"),
     "upload_megabytes": Rate(4_000, HOUR, "megabytes uploaded"),
-    "imports": Rate(60, HOUR, "files of conversations read: large ones take a core for seconds"),
+    "imports": Rate(60, HOUR, "conversation files read: a large one uses a core for seconds"),
     "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),
     "exports": Rate(240, HOUR, "sessions exported: each is read as a whole"),
-    "searches": Rate(120, MINUTE, "searches: each looks into all messages of a person"),
-    "finds": Rate(240, MINUTE, "searches in one session, which its page makes while a person types"),
-    "invitations": Rate(100, HOUR, "invitation links made"),
-    "sign_in_links": Rate(200, HOUR, "sign-in links made by one member of staff"),
-    "mcp_checks": Rate(60, HOUR, "MCP servers tested: each is a connection to another machine"),
-    "webhook_requests": Rate(120, HOUR, "webhooks tested, and deliveries sent again: each is a connection elsewhere"),
-    "tokens": Rate(60, HOUR, "API tokens made"),
-    "push_subscriptions": Rate(120, HOUR, "browsers that turn on notifications, or renew them"),
-    "push_tests": Rate(30, HOUR, "test notifications: each is a connection to another machine"),
+    "searches": Rate(120, MINUTE, "searches: each covers all messages that a user can see"),
+    "finds": Rate(240, MINUTE, "searches in one session, which its page sends while a user types"),
+    "invitations": Rate(100, HOUR, "invitation links created"),
+    "sign_in_links": Rate(200, HOUR, "sign-in links created by one administrator"),
+    "mcp_checks": Rate(60, HOUR, "MCP servers tested: each test connects to another machine"),
+    "webhook_requests": Rate(120, HOUR, "webhooks tested, and deliveries sent again: each connects to another machine"),
+    "tokens": Rate(60, HOUR, "API tokens created"),
+    "push_subscriptions": Rate(120, HOUR, "browsers that turn on or renew notifications"),
+    "push_tests": Rate(30, HOUR, "test notifications: each connects to another machine"),
 }
 
 
 class RateLimited(ServiceError):
-    """Too many requests; `retry_after` is in how many seconds the next one may come."""
+    """Too many requests. `retry_after` is the number of seconds until the next request is accepted."""
 
     CODE: ClassVar[str] = "rate_limited"
 
@@ -88,7 +92,7 @@ class RateLimited(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A limit after a request was counted, or refused. `resets_in` is in seconds."""
+    """The state of a limit after a request was counted or refused. `resets_in` is in seconds."""
 
     name: str
     rate: Rate
@@ -97,13 +101,13 @@ class Window:
     resets_in: float
 
     def require(self, words: str = "") -> None:
-        """Raise RateLimited if the request is one too many. `words` is a sentence with a place for "%(wait)s"."""
+        """Raise RateLimited if the request was refused. `words` is a sentence with a placeholder "%(wait)s"."""
         if not self.is_admitted:
             raise RateLimited(self.resets_in, words)
 
 
 def rates() -> Mapping[str, Rate]:
-    """Return the table with what LIMITS changes of it. Raises ValueError."""
+    """Return the table with the changes by the setting LIMITS. Raise ValueError."""
     return _changed_by(settings.LIMITS)
 
 
@@ -113,7 +117,7 @@ def _changed_by(written: str) -> Mapping[str, Rate]:
     for part in filter(None, (each.strip() for each in written.split(","))):
         name, is_given, value = (word.strip() for word in part.partition("="))
         if name not in table or not is_given:
-            raise ValueError(f"{part!r} does not name a limit")
+            raise ValueError(f"{part!r} does not name a known limit")
         reason = table[name].reason
         if value == "0":
             table[name] = Rate(0, 0, reason)
@@ -131,7 +135,7 @@ def count(name: str, *who: object, cost: int = 1) -> Window:
     item, key = _item(rate), key_of(name, *who)
 
     def hit(limiter: Any) -> Window:
-        # What costs more than the whole limit is taken when nothing else was.
+        # A request that costs more than the whole limit is accepted if nothing else was counted.
         is_admitted = limiter.hit(item, key, cost=min(cost, rate.amount))
         stats = limiter.get_window_stats(item, key)
         return Window(name, rate, is_admitted, max(0, stats.remaining), max(0.0, stats.reset_time - time.time()))
@@ -140,22 +144,22 @@ def count(name: str, *who: object, cost: int = 1) -> Window:
 
 
 def spend(name: str, *who: object, cost: int = 1) -> None:
-    """Count what a person asks for. Raises RateLimited."""
+    """Count a request against a limit, unless it comes from a command or an agent. Raise RateLimited."""
     if current_origin().face not in UNLIMITED_FACES:
         count(name, *who, cost=cost).require()
 
 
 def forget(name: str, *who: object) -> None:
-    """Forget what was counted for `who`."""
+    """Reset the count of a limit for `who`."""
     rate, key = rates()[name], key_of(name, *who)
     if rate.amount:
         counters().window(lambda limiter: limiter.clear(_item(rate), key))
 
 
 def limited(name: str, *, by: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a decorator for services: each call counts against a limit of the person in the argument `by`.
+    """Return a decorator for services: each call counts against a limit of the user in the argument `by`.
 
-    Place it above `transaction.atomic`: nothing waits for Redis with a lock in its hands.
+    Place it above `transaction.atomic`, so that no call waits for Redis while it holds a database lock.
     """
 
     def decorated(service: Callable[P, R]) -> Callable[P, R]:
@@ -170,7 +174,7 @@ def limited(name: str, *, by: str) -> Callable[[Callable[P, R]], Callable[P, R]]
 
 
 def waiting(seconds: int) -> str:
-    """Return a time to wait in words."""
+    """Return a number of seconds in words, rounded up to minutes or hours."""
     if seconds < 2 * MINUTE:
         return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
     minutes = math.ceil(seconds / MINUTE)
@@ -181,7 +185,7 @@ def waiting(seconds: int) -> str:
 
 
 def key_of(*parts: object) -> str:
-    """Return a key of bounded length: names may hold anything."""
+    """Return a key of bounded length. The parts may contain any characters."""
     return sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 

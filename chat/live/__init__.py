@@ -1,1 +1,1 @@
-"""The live stream: who sees what, and when."""
+"""The live stream: it sends the changes of a session to all of its viewers."""

@@ -1,4 +1,4 @@
-"""The credentials of subscribers, and which of them have ended (LIVE-06)."""
+"""The credentials of subscribers, and a check which of them have ended (LIVE-06)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chat.services.people import api_tokens
 
 
 class Login(NamedTuple):
-    """A browser's sign-in: the hash of its session key, its user, and their password's hash when the socket opened."""
+    """A browser's sign-in: its session key, hashed, the user, and their password's hash when the socket opened."""
 
     key_hash: str
     user_id: int
@@ -20,7 +20,7 @@ class Login(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A program's token."""
+    """An API token."""
 
     token_id: int
 
@@ -29,8 +29,10 @@ Credential = Login | Token
 
 
 def ended(entries: Iterable[Credential]) -> set[Credential]:
-    """Those that were signed out, have expired, or whose user changed the password or was deleted: three queries
-    at most."""
+    """Return the credentials that have ended, with three queries at most.
+
+    A credential ends when it expires or is revoked, and when its user signs out, changes the password or is deleted.
+    """
     entries = set(entries)
     logins = {entry for entry in entries if isinstance(entry, Login)}
     tokens = {entry for entry in entries if isinstance(entry, Token)}

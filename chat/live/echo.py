@@ -1,4 +1,4 @@
-"""Detect a connection to the channel layer that is dead without an error: messages of a process to itself are lost."""
+"""Detect a connection to the channel layer that loses messages without an error: a process sends messages to itself."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chat.bus.publisher import send_echo
 logger = logging.getLogger(__name__)
 
 INTERVAL = 3.0
-# So many of a process's messages to itself may be missing before it connects again.
+# The number of a process's messages to itself that may be missing. Then it connects again.
 MOST_UNHEARD = 3
 
 
 class Echo:
-    """Sends messages to `channel` ("" while there is none), and calls `reconnect` when nothing comes back."""
+    """Sends messages to `channel` ("" while there is none), and calls `reconnect` when they do not arrive."""
 
     def __init__(self, channel: Callable[[], str], reconnect: Callable[[], Awaitable[None]]) -> None:
         self._channel = channel
@@ -24,7 +24,7 @@ class Echo:
         self._unheard = 0
 
     def heard(self) -> None:
-        """Note that a message has come, of whatever kind."""
+        """Note that a message of any kind has arrived."""
         self._unheard = 0
 
     async def run_forever(self) -> None:
@@ -33,7 +33,7 @@ class Echo:
             if not self._channel():
                 continue
             if self._unheard >= MOST_UNHEARD:
-                logger.warning("The channel layer is silent, live updates are delayed; connecting again")
+                logger.warning("The channel layer does not respond, so live updates are delayed; reconnecting")
                 self._unheard = 0
                 await self._reconnect()
             else:

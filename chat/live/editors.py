@@ -1,4 +1,4 @@
-"""Open editors: who is editing which message of a session on all processes, and the frames that say so (LIVE-08)."""
+"""Open editors: the users, in all processes, who are editing a message of a session, and the frames (LIVE-08)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chat.live.event_types import Editor, EditorsEvent
 from chat.live.subscriber import Subscriber
 from chat.models import SessionRole
 
-# Seconds. An editor that is not renewed for so long counts as closed; browsers let hidden pages renew once a minute.
+# Seconds. An editor that is not renewed for this long counts as closed. Browsers let hidden pages renew once a minute.
 EDITING = 90.0
-# Editors that open and close within this time are sent together.
+# Seconds. Editors that open and close within this time are sent together.
 TOGETHER = 0.2
-# How many editors count: of one socket, in the report of one process, in a frame for viewers, and there of one message.
+# The most editors that count: of one socket, in the report of one process, and in a frame for viewers.
 MOST_OF_SOCKET = 10
 MOST_REPORTED = 50
 MOST_SHOWN = 40
-# Pages name one or two other people, and say that several are editing.
+# The most editors of one message in a frame. Pages name one or two other users, and say that several are editing.
 MOST_OF_MESSAGE = 4
 
 # The id of a message or "system_prompt", and the user who is editing it.
@@ -32,7 +32,7 @@ Edited = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class OpenEditor:
-    """A user who has the editor of a message open. `target`: its id, or "system_prompt"."""
+    """A user who has the editor of a message open. `target` is the message's id, or "system_prompt"."""
 
     target: str
     user_id: int
@@ -40,10 +40,10 @@ class OpenEditor:
 
 
 class EditorTracker:
-    """Track the open editors of a session: `mine` are those of this process, `shown` is what viewers know.
+    """Tracks the open editors of a session: `mine` are those of this process, `shown` are those that viewers were sent.
 
     `name_of` returns the name of a user who is online, `pace` the seconds between two changes for viewers. `report` is
-    called when `mine` changes, and `changed` when `shown` does.
+    called when `mine` changes, and `changed` when `shown` changes.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class EditorTracker:
     ) -> None:
         self.mine: tuple[Edited, ...] = ()
         self.shown: tuple[OpenEditor, ...] = ()
-        # Whether viewers have ever seen an editor, so that they may have to learn that none is open.
+        # Whether viewers have ever seen an editor. If so, they have to learn that none is open any more.
         self.were_shown = False
         self._name_of = name_of
         self._pace = pace
         self._report = report
         self._changed = changed
-        # When the editors of each socket end unless they are renewed.
+        # The times at which the editors of each socket end unless they are renewed.
         self._ends: dict[Subscriber, dict[str, float]] = {}
         self._others: dict[str, tuple[Edited, ...]] = {}
         self._shown_at = -math.inf
@@ -69,7 +69,7 @@ class EditorTracker:
         self._show_timer: asyncio.TimerHandle | None = None
 
     def note(self, subscriber: Subscriber, target: str, *, is_open: bool) -> None:
-        """Note that a socket has an editor open, or no more. Of too many, its oldest one counts no longer."""
+        """Note that a socket has opened or closed an editor. If a socket has too many open, drop the oldest one."""
         ends = self._ends.setdefault(subscriber, {})
         ends.pop(target, None)
         if is_open:
@@ -87,16 +87,22 @@ class EditorTracker:
             self._report_soon()
             self.show()
 
-    def hear(self, hub: str, edited: Iterable[Edited]) -> None:
-        """Take what another hub reports; nothing if it has left."""
+    def end_all(self) -> None:
+        """Close all editors, because no user may edit the session any more."""
+        self._ends.clear()
+        self._others.clear()
+        self._report_soon()
+
+    def receive(self, hub: str, edited: Iterable[Edited]) -> None:
+        """Take the editors that another hub reports. An empty list means that the hub has none, or that it has left."""
         self._others.pop(hub, None)
         if reported := tuple(edited):
             self._others[hub] = reported
 
     def renew(self) -> bool:
-        """Read again what is open in this process; return whether that has changed.
+        """Update the open editors of this process, and return whether they have changed.
 
-        Sockets that are closed, or whose user may only read by now, have no editors.
+        Drop the editors of closed sockets, and those of users who have become viewers.
         """
         now = _now()
         for subscriber, ends in list(self._ends.items()):
@@ -111,7 +117,7 @@ class EditorTracker:
         return self.mine != before
 
     def show(self) -> None:
-        """Show what is open now, unless the last change was shown a moment ago: then later."""
+        """Show the open editors to viewers. If the last change was shown a moment ago, do so later."""
         if self._show_timer is not None:
             self._show_timer.cancel()
             self._show_timer = None
@@ -168,14 +174,14 @@ def editors_event(editors: Sequence[OpenEditor]) -> EditorsEvent:
 def editors_frame(editors: Sequence[OpenEditor]) -> Json:
     """Return the frame for pages. Each page leaves out its own user.
 
-    The sentences come with it: a page needs none until a user edits something.
+    The frame includes the sentences, so that a page does not load them until a user edits something.
     """
     words = editing_words() if editors else {}
     return {"op": "editing", "editors": editors_event(editors)["editors"], "words": words}
 
 
 def editing_words() -> dict[str, list[str]]:
-    """Return sentences for one, two and more people: where they edit, and in the editor of a user who does so too."""
+    """Return sentences about one, two and more users: `seen` beside the message, `shared` in another user's editor."""
     return {
         "seen": [
             _("{name} is editing…"),

@@ -1,4 +1,4 @@
-"""The JSON protocol: ChatEvents as clients of /ws/sessions/<id>/ get them (RUN-02, docs/protocol.md)."""
+"""The JSON protocol: ChatEvents in the form for clients of /ws/sessions/<id>/ (RUN-02, docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from chat.queries.messages import Changes
 from chat.session_snapshot import SessionSnapshot
 from chat.snapshots import MessageSnapshot
 
-# What one frame of an answer to `sync` holds: so many messages, and so many characters if they are more than one.
+# The most messages in one frame of an answer to `sync`, and the most characters if there are several messages.
 MOST_MESSAGES = 200
 MOST_CHARS = 200_000
 
@@ -66,7 +66,7 @@ def dump(frame: Mapping[str, object] | Sequence[object] | None) -> str:
 def event_frame(
     event: ChatEvent, message: MessageSnapshot | None, session: SessionSnapshot | None
 ) -> SessionEvent | None:
-    """Give an event its wire form; `message` and `session` are what it is about. None: it is not for clients."""
+    """Return the frame of an event, or None if it is not for clients. `message` or `session` is the row concerned."""
     match event:
         case MessageChanged():
             return _message(event, message) if message else _gone(event)
@@ -107,19 +107,18 @@ def text_frame(event: TextAppended) -> TextDeltaEvent | ReasoningDeltaEvent | To
 
 
 def rest_frame(message: MessageSnapshot, text: str) -> TextDeltaEvent | ReasoningDeltaEvent | ToolCallDeltaEvent:
-    """Make the frame that adds to a message what its text has grown by since its row was read."""
+    """Return the frame with the text that a message has gained since its row was read."""
     offset = len(message.text)
     kind = message.type == "reasoning", message.type == "tool_group"
     return text_frame(TextAppended(message.id, offset, text[offset:], *kind))
 
 
 def changes_frames(changes: Changes, since: int, have: dict[str, int], *, is_all: bool = False) -> list[ChangesEvent]:
-    """Answer `sync`: frames with some messages each, counted by `part`; the last one (`more` false) makes the
-    client's revision.
+    """Return the answer to `sync`: frames with some messages each, numbered by `part`.
 
-    Of a streaming message that the client `have`s some of, only the rest is sent: `text` from `offset` on, which
-    replaces what the client has from there. `is_all`: the frames hold all messages, and the client discards what it
-    has.
+    Only after the last frame (`more` is false) does the client have the revision. `have` is the length of the text that
+    the client has, by streaming message: only the text from `offset` on is sent, which replaces what the client has
+    from there. With `is_all`, the frames contain all messages, and the client discards what it has.
     """
     parts = list(_parts([_rest(message, have.get(message.id, 0)) for message in changes.messages])) or [[]]
     frames = [
@@ -161,10 +160,10 @@ def _parts(messages: Iterable[Json]) -> Iterator[list[Json]]:
 
 
 def _message(event: MessageChanged, message: MessageSnapshot) -> MessageEvent:
-    """The event's own fields, and beside them the `row`, so that a client can keep it whole.
+    """Return an event with its own fields and the `row`, so that a client can store the complete message.
 
-    The `row` has no text where the event has one, or its `length`: a client that has less has lost the last words, and
-    asks for them.
+    If the event has the text or its `length`, the `row` has no text. A client with a shorter text has lost the end of
+    it, and requests it.
     """
     row = message.to_json()
     revision, id = event.revision, event.id
@@ -286,7 +285,7 @@ def _error(event: MessageChanged, message: MessageSnapshot, row: Json) -> ErrorE
 
 
 def _gone(event: MessageChanged) -> MessageRemovedEvent:
-    """A message that was removed before it could be sent: its removal follows."""
+    """Return the frame for a message that was removed before it could be sent. The event of its removal follows."""
     return MessageRemovedEvent(type="message_removed", revision=event.revision, id=event.id)
 
 

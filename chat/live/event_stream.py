@@ -1,4 +1,4 @@
-"""The events of a session as server-sent events: the frames of the events socket, for clients that only listen."""
+"""A session's events as server-sent events: the frames of the events socket, for clients that only read."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from chat.models import MessageStatus, SessionRole, User
 
 logger = logging.getLogger(__name__)
 
-# The frames by which texts grow, and those after which they do not.
+# The frames that add to texts, and those after which texts do not grow any more.
 OF_TEXTS = re.compile(r'\{"type":"(?:text_delta|reasoning_delta|response_done|changes|turn_done)"')
 
 
 class Source(Protocol):
-    """The session's feed, as far as a stream needs it."""
+    """The part of a session's feed that a stream needs."""
 
     async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None: ...
 
 
 class EventStream(SocketQueue):
-    """One client. It gets the strings that sockets get, when it can take them.
+    """One client. It gets the frames of the events socket as strings, as fast as it reads them.
 
-    The client cannot ask for a sync, so the stream keeps the rules of a client in its place: it syncs at the beginning,
-    from the client's revision, and whenever an event or a part of a text is missing or the client was too slow. Each
-    `id:` is the revision that the client has reached.
+    The client cannot send `sync`, so the stream does it for the client: at the beginning, from the client's revision,
+    and whenever an event or a part of a text is missing or the client was too slow. Each `id:` is the revision that the
+    client has reached.
     """
 
     over_http = True
@@ -55,15 +55,15 @@ class EventStream(SocketQueue):
         self._since = since
         self._is_behind = True
         self._news = asyncio.Event()
-        # How much of each growing text the client has.
+        # The length of each growing text that the client has.
         self._lengths: dict[str, int] = {}
 
     def put_head(self, frame: str, revision: int) -> None:
-        """Sync if the session is further than what the stream has sent and holds."""
+        """Sync if the session's revision is newer than what the stream has sent and queued."""
         self._ask_to_sync()
 
     def close(self, code: int) -> None:
-        """End the stream. The client reconnects and then gets the reason if it is refused."""
+        """End the stream. When the client reconnects and is refused, it gets the reason."""
         self.leave()
 
     def leave(self) -> None:
@@ -71,12 +71,12 @@ class EventStream(SocketQueue):
         self._news.set()
 
     async def follow(self, source: Source) -> AsyncIterator[str]:
-        """Yield what changed since the client's revision, then what happens, until the stream is closed."""
+        """Yield the changes since the client's revision, then new events, until the stream is closed."""
         yield step_stream.OPENING
         while not self.closed:
             self._news.clear()
-            # The queue is empty when a sync starts. A gap found in frames in front of its answer would start the next
-            # sync, which waits until that answer has been taken: forever.
+            # A sync starts only when the queue is empty. Otherwise a gap in frames before its answer would start
+            # another sync, and that one would wait forever for the first answer to be taken from the queue.
             while piece := self._take():
                 yield piece
             if self._is_behind:
@@ -91,12 +91,12 @@ class EventStream(SocketQueue):
             await source.sync(self, self._user, self._since, None)
         except NoSuchSession:
             self.leave()
-        except (DatabaseError, InterfaceError) as error:  # the client comes again
-            logger.warning("A stream of events ends, the database cannot be reached: %s", error)
+        except (DatabaseError, InterfaceError) as error:  # the client reconnects
+            logger.warning("Closing an event stream, because the database is not available: %s", error)
             self.leave()
 
     async def _notified(self) -> bool:
-        """Wait for frames; return False when there were none for a while."""
+        """Wait for frames; return False if none has arrived within HEARTBEAT seconds."""
         try:
             async with asyncio.timeout(step_stream.HEARTBEAT):
                 await self._news.wait()
@@ -105,7 +105,7 @@ class EventStream(SocketQueue):
         return True
 
     def _take(self) -> str:
-        """Return the next frames as events, up to the size of a piece; "" when there are none."""
+        """Return the next frames as events, up to about LARGEST_PIECE characters; return "" if none waits."""
         piece = ""
         while self._frames and len(piece) < step_stream.LARGEST_PIECE:
             waiting = self._next()
@@ -122,7 +122,7 @@ class EventStream(SocketQueue):
         return piece
 
     def _is_gap(self, waiting: Waiting) -> bool:
-        """Return whether something is missing between what the client has and a frame; else note what it has then."""
+        """Return whether something is missing before a frame. If not, note what the client has after it."""
         if not waiting.asked and waiting.revision is not None and waiting.revision > self._since + 1:
             return True
         if OF_TEXTS.match(waiting.frame) is None:
@@ -145,15 +145,15 @@ class EventStream(SocketQueue):
         return False
 
     def _ask_to_sync(self) -> None:
-        """Let `follow` sync; frames that come before it does are found to have a gap before them."""
+        """Make `follow` sync. Frames that are taken before the sync are found to have a gap before them."""
         self._is_behind = True
         self._news.set()
 
     def _start(self) -> None:
-        """Wake `follow`, which takes the frames; a socket starts a task that sends them."""
+        """Wake `follow`, which takes the frames. A socket would start a task that sends them."""
         self._news.set()
 
 
 async def _never(value: object) -> None:
-    """Stand for a socket's `send` and `close`, which a stream does not have."""
+    """Replace a socket's `send` and `close`, which a stream does not use."""
     raise AssertionError("a stream is read, not written to")

@@ -7,8 +7,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Container, Iterable, Mapping
 
-from django.utils.safestring import SafeString
-
 from agents.messages import Json
 from chat.bus.events import (
     AccessChanged,
@@ -27,7 +25,6 @@ from chat.bus.events import (
     UsageChanged,
 )
 from chat.db import Threads
-from chat.languages import speaking
 from chat.live import sync
 from chat.live.editors import editors_event, editors_frame
 from chat.live.event_json import dump, event_frame, rest_frame
@@ -37,7 +34,7 @@ from chat.live.streaming_message import StreamingMessage, StreamingMessages
 from chat.live.subscriber import TRY_LATER, Protocol, Subscriber
 from chat.live.subscribers import Audience
 from chat.live.sync import Answer
-from chat.models import User
+from chat.models import Session, User
 from chat.queries import messages
 from chat.queries.steps import StepChanges
 from chat.rendering.markdown import render
@@ -48,6 +45,7 @@ from chat.rendering.messages.frames import (
     is_markdown,
     is_quick,
     message_frame,
+    message_frames,
     session_frame,
     status_frame,
     usage_frame,
@@ -63,7 +61,7 @@ class Feed:
     """The viewers of one session in this process, and its streaming messages.
 
     `revision` is the last one that was sent to every viewer, -1 before the first. `subscribed` is set once the channel
-    layer delivers events, or has failed: then only the beacon keeps viewers up to date. `hub` is the id of the hub.
+    layer delivers events, or has failed; then only the beacon updates the viewers. `hub` is the id of the hub.
     """
 
     def __init__(self, session_id: str, threads: Threads, hub: str = "") -> None:
@@ -71,9 +69,9 @@ class Feed:
         self.revision = -1
         self.subscribed = asyncio.Event()
         self._audience = Audience()
-        self.people = PresenceTracker(session_id, hub, self._audience.people, self._tell_presence, self._tell_editors)
+        self.people = PresenceTracker(session_id, hub, self._audience.people, self._send_presence, self._send_editors)
         self._threads = threads
-        self._streaming = StreamingMessages(threads, send=self._audience.tell_text, filled=self._text_filled)
+        self._streaming = StreamingMessages(threads, send=self._audience.send_text, filled=self._text_filled)
         self._head = 0
         self._events: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
@@ -104,7 +102,7 @@ class Feed:
         """Handle the events of a commit, or a part of them, in the order of publication.
 
         An event that needs its row, and all events behind it, wait for the row. Other sessions do not wait. `head` is
-        the revision of the commit: if a later commit was received before, its status and usage are out of date.
+        the revision of the commit. If a later commit was received before, its status and usage are out of date.
         """
         stale = head is not None and head < self._head
         self._head = max(self._head, head or 0)
@@ -119,7 +117,6 @@ class Feed:
                 self._streaming.finish(event.message)
             if isinstance(event, SessionChanged) or (isinstance(event, MessageChanged) and not self._is_ready(event)):
                 self._reading = asyncio.get_running_loop().create_task(self._handle_with_row(event))
-                self._reading.add_done_callback(self._after_reading)
                 return
             try:
                 self._handle(event)
@@ -127,13 +124,14 @@ class Feed:
                 self._failed(event)
 
     def _is_ready(self, event: MessageChanged) -> bool:
-        """Tell whether an event has its message, and the event loop can draw it."""
+        """Return whether an event has its message, and the message is short enough to be drawn on the event loop."""
         message = event.message
         if message is None or (message.status != "streaming" and message.id in self._streaming):
             return False
         return not self._audience.pages or is_quick(message)
 
     async def _handle_with_row(self, event: SessionChanged | MessageChanged) -> None:
+        """Handle an event that needs its row or more time, then the events behind it."""
         try:
             if isinstance(event, MessageChanged):
                 message = event.message
@@ -145,9 +143,11 @@ class Feed:
                 self._session_changed(event, await self._threads.run(messages.session_by_id, self.session_id))
         except Exception:
             self._failed(event)
+        self._reading = None
+        self._handle_events()
 
     async def _drawn(self, message: MessageSnapshot | None) -> dict[str, Json]:
-        """Draw a message outside of the event loop, in each language of the open pages."""
+        """Draw a message outside the event loop, in each language of the open pages. Return the frames by language."""
         if message is None or message.status == "streaming":
             return {}
         frames, body = dict[str, Json](), None
@@ -157,35 +157,32 @@ class Feed:
                 streaming.settle(blocks)
             body = body_of(blocks)
         while languages := [language for language in self._audience.pages if language not in frames]:
-            frames |= await self._threads.run(_frames, message, body, languages)
+            frames |= await self._threads.run(message_frames, message, body, languages)
         return frames
 
-    def _after_reading(self, task: asyncio.Task[None]) -> None:
-        self._reading = None
-        if not task.cancelled():
-            self._handle_events()
-
     def _failed(self, event: ChatEvent) -> None:
-        """Log an event that cannot be sent, and let viewers read the rows instead."""
-        logger.exception("%s of session %s could not be sent", type(event).__name__, self.session_id)
+        """Log an event that cannot be sent, and make viewers read the rows instead."""
+        logger.exception("Could not send %s of session %s", type(event).__name__, self.session_id)
         if isinstance(event, Durable):
-            self.tell_head(event.revision)
+            self.send_head(event.revision)
 
     def _handle(self, event: ChatEvent) -> None:
-        if not isinstance(event, Durable):
-            self._tell_events(event)
+        if not isinstance(event, MessageChanged | MessageRemoved):
+            self._send_event(event)
         match event:
             case TextAppended():
                 self._streaming.get_or_add(event.id, is_call=event.arguments).receive(event)
                 self._audience.notify_readers()
             case StatusChanged():
                 self._audience.show(lambda: status_frame(event))
+                # A turn begins to wait for people without a new revision.
+                self._audience.notify_readers(self.revision)
             case UsageChanged():
                 self._audience.show(lambda: usage_frame(event))
             case RunCancelled():
-                self._audience.tell_pages({"op": "cancelled"})
+                self._audience.send_to_pages({"op": "cancelled"})
             case FilesChanged():
-                self._audience.tell_pages({"op": "files"})
+                self._audience.send_to_pages({"op": "files"})
             case CompactionEnded():
                 self._audience.show(lambda: compacted_frame(event))
             case MessageChanged():
@@ -193,16 +190,14 @@ class Feed:
             case MessageRemoved():
                 self._removed(event)
             case MessagesShifted():
-                self._tell_events(event)
                 shift = {"op": "shift", "revision": event.revision, "from": event.start, "by": event.by}
-                self._audience.tell_pages(shift, event.revision)
+                self._audience.send_to_pages(shift, event.revision)
                 self._reached(event.revision)
             case ContextChanged():
-                self._tell_events(event)
                 self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
                 self._reached(event.revision)
             case SessionChanged() | AccessChanged():
-                pass  # the one is handled with its row; for the other the hub checks the access of all viewers
+                pass  # SessionChanged is handled with its row; after AccessChanged the hub checks all viewers
 
     def _message_changed(
         self, event: MessageChanged, message: MessageSnapshot | None, drawn: dict[str, Json] | None = None
@@ -212,11 +207,11 @@ class Feed:
             return
         if message.status != "streaming":
             self._streaming.finish(message)  # again: a sync that read older rows may have added it during the drawing
-        elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may be complete by now
+        elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may already be complete
             self._streaming.get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":
             self.people.stops(message.user_id)
-        self._tell_events(event, message)
+        self._send_event(event, message)
         revision = {"revision": event.revision}
         frames = {language: {**frame, **revision} for language, frame in (drawn or {}).items()}
         self._audience.show(lambda: {**message_frame(message), **revision}, event.revision, drawn=frames)
@@ -226,14 +221,16 @@ class Feed:
     def _removed(self, event: MessageRemoved) -> None:
         self._streaming.forget(event.id)
         self.people.editors.removed(event.id)
-        self._tell_events(event)
-        self._audience.tell_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
+        self._send_event(event)
+        self._audience.send_to_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
         self._reached(event.revision)
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
-        self._tell_events(event, session=session)
+        self._send_event(event, session=session)
         if session is not None:
             self._audience.show(lambda: session_frame(session, event.revision), event.revision)
+            if session.status == Session.Status.ARCHIVED:
+                self.people.editors.end_all()
         self._reached(event.revision)
 
     def _reached(self, revision: int) -> None:
@@ -243,16 +240,16 @@ class Feed:
     # -- streaming messages -------------------------------------------------------------------------------------------
 
     def _text_filled(self, text: TextAppended) -> None:
-        """Send text that was read from the row. Pages get it as frames, unless they do not have its beginning yet."""
+        """Send text that was read from the row. Pages get it in frames, or a snapshot if they lack the beginning."""
         streaming = self._streaming.get(text.id)
         if streaming is not None and not streaming.is_drawn:
             self._send_snapshot(text.id)
         if text.text:
-            self._tell_events(text)
+            self._send_event(text)
             self._audience.notify_readers()
 
     def _send_snapshot(self, message_id: str, revision: int | None = None) -> None:
-        """Send pages the text of a streaming message so far."""
+        """Send pages the current text of a streaming message."""
         streaming = self._streaming.get(message_id)
         if streaming is None or not self._audience.pages:
             return
@@ -261,67 +258,69 @@ class Feed:
             self._drawing.add(task)
             task.add_done_callback(self._drawing.discard)
         else:
-            self._audience.tell_pages(streaming.snapshot({}), revision)
+            self._audience.send_to_pages(streaming.snapshot({}), revision)
 
     async def _send_beginning(self, streaming: StreamingMessage) -> None:
         await streaming.draw_beginning()
         if self._streaming.get(streaming.id) is streaming:  # otherwise it has ended, and pages have the whole message
-            self._audience.tell_pages(streaming.snapshot({}))
+            self._audience.send_to_pages(streaming.snapshot({}))
 
     # -- frames to viewers --------------------------------------------------------------------------------------------
 
-    def _tell_events(
+    def _send_event(
         self, event: ChatEvent, message: MessageSnapshot | None = None, session: SessionSnapshot | None = None
     ) -> None:
         if self._audience.events and (frame := event_frame(event, message, session)) is not None:
-            self._audience.tell_events(frame, event.revision if isinstance(event, Durable) else None)
+            self._audience.send_to_clients(frame, event.revision if isinstance(event, Durable) else None)
 
-    def _tell_presence(self, before: Presence) -> None:
+    def _send_presence(self, before: Presence) -> None:
         now = self.people.shown
-        self._audience.tell_events(presence_event(now))
+        self._audience.send_to_clients(presence_event(now))
         if (now.listed, now.count) == (before.listed, before.count):
-            self._audience.tell_pages(typing_frame(now))
+            self._audience.send_to_pages(typing_frame(now))
         else:
             self._audience.show(lambda: presence_frame(now))
 
-    def _tell_editors(self) -> None:
+    def _send_editors(self) -> None:
         editors = self.people.editors.shown
-        self._audience.tell_events(editors_event(editors))
+        self._audience.send_to_clients(editors_event(editors))
         self._audience.show(lambda: editors_frame(editors))
 
-    def tell_people(self) -> None:
-        self._audience.tell_pages({"op": "people"})  # they read again who has access
+    def send_people(self) -> None:
+        self._audience.send_to_pages({"op": "people"})  # pages read again who has access
 
     def beat(self, revision: int) -> None:
-        """Recover what may be lost: the last event (LIVE-02), and the last words of a text that has paused."""
-        self.tell_head(revision)
+        """Recover what may be lost: the last event (LIVE-02), or the end of a text that has paused."""
+        self.send_head(revision)
         for streaming in list(self._streaming.values()):
             streaming.check_if_idle()
 
     def start_again(self, revision: int) -> None:
-        """Let all viewers connect again, and read the rows again: a failover has lost what they have seen."""
-        logger.warning("Session %s lost its last changes in a failover; its viewers connect again", self.session_id)
+        """Close all viewers, so that they connect and read the rows again, after a failover has lost changes."""
+        logger.warning(
+            "Session %s lost its last changes in a database failover; its viewers reconnect", self.session_id
+        )
         self.revision, self._head = revision, 0
         self._events.clear()
         self._streaming.close()
         for each in self.subscribers:
             each.close(TRY_LATER)
 
-    def tell_head(self, revision: int) -> None:
-        """Send the revision of the rows if it is past what was sent, as the last event may be lost (LIVE-02)."""
+    def send_head(self, revision: int) -> None:
+        """Send the rows' revision if it is newer than what was sent, because the last event may be lost (LIVE-02)."""
         if revision > self.revision:
             self.revision = revision
-            self._audience.tell_head({"type": "head", "revision": revision}, revision)
-            self._audience.tell_pages({"op": "head", "revision": revision}, revision)
+            self._audience.send_head({"type": "head", "revision": revision}, revision)
+            self._audience.send_to_pages({"op": "head", "revision": revision}, revision)
             self._audience.notify_readers(revision)
 
     # -- viewers that catch up ----------------------------------------------------------------------------------------
 
     async def sync(self, socket_queue: SocketQueue, user: User, since: int, have: dict[str, Json] | None) -> None:
-        """Bring one viewer up to date: the changes of the rows since its revision, then the live stream (LIVE-02).
+        """Send one viewer the changes of the rows since its revision, then continue its live stream (LIVE-02).
 
-        `have` tells how much of each streaming message the viewer has, None that this is not known. Raises
-        NoSuchSession if the user has lost access.
+        `have` is what the viewer has of each streaming message; None if this is not known. Raise NoSuchSession if the
+        user has lost access.
         """
         await socket_queue.answered()
         if socket_queue.closed:
@@ -340,19 +339,19 @@ class Feed:
             reached = answer.revision
         finally:
             socket_queue.release(frames, reached)
-        self.people.tell(socket_queue)
+        self.people.send_state(socket_queue)
 
     async def arrived(self) -> None:
-        """Wait, for a limited time, until no event after the next read of the rows can be missed."""
+        """Wait for up to SUBSCRIBE_TIMEOUT seconds until events arrive, so that none after the next read is missed."""
         try:
             async with asyncio.timeout(SUBSCRIBE_TIMEOUT):
                 await self.subscribed.wait()
-        except TimeoutError:  # the layer hangs; the beacon recovers what it does not deliver
-            logger.warning("Session %s is shown without its live stream for now", self.session_id)
+        except TimeoutError:  # the layer hangs; the beacon recovers events that the layer does not deliver
+            logger.warning("Session %s has no live updates for now", self.session_id)
         self.people.arrived()
 
     async def steps_since(self, user: User, since: int) -> StepChanges:
-        """Read which steps may have changed (LIVE-03). Raises NoSuchSession if the user has lost access."""
+        """Read which steps may have changed (LIVE-03). Raise NoSuchSession if the user has lost access."""
         changes = await self._threads.run(sync.read_steps, user, self.session_id, since)
         written = {call.message_id: call.text for call in changes.written}
         await self._update_texts(changes.revision, dict(changes.growing.values()) | written, written.keys())
@@ -364,9 +363,9 @@ class Feed:
         return streaming.text_from(known) if streaming else ""
 
     async def _update_texts(self, revision: int, texts: Mapping[str, str], calls: Container[str]) -> None:
-        """Take the texts of streaming rows that were read at a revision; of `calls` they are the arguments.
+        """Take the texts of streaming rows that were read at a revision. Those of `calls` are arguments of tool calls.
 
-        A message that is not known here may have ended since, unless the revision is current.
+        Ignore a message that is unknown here if the revision is not current, because it may have ended.
         """
         await asyncio.gather(*[streaming.wait_for_gap() for streaming in self._streaming.values()])
         if self.revision < 0:  # the first viewer: nothing was sent yet
@@ -381,7 +380,7 @@ class Feed:
     async def _live_texts(
         self, protocol: Protocol, answer: Answer, have: dict[str, Json]
     ) -> AsyncIterator[Mapping[str, object]]:
-        """Yield the current text of the streaming messages, as rows are up to a writer's interval behind it."""
+        """Yield the current text of the streaming messages, because the rows are up to a writer's interval behind."""
         for message in answer.streaming:
             streaming = self._streaming.get(message.id)
             if protocol == "page":
@@ -394,7 +393,3 @@ class Feed:
                 yield rest_frame(message, streaming.text)
         if protocol == "page" and not answer.reload:
             yield {"op": "synced", "revision": answer.revision, "streaming": [each.id for each in answer.streaming]}
-
-
-def _frames(message: MessageSnapshot, body: SafeString | None, languages: list[str]) -> dict[str, Json]:
-    return {language: speaking(language, message_frame, message, body) for language in languages}

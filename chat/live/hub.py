@@ -38,29 +38,29 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 
 BEACON_INTERVAL = 3.0
-# An event that comes so many seconds after its rows counts as lost. Pages load again if it changed hundreds of rows.
+# Seconds. An event that is this much later than its rows counts as lost. Pages reload if it changed hundreds of rows.
 EVENT_IS_LOST = 0.5
 CONNECT_TIMEOUT = 5.0
 RECONNECT_INTERVAL = 1.0
 # After an outage of the channel layer, processes refresh their session lists within this many seconds, not together.
 LISTS_JITTER = 2.0
-# A feed outlives its last viewer by this many seconds, so that a reloaded page finds the streaming text in memory.
+# Seconds for which a feed is kept after its last viewer, so that a reloaded page finds the streaming text in memory.
 LINGER = 10.0
-# Commands and checks have threads of their own, and so do the commands that nothing should hold up: Stop must not wait
-# until viewers have caught up. Forks have theirs, too: files of a workspace take seconds to copy.
+# Quick commands have separate threads, because Stop must not wait until viewers have caught up. Forks also have
+# separate threads, because copying the files of a workspace takes seconds.
 THREADS = 4
 FORK_THREADS = 2
 QUICK_THREADS = 4
 QUICK_COMMANDS = (CancelRun, SendMessage)
 READERS = 3
-# So many live messages are handled before the sockets get their turn.
+# The number of live messages that are handled before the sockets get their turn.
 AT_ONCE = 20
-# What catches a socket up is in memory until the socket has taken it: so many sockets of one user at a time.
+# The most sockets of one user that catch up at the same time. Their frames are in memory until they are sent.
 SYNCS_PER_USER = 4
 
 
 class Hub:
-    """Hears everything that is published about the sessions that are watched in this process."""
+    """Receives all published events of the sessions that are watched here, and passes them to the feeds."""
 
     def __init__(self) -> None:
         self.threads = Threads(THREADS, "parley-hub")
@@ -74,7 +74,7 @@ class Hub:
         self.read_marks = ReadMarks(self.threads)
         self._ending = False
         self._id = ids.worker_id()
-        # The name under which the channel layer delivers to this hub; "" until it could be reached.
+        # The name under which the channel layer delivers to this hub; "" while there is no connection.
         self._channel = ""
         self._echo = Echo(lambda: self._channel, self._reconnect)
         self._receiver: asyncio.Task[None] | None = None
@@ -86,11 +86,11 @@ class Hub:
         self._syncs: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def start(self) -> None:
-        """Start, also while the channel layer is down: until it is back, the beacon keeps viewers up to date."""
+        """Start the hub, even if the channel layer is down. Until it is back, the beacon updates the viewers."""
         try:
             await self._connect()
-        except Exception as error:  # of whatever kind the layer's library raises
-            logger.warning("The channel layer is not available, live updates are delayed: %r", error)
+        except Exception as error:  # the layer's library can raise any error
+            logger.warning("The channel layer is not available, so live updates are delayed: %r", error)
         self._receiver = self._spawn(self._receive_forever())
         self._spawn(self._beacon_forever())
         self._spawn(self._echo.run_forever())
@@ -98,7 +98,7 @@ class Hub:
             signal.connect(_access_may_change, sender=kind, dispatch_uid=(id(self), kind))
 
     async def _connect(self) -> None:
-        """Subscribe to what concerns all hubs, and to the sessions that have viewers. Raises the layer's errors."""
+        """Subscribe to the messages for all hubs and for the sessions that have viewers. Raise the layer's errors."""
         async with asyncio.timeout(CONNECT_TIMEOUT):
             channel = await layer().new_channel("hub")
             await layer().group_add(HUBS, channel)
@@ -124,13 +124,13 @@ class Hub:
             await threads.close()
 
     def threads_for(self, command: SessionCommand) -> Threads:
-        """Return the threads that carry out a command."""
+        """Return the threads that execute a command."""
         if isinstance(command, Fork):
             return self._fork_threads
         return self._quick_threads if isinstance(command, QUICK_COMMANDS) else self.threads
 
     def watch(self, session_id: str, subscriber: Subscriber) -> Feed:
-        """Subscribe a socket. Events are held back until its first sync."""
+        """Subscribe a socket. Hold its events back until its first sync."""
         subscriber.session_id = session_id
         subscriber.pause()
         self._note_socket(subscriber)
@@ -149,18 +149,18 @@ class Hub:
             asyncio.get_running_loop().call_later(LINGER, self._drop_if_unwatched, feed)
 
     def enter(self, socket_queue: SocketQueue) -> None:
-        """Let a page listen that shows no session."""
+        """Add a page that shows no session, so that it gets notices."""
         self._note_socket(socket_queue)
         self._without_session.add(socket_queue)
 
     def exit(self, socket_queue: SocketQueue) -> None:
         self._without_session.discard(socket_queue)
 
-    # -- how much one user may have open ----------------------------------------------------------------------------
+    # -- limits on a user's sockets and streams ---------------------------------------------------------------------
 
     @contextmanager
     def connecting(self, user_id: int) -> Iterator[bool]:
-        """Keep a place for a socket until it listens; yield False where the user has too many."""
+        """Reserve a place for a socket until it is added; yield False if the user has too many."""
         is_open = sum(not each.closed for each in self._sockets.get(user_id, ()))
         if 0 < settings.SOCKETS_PER_USER <= is_open + self._connecting[user_id]:
             yield False
@@ -172,7 +172,7 @@ class Hub:
             _decrement(self._connecting, user_id)
 
     def may_stream(self, user_id: int) -> bool:
-        """Return whether a user may open one more stream or waiting request. Any thread may ask."""
+        """Return whether a user may open one more stream or waiting request. Can be called from any thread."""
         limit: int = settings.STREAMS_PER_USER
         return not limit or self._streams[user_id] < limit
 
@@ -189,7 +189,7 @@ class Hub:
             _decrement(self._streams, user_id)
 
     def catching_up(self, user_id: int) -> asyncio.Semaphore:
-        """Return what bounds how many of a user's sockets are caught up at the same time."""
+        """Return the semaphore that limits how many of a user's sockets catch up at the same time."""
         return self._syncs.setdefault(user_id, asyncio.Semaphore(SYNCS_PER_USER))
 
     def _note_socket(self, subscriber: Subscriber) -> None:
@@ -209,7 +209,7 @@ class Hub:
 
     @property
     def watched(self) -> int:
-        """Return how many sessions have viewers in this process."""
+        """The number of sessions that have viewers in this process."""
         return len(self._feeds)
 
     def _pages(self) -> Iterator[SocketQueue]:
@@ -233,7 +233,7 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # -- what comes in ----------------------------------------------------------------------------------------------
+    # -- incoming messages ------------------------------------------------------------------------------------------
 
     async def _receive_forever(self) -> None:
         while not self._channel:
@@ -246,13 +246,13 @@ class Hub:
                     self._handle_message(await layer().receive(self._channel))
                 await asyncio.sleep(0)
             except Exception:
-                logger.exception("A live message could not be handled; its viewers catch up from the rows")
+                logger.exception("Could not handle a live message; its viewers catch up from the database")
                 await asyncio.sleep(0.05)
 
     async def _reconnect(self) -> None:
-        """Close the layer's connections, and receive from new ones as soon as there are any."""
+        """Close the layer's connections, and receive from new ones as soon as possible."""
         self._channel = ""
-        with suppress(Exception):  # of whatever kind; without its channels the layer receives nothing
+        with suppress(Exception):  # of any kind; without its channels the layer receives nothing
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await layer().flush()
         await self._subscriptions.close()
@@ -263,6 +263,7 @@ class Hub:
 
     def _handle_message(self, message: Message) -> None:
         self._echo.heard()
+        feed = self._feeds.get(message.get("session", ""))
         match message["type"]:
             case "signed.out":
                 key = message["key"]
@@ -275,19 +276,12 @@ class Hub:
             case "lists.stale":
                 delay = random.uniform(0, LISTS_JITTER)  # noqa: S311  # no secret
                 asyncio.get_running_loop().call_later(delay, self._list_notifier.notify_everyone)
-            case _:
-                feed = self._feeds.get(message.get("session", ""))  # other releases may send other types
-                if feed is not None:
-                    self._handle_session_message(feed, message)
-
-    def _handle_session_message(self, feed: Feed, message: Message) -> None:
-        match message["type"]:
-            case "session.people":
+            case "session.people" if feed is not None:
                 editing = message.get("editing", ())  # other releases may send none
-                feed.people.hear(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
-            case "session.typing":
+                feed.people.receive(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
+            case "session.typing" if feed is not None:
                 feed.people.types(message["user"])
-            case _:
+            case "session.events" if feed is not None:  # other releases may send other types
                 events = [decode(event) for event in message["events"]]
                 feed.receive(events, message.get("head"))
                 if any(isinstance(event, AccessChanged) for event in events):
@@ -296,7 +290,7 @@ class Hub:
     # -- the beacon -------------------------------------------------------------------------------------------------
 
     async def _beacon_forever(self) -> None:
-        """Repair what was lost: events, subscriptions, and notices that a user lost access."""
+        """Recover what was lost: events, subscriptions, and notices that a user lost access."""
         while True:
             await asyncio.sleep(BEACON_INTERVAL)
             self._without_session = {socket_queue for socket_queue in self._without_session if not socket_queue.closed}
@@ -304,8 +298,8 @@ class Hub:
             try:
                 await self._beacon([feed for feed in self._feeds.values() if feed.subscribers])
                 await self._check_credentials(list(self._subscribers()))
-            except Exception as error:  # whatever it is, most likely the database: the next one may do better
-                logger.warning("The beacon failed: %r", error)
+            except Exception as error:  # usually the database is unavailable; the next round tries again
+                logger.warning("A periodic check of live updates failed: %r", error)
 
     async def _beacon(self, feeds: list[Feed]) -> None:
         if not feeds:
@@ -328,10 +322,10 @@ class Hub:
             feed.beat(heads.get(feed.session_id, 0))
         await self._check_access(feeds)
 
-    # -- who may listen (LIVE-06) -----------------------------------------------------------------------------------
+    # -- access and credentials of subscribers (LIVE-06) ------------------------------------------------------------
 
     def _check_user_soon(self, user_id: int) -> None:
-        """Check the access, role and sign-in of a user's subscribers, and notify their session list."""
+        """Check the access, role and credentials of a user's subscribers, and notify their session lists."""
         theirs = [each for each in self._subscribers() if each.user_id == user_id]
         if theirs:
             watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.subscribers)]
@@ -343,19 +337,19 @@ class Hub:
         await self._check_credentials(subscribers)
 
     def _check_access_soon(self, feed: Feed) -> None:
-        """Check the access to a session in a task, without delaying the stream, then tell the pages that keep it."""
+        """Check the access to a session in a task, without delaying the stream, then notify the remaining pages."""
 
         async def check() -> None:
             await self._check_access([feed])
-            feed.tell_people()
+            feed.send_people()
 
         self._spawn(self._or_log(check()))
 
     async def _or_log(self, check: Coroutine[Any, Any, None]) -> None:
         try:
             await check
-        except Exception as error:  # the beacon looks again
-            logger.warning("Access could not be checked: %r", error)
+        except Exception as error:  # the beacon checks again
+            logger.warning("Could not check access: %r", error)
 
     async def _check_access(self, feeds: Iterable[Feed]) -> None:
         pairs = {(each.user_id, feed.session_id) for feed in feeds for each in feed.subscribers}
@@ -371,7 +365,7 @@ class Hub:
         self._close_where(lambda each: each.credential in over)
 
     def end_streams(self) -> None:
-        """End HTTP answers that stream or wait, and those that still come; the server itself ends sockets."""
+        """End HTTP responses that stream or wait, and those that start later. The server itself ends sockets."""
         self._ending = True
         self._close_where(lambda each: each.over_http, AWAY)
 
@@ -387,7 +381,7 @@ def _decrement(counter: Counter[int], key: int) -> None:
         del counter[key]
 
 
-# Changes of any origin, the admin too. The beacon finds those without a signal, such as an update of many rows.
+# Changes by any code, including the admin. The beacon finds changes without a signal, such as an update of many rows.
 ACCESS_MAY_CHANGE: tuple[tuple[ModelSignal, type[Model]], ...] = (
     (post_save, User),
     (post_save, Share),

@@ -15,34 +15,37 @@ from chat.queries.session_people import places_of_people
 logger = logging.getLogger(__name__)
 
 NOTICE = '{"op":"rail"}'
-# Only what the page shows of its own session has changed. It may know that without asking.
+# Only what the page shows of its own session has changed. The page may know that already.
 OWN_NOTICE = '{"op":"rail","own":true}'
-# However much happens in this many seconds: one query, and one notice to each page.
+# Seconds. In each interval there is at most one query, and one notice to each page.
 NOTIFY_INTERVAL = 0.5
-# A page loads its list on a notice, which takes 10 to 20 ms of a processor. Notices to more pages than `AT_ONCE` are
+# A page loads its list after a notice, which takes 10 to 20 ms of CPU time. Notices to more pages than `AT_ONCE` are
 # spread over time.
 AT_ONCE = 25
 PAGES_PER_SECOND = 50
 
 
 class SessionListNotifier:
-    """Collect changes, and notify the pages of the users concerned. `pages` gives the open pages of this process."""
+    """Collects changes and notifies the pages of the users concerned.
+
+    `pages` returns the open pages of this process.
+    """
 
     def __init__(self, threads: Threads, pages: Callable[[], Iterable[SocketQueue]]) -> None:
         self._threads = threads
         self._pages = pages
         self._sessions: set[str] = set()
-        # Users and what has changed for them: the session in which they have read, "" for anything else.
+        # Users and what has changed for them: the id of the session that they have read, or "" for anything else.
         self._people: set[tuple[int, str]] = set()
         self._notifying: asyncio.Task[None] | None = None
         self._scheduled: dict[SocketQueue, asyncio.TimerHandle] = {}
-        # What pages that wait for their notice get.
+        # The notices of pages that wait for theirs.
         self._notices: dict[SocketQueue, str] = {}
 
     def notify(
         self, sessions: Iterable[str] = (), people: Iterable[int] = (), readers: Iterable[tuple[int, str]] = ()
     ) -> None:
-        """Notify the users of these sessions, these users, and those who have read in a session, soon."""
+        """Soon notify the users of these sessions, these users, and the users who have read in a session."""
         self._sessions.update(sessions)
         self._people.update((user_id, "") for user_id in people)
         self._people.update(readers)
@@ -50,7 +53,7 @@ class SessionListNotifier:
             self._notifying = asyncio.get_running_loop().create_task(self._notify_all())
 
     def notify_everyone(self) -> None:
-        """Notify all open pages of this process: what changed is not known."""
+        """Notify all open pages of this process, because it is not known what changed."""
         self.notify(people={socket_queue.user_id for socket_queue in self._pages()})
 
     def close(self) -> None:
@@ -64,8 +67,8 @@ class SessionListNotifier:
             while self._sessions or self._people:
                 await self._notify_once()
                 await asyncio.sleep(NOTIFY_INTERVAL)
-        except Exception as error:  # whatever it is, most likely the database: pages look by themselves now and then
-            logger.warning("Session lists were not notified: %r", error)
+        except Exception as error:  # usually the database is unavailable; pages also load their lists from time to time
+            logger.warning("Could not notify session lists: %r", error)
         finally:
             self._notifying = None
 

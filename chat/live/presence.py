@@ -1,4 +1,4 @@
-"""Presence: the users of a session on all processes, who of them is typing, and the frames that say so (LIVE-05)."""
+"""Presence: the users who are online in a session, on all processes, those who are typing, and the frames (LIVE-05)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from django.utils.translation import ngettext
 
 from agents.messages import Json
 from chat.bus import publisher
-from chat.languages import speaking
+from chat.languages import in_language
 from chat.live.editors import Edited, EditorTracker, editors_event, editors_frame
 from chat.live.event_json import dump
 from chat.live.event_types import PresenceEvent, PresentPerson
 from chat.live.socket_queue import SocketQueue
 
-# Seconds. Arrivals are sent together; a user who reloads the page has not left.
+# Seconds. Arrivals are sent together. A user who reloads the page within LEAVING seconds has not left.
 ARRIVING = 0.2
 LEAVING = 2.0
-# A hub repeats its message, which others may have missed. The users of a hub that is silent for so long have left.
+# Seconds. A hub repeats its message, because others may have missed it. The users of a hub that is silent for SILENT
+# seconds have left.
 REPEAT = 10.0
 SILENT = 25.0
 TYPING = 6.0
-# The number of avatars in the header, and of users in the list. Further users are counted.
+# The most avatars in the header, and the most users in the list. Further users are only counted.
 MOST_FACES = 4
 MOST_ON_PHONES = 2
 MOST_LISTED = 20
-# Pages name one or two users who are typing, and say that several are.
+# Pages name one or two users who are typing; for more they say that several are.
 MOST_TYPING = 4
-# A session with more users than are listed waits so many seconds for each of them between two frames about who is
-# online: otherwise what its viewers receive grows with the square of their number.
+# With more users than are listed, a session waits this many seconds per user between two frames about who is online.
+# Otherwise the data that its viewers receive would grow with the square of their number.
 SECONDS_PER_USER = 0.01
 LONGEST_PACE = 5.0
 
@@ -50,7 +51,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The first users by their ids, the first ones who are typing, and the number of all."""
+    """The first users by their ids, the first users who are typing, and the number of all users."""
 
     listed: tuple[Present, ...] = ()
     typing: tuple[Present, ...] = ()
@@ -66,9 +67,10 @@ class RemotePresence:
 
 
 class PresenceTracker:
-    """Track the users of a session. `here` returns those of this process.
+    """Tracks the users of a session. `here` returns the names of the users in this process, by id.
 
-    `changed` is called when `shown` changes, with the presence before, and `edited` when the `editors` shown do.
+    `changed` is called with the previous presence when `shown` changes. `edited` is called when the shown editors
+    change.
     """
 
     def __init__(
@@ -98,24 +100,27 @@ class PresenceTracker:
         self._update_in(ARRIVING)
 
     def left(self, *, for_good: bool = False) -> None:
-        """Handle a user who may have left this process. They may come back, as on a reload, unless they lost access."""
+        """Handle a user who may have left this process. They may return, as after a reload, unless they lost access."""
         self._update_in(ARRIVING if for_good else LEAVING)
 
-    def hear(self, hub: str, people: dict[int, str], *, asks: bool, editing: Iterable[Edited] = ()) -> None:
-        """Handle a message of a hub; one that `asks` has just started. `editing`: the editors that are open there."""
+    def receive(self, hub: str, people: dict[int, str], *, asks: bool, editing: Iterable[Edited] = ()) -> None:
+        """Handle a message of a hub.
+
+        With `asks`, it has just started and needs an answer. `editing` are its open editors.
+        """
         if hub == self._hub:
             return
         if people:
             self._others[hub] = RemotePresence(people, _now())
         else:
             self._others.pop(hub, None)
-        self.editors.hear(hub, ((target, user_id) for target, user_id in editing))
+        self.editors.receive(hub, ((target, user_id) for target, user_id in editing))
         if asks and self._mine:
             self._send()
         self._show()
 
     def types(self, user_id: int) -> None:
-        """Note that a user is typing, until they stop or are silent for a while."""
+        """Note that a user is typing. This ends with `stops`, or after TYPING seconds without another call."""
         self._forget_typing(user_id)
         self._typing[user_id] = asyncio.get_running_loop().call_later(TYPING, self.stops, user_id)
         self._show()
@@ -127,25 +132,25 @@ class PresenceTracker:
             self._show()
 
     def beat(self) -> None:
-        """Repeat the message of this process, or send what has changed, and forget hubs that are silent."""
+        """Send the message of this process again if it has changed or is due, and forget hubs that are silent."""
         is_due = self._mine and self._sent_at is not None and _now() - self._sent_at >= REPEAT
         if self.editors.renew() or is_due:
             self._send()
         silent = [hub for hub, said in self._others.items() if _now() - said.at > SILENT]
         for hub in silent:
             del self._others[hub]
-            self.editors.hear(hub, ())
+            self.editors.receive(hub, ())
         self._show()
 
-    def tell(self, socket_queue: SocketQueue) -> None:
-        """Send a viewer who has just caught up who is online, and who is editing."""
+    def send_state(self, socket_queue: SocketQueue) -> None:
+        """Send a viewer who has just caught up the users who are online, and those who are editing."""
         is_page = socket_queue.protocol == "page"
         if self.shown.count:
             make = presence_frame if is_page else presence_event
-            socket_queue.put(dump(speaking(socket_queue.language, make, self.shown)))
+            socket_queue.put(dump(in_language(socket_queue.language, make, self.shown)))
         if self.editors.were_shown:
             show = editors_frame if is_page else editors_event
-            socket_queue.put(dump(speaking(socket_queue.language, show, self.editors.shown)))
+            socket_queue.put(dump(in_language(socket_queue.language, show, self.editors.shown)))
 
     def close(self) -> None:
         for user_id in list(self._typing):
@@ -174,12 +179,12 @@ class PresenceTracker:
         asks = self._sent_at is None
         self._sent_at = _now()
         edited = self.editors.mine
-        # Editors come first: of many people, only the first ones are sent with their names.
+        # Users with editors come first, because only the first of many users are sent with their names.
         people = {user_id: self._mine[user_id] for _target, user_id in edited if user_id in self._mine} | self._mine
         publisher.notify_viewers(self._session_id, self._hub, people, asks=asks, editing=edited)
 
     def _show(self) -> None:
-        """Show who is online now; in a large session, only who is typing until the next list is due."""
+        """Show who is online now. In a large session, show only who is typing until the next list is due."""
         if self._show_timer is not None:
             self._show_timer.cancel()
             self._show_timer = None
@@ -215,7 +220,7 @@ class PresenceTracker:
 
 
 def _pace(count: int) -> float:
-    """Return the seconds between two frames about the people of a session with so many."""
+    """Return the seconds between two frames about the users of a session, for their number."""
     return min(LONGEST_PACE, count * SECONDS_PER_USER) if count > MOST_LISTED else 0.0
 
 
@@ -245,19 +250,19 @@ def presence_frame(presence: Presence) -> Json:
         "more": max(0, presence.count - MOST_FACES),
         "more_on_phones": max(0, presence.count - MOST_ON_PHONES),
         "unlisted": presence.count - len(presence.listed),
-        "words": here_words(presence),
+        "words": presence_text(presence),
     }
     html = get_template("chat/parts/presence.html").render(values)
     return {**typing_frame(presence), "op": "presence", "html": html}
 
 
 def typing_frame(presence: Presence) -> Json:
-    """Return the frame for pages of a change in who is typing alone."""
+    """Return the frame for pages if only the typing users have changed."""
     return {"op": "typing", "typing": [{"id": person.user_id, "name": person.name} for person in presence.typing]}
 
 
-def here_words(presence: Presence) -> str:
-    """Return one sentence that names the users."""
+def presence_text(presence: Presence) -> str:
+    """Return one sentence that names the users who are online."""
     names = dict(zip(("first", "second", "third"), (person.name for person in presence.listed), strict=False))
     match presence.count:
         case 0:

@@ -1,4 +1,4 @@
-"""Collect how far people have read, and store it for all readers of a session together."""
+"""Collect how far users have read, and store it for all readers of a session together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections import defaultdict
 from chat.db import Threads
 from chat.services.sessions import user_state
 
-# Seconds for which marks are collected: the last one of each person counts.
+# Seconds for which marks are collected. Only the last mark of each user counts.
 INTERVAL = 1.0
 
 
 class ReadMarks:
-    """The marks of this process that are not stored yet. A crash costs those of the last interval."""
+    """The read marks of this process that are not stored yet. A crash loses those of the last interval."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -22,7 +22,7 @@ class ReadMarks:
         self._closing = asyncio.Event()
 
     async def store(self, session_id: str, user_id: int, revision: int) -> None:
-        """Store with the next ones that the user has read up to a revision. Raises what the database raises."""
+        """Store the user's read mark with the next batch, and wait for it. Raise the errors of the database."""
         marks = self._marks[session_id]
         marks[user_id] = max(revision, marks.get(user_id, 0))
         if self._storing is None:

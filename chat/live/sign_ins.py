@@ -1,4 +1,4 @@
-"""Look up who connects a socket: in threads of their own and for a limited time, so that no socket waits unanswered."""
+"""Look up the user of a new socket, in separate threads and with a time limit, so that every socket gets an answer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 4
-# Seconds that a lookup may take, with the wait for a thread. A page gives its socket up after ten.
+# Seconds that a lookup may take, including the wait for a thread. A page gives up its socket after ten.
 PATIENCE = 5.0
-# While all threads have been busy with one lookup each for so long, the database hangs: nothing waits behind them.
+# Seconds. If all threads have been busy with one lookup each for this long, the database hangs. Then new lookups fail.
 HANGING = 1.0
-# Milliseconds after which PostgreSQL gives up, if it works at all.
+# Milliseconds after which PostgreSQL cancels a query, if the server responds at all.
 LIMITS = {"statement_timeout": 4000, "lock_timeout": 3000}
 
 
 class SignIns:
-    """Runs the lookups of sockets that connect."""
+    """Runs the lookups for sockets that connect."""
 
     def __init__(self) -> None:
         self._threads = Threads(THREADS, "parley-sign-in", limits=LIMITS)
@@ -37,7 +37,10 @@ class SignIns:
         self._began: dict[object, float] = {}
 
     async def look_up(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that reads rows. Raises TimeoutError if the database does not answer, at once if it hangs."""
+        """Run a function that reads rows.
+
+        Raise TimeoutError if the database is too slow, or immediately if it hangs.
+        """
         if self._is_hanging():
             raise TimeoutError("the database hangs")
 
@@ -72,6 +75,6 @@ def user_of_browser(scope: Mapping[str, Any]) -> User | None:
 
 
 def role_and_name(user: User, session_id: str) -> tuple[SessionRole, str]:
-    """Return a user's role in a session, and their name there. Raises NoSuchSession."""
+    """Return a user's role in a session, and their name there. Raise NoSuchSession."""
     session, role = session_for(user, session_id)
     return role, sender_in(session, user)

@@ -1,4 +1,4 @@
-"""What waits to be sent to one socket: bounded, in order, and written by a task that exists only while frames wait."""
+"""The outgoing frames of one socket: a bounded queue, sent in order by a task that exists only while frames wait."""
 
 from __future__ import annotations
 
@@ -18,21 +18,47 @@ logger = logging.getLogger(__name__)
 MOST_FRAMES = 1000
 MOST_CHARS = 8_000_000
 SEND_TIMEOUT = 10.0
-# A large frame has more time: a slow line takes at least so many characters a second.
+# A large frame has more time, because a slow connection must take at least this many characters per second.
 SLOWEST_CHARS_PER_SECOND = 8 * 1024
 RELOAD = '{"op":"reload"}'
 RESYNC = {"events": '{"type":"resync"}', "page": '{"op":"resync"}'}
 
 
+class SharedFrame(str):
+    """The text of a frame that is encoded only once for all sockets that get it; `receivers` is their number."""
+
+    __slots__ = ("_encoded", "receivers")
+
+    _encoded: dict[object, bytes]
+    receivers: int
+
+    @classmethod
+    def of(cls, text: str, receivers: int) -> SharedFrame:
+        frame = cls(text)
+        frame._encoded = {}
+        frame.receivers = receivers
+        return frame
+
+    def encoded(self, form: object, encode: Callable[[str], bytes]) -> bytes:
+        """Return the frame in one form. For the first socket, call `encode` to make it."""
+        data = self._encoded.get(form)
+        if data is None:
+            data = self._encoded[form] = encode(self)
+        return data
+
+
 class Waiting(NamedTuple):
-    """A frame on its way; `asked` for: an answer, which is never dropped. `revision`: what a client has with it."""
+    """A frame that waits to be sent.
+
+    `asked`: it is an answer, which is never dropped. `revision` is the client's revision once it has the frame.
+    """
 
     frame: str
     asked: bool
     revision: int | None = None
 
 
-def takes_nothing(frame: str) -> bool:
+def never_sends(frame: str) -> bool:
     """Refuse a frame: the default of `send_now`."""
     return False
 
@@ -40,11 +66,11 @@ def takes_nothing(frame: str) -> bool:
 class SocketQueue(Subscriber):
     """One viewer's socket as the hub sees it.
 
-    A viewer that falls behind by too much loses what waits of the live stream and gets one `resync`; one that
-    takes a frame too slowly is closed. Answers are bounded by who asks: see `answered`.
-    `short_frames`: a page that reads the short form of deltas.
-    `synced` is the revision of its last snapshot: it does not need earlier events. `send_now` hands a frame to the
-    connection, and returns False if that takes nothing at the moment: then a task sends it by `send`.
+    If a viewer falls too far behind, its waiting live frames are dropped and it gets one `resync`. If it takes a frame
+    too slowly, the socket is closed. The number of answers has no limit here, because callers wait with `answered`.
+    `synced` is the revision of its last snapshot: it does not need earlier events. `short_frames` is set for a page
+    that reads the short form of deltas. `send_now` hands a frame to the connection. If that is full, `send_now` returns
+    False, and a task calls `send`.
     """
 
     def __init__(
@@ -54,7 +80,7 @@ class SocketQueue(Subscriber):
         close: Callable[[int], Coroutine[Any, Any, None]],
         *,
         user_id: int,
-        send_now: Callable[[str], bool] = takes_nothing,
+        send_now: Callable[[str], bool] = never_sends,
         credential: Credential | None = None,
         name: str = "",
         language: str = "en",
@@ -76,69 +102,74 @@ class SocketQueue(Subscriber):
         self._answered = asyncio.Event()
         self._answered.set()
         self._task: asyncio.Task[None] | None = None
-        # The loop's time at which the frame that is being sent is late; None while nothing is sent.
+        # The time of the loop at which the current frame is late; None while nothing is being sent.
         self._late_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
     def put(self, frame: str, revision: int | None = None) -> None:
-        """Queue a frame of the live stream; a durable one has the revision that it made."""
+        """Queue a frame of the live stream. A durable one has the revision that it leads to."""
         if self.closed:
             return
-        if self._held is None:
-            self._queue(frame, revision)
+        if self._held is not None:
+            self._held.append((frame, revision))
+            self._held_chars += len(frame)
+            if _too_much(len(self._held), self._held_chars):
+                self._held.clear()
+                self._held_chars = 0
+                self._missed = True
             return
-        self._held.append((frame, revision))
-        self._held_chars += len(frame)
-        if _too_much(len(self._held), self._held_chars):
-            self._held.clear()
-            self._held_chars = 0
-            self._missed = True
+        if revision is not None and revision <= self.synced:
+            return
+        self._append(frame, asked=False, revision=revision)
+        if _too_much(self._live_frames, self._live_chars):
+            self._drop_live()
+        self._start()
 
     def put_head(self, frame: str, revision: int) -> None:
-        """Queue the news of how far the session is; the client asks for what it lacks."""
+        """Queue the session's current revision. The client requests what it lacks."""
         self.put(frame, revision)
 
     def answer(self, frame: str) -> None:
-        """Queue an answer to a command; it does not wait for a snapshot."""
+        """Queue an answer to a command. It does not wait for a snapshot."""
         if not self.closed:
             self._append(frame, asked=True)
             self._start()
 
     async def answered(self) -> None:
-        """Wait until the socket has taken all answers: who asks for much does not pile it up here."""
+        """Wait until the socket has taken all answers, so that a client with many requests does not fill the queue."""
         await self._answered.wait()
 
     def pause(self) -> None:
-        """Keep live frames back until the snapshot that goes before them is there."""
+        """Hold live frames back until the snapshot before them has been queued."""
         if self._held is None:
             self._held = []
             self._held_chars = 0
 
     def release(self, frames: list[str], synced: int) -> None:
-        """Send the snapshot's frames, then what was held and is newer."""
+        """Send the snapshot's frames, then the held frames that are newer."""
         held, self._held = self._held or [], None
         if self.closed:
             return
         self.synced = synced or self.synced
-        for number, frame in enumerate(frames, 1):  # however large: it is what was asked for
+        for number, frame in enumerate(frames, 1):  # of any size, because the client has requested them
             self._append(frame, asked=True, revision=synced if number == len(frames) else None)
         if self._missed:
             self._missed = False
             self._ask_to_sync()
         for frame, revision in held:
-            self._queue(frame, revision)
+            self.put(frame, revision)
         self._start()
 
     def set_role(self, role: SessionRole | None) -> None:
-        """Follow a change of the role: the page must not offer what the user may not do, or hide what they may."""
+        """Set the user's role. If it has changed, reload the page, so that it shows what the user may do now."""
         before = self.role
         super().set_role(role)
         if before not in (None, role) and self.protocol == "page":
             self.answer(RELOAD)
 
     def close(self, code: int) -> None:
-        """Close the socket at once; what waits is not sent any more."""
+        """Close the socket immediately. Frames that wait are not sent any more."""
         if not self.closed:
             if code == TOO_SLOW:
                 metrics.slow_sockets.inc()
@@ -147,21 +178,13 @@ class SocketQueue(Subscriber):
             self._closing.add_done_callback(_quiet)
 
     def leave(self) -> None:
-        """Forget what waits: the socket has gone."""
+        """Discard the frames that wait, because the socket has disconnected."""
         self.closed = True
         self._frames.clear()
         self._held = None
         self._answered.set()
         if self._timer is not None and self._late_at is None:
-            self._timer.cancel()  # while a frame is being sent, the timer is what ends that
-
-    def _queue(self, frame: str, revision: int | None) -> None:
-        if revision is not None and revision <= self.synced:
-            return
-        self._append(frame, asked=False, revision=revision)
-        if _too_much(self._live_frames, self._live_chars):
-            self._drop_live()
-        self._start()
+            self._timer.cancel()  # while a frame is being sent, the timer must still be able to end that
 
     def _append(self, frame: str, *, asked: bool, revision: int | None = None) -> None:
         self._frames.append(Waiting(frame, asked, revision))
@@ -180,7 +203,7 @@ class SocketQueue(Subscriber):
         self._ask_to_sync()
 
     def _ask_to_sync(self) -> None:
-        """Tell the client that frames were dropped."""
+        """Notify the client that frames were dropped, so that it syncs."""
         self._append(RESYNC[self.protocol], asked=True)
 
     def _next(self) -> Waiting:
@@ -197,7 +220,7 @@ class SocketQueue(Subscriber):
                 self._answered.set()
 
     def _start(self) -> None:
-        """Send what waits, as far as the connection takes it at once."""
+        """Send the frames that wait, as far as the connection takes them immediately. Leave the rest to a task."""
         if self._task is not None or self.closed:
             return
         while self._frames and self._send_now(self._frames[0].frame):
@@ -215,14 +238,17 @@ class SocketQueue(Subscriber):
                     self._watch(self._late_at)
                 await self._send(waiting.frame)
                 self._sent(waiting)
-        except Exception as error:  # most often the socket has gone, and closing it does no harm
-            logger.debug("A socket took no more: %s", error)
+        except Exception as error:  # usually the socket has disconnected, and closing it does no harm
+            logger.debug("A socket accepted no more data: %s", error)
             self.close(BROKEN)
         finally:
             self._task = self._late_at = None
 
     def _watch(self, until: float) -> None:
-        """Schedule the next check. One timer serves many frames: a timeout around each took 14 % of a stream's CPU."""
+        """Schedule the next check.
+
+        One timer serves many frames: a timeout around each took 14 % of a stream's CPU time.
+        """
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(until, self._look)

@@ -1,4 +1,4 @@
-"""A session's steps as a stream of server-sent events, what was and what comes alike (LIVE-03, docs/protocol.md)."""
+"""A session's steps as server-sent events, both past and future ones (LIVE-03, docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from chat.queries.steps import StepChanges
 logger = logging.getLogger(__name__)
 
 HEARTBEAT = 15.0
-# When a client whose stream has ended may come again, in milliseconds.
+# Milliseconds after which a client whose stream has ended may reconnect.
 RETRY = 1000
 OPENING = f"retry: {RETRY}\n\n"
 BEAT = ": still here\n\n"
 BYE = ": that is all\n\n"
-# Steps are sent together up to so many characters.
+# In characters. Steps are joined up to this size.
 LARGEST_PIECE = 64_000
-# So many steps, or characters of them, are written before other coroutines get their turn.
+# The most steps, and the most characters of them, that are written before other coroutines get their turn.
 AT_ONCE = 50
 CHARS_AT_ONCE = 500_000
 
 
 class Source(Protocol):
-    """The session's feed, as far as this needs it."""
+    """The part of a session's feed that a stream needs."""
 
     async def arrived(self) -> None: ...
     async def steps_since(self, user: User, since: int) -> StepChanges: ...
@@ -43,12 +43,11 @@ class Source(Protocol):
 
 
 class StepStream(Reader):
-    """One client of the steps. It is notified that something changed, and reads what it lacks when it can take it.
+    """One client of the steps. It is notified of changes, and reads what it lacks whenever the client can take more.
 
-    So nothing piles up for a slow client: it gets more at a time, less often.
-
-    `since` is the revision that the client has, 0: none. An `id:` line bears the revision that a client has reached who
-    has folded everything up to its event.
+    So nothing is queued for a slow client: it gets more at a time, less often. `since` is the revision that the client
+    has; 0 means none. An `id:` line is the revision that a client reaches when it has applied everything up to that
+    event.
     """
 
     def __init__(
@@ -59,15 +58,15 @@ class StepStream(Reader):
         self._since = since
         self._read_to, self._reached = -1, 0
         self._news = asyncio.Event()
-        # What the client has of each step; for streaming ones, the message and the length of its text.
+        # A hash of each step that the client has. For streaming steps, the message and the length of its text.
         self._sent: dict[str, int] = {}
         self._growing: dict[str, tuple[str, int]] = {}
-        # Calls whose arguments are being written: their place, and how much of them the client has.
+        # Calls whose arguments are being written, by message, with the length of the arguments that the client has.
         self._written: dict[str, tuple[WrittenCall, int]] = {}
         self._knows_all = not since
 
     def notify(self, revision: int | None = None) -> None:
-        """Something has happened; None: a text has grown."""
+        """Wake the stream: a revision has been reached, or a text has grown (None)."""
         if revision is not None:
             self._reached = max(self._reached, revision)
         self._news.set()
@@ -77,7 +76,7 @@ class StepStream(Reader):
         self._news.set()
 
     async def follow(self, source: Source) -> AsyncIterator[str]:
-        """Tell what changed since, then what changes, until it is closed or the client goes."""
+        """Yield the changes since the client's revision, then new changes, until the stream is closed."""
         yield OPENING
         await source.arrived()
         while not self.closed:
@@ -91,7 +90,7 @@ class StepStream(Reader):
         yield BYE
 
     async def _stirred(self) -> bool:
-        """Wait for news; False: there were none for a while."""
+        """Wait for changes; return False if there were none for HEARTBEAT seconds."""
         try:
             async with asyncio.timeout(HEARTBEAT):
                 await self._news.wait()
@@ -107,8 +106,8 @@ class StepStream(Reader):
         except NoSuchSession:
             self.leave()
             return []
-        except (DatabaseError, InterfaceError) as error:  # the client comes again
-            logger.warning("A stream of steps ends, the database is not there: %s", error)
+        except (DatabaseError, InterfaceError) as error:  # the client reconnects
+            logger.warning("Closing a step stream, because the database is not available: %s", error)
             self.leave()
             return []
         updates: list[str] = []
@@ -122,7 +121,7 @@ class StepStream(Reader):
         return list(_pieces(updates, changes.revision))
 
     def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:
-        """Send the steps that differ from what the client has."""
+        """Yield the steps that differ from those that the client has."""
         for step_id in changes.gone:
             if self._sent.pop(step_id, None) is not None or not self._knows_all:
                 yield _update(step_id, snapshot={"id": step_id, "removed": True})
@@ -139,7 +138,7 @@ class StepStream(Reader):
         self._since = self._read_to = changes.revision
 
     def _snapshot(self, step: Step, changes: StepChanges, source: Source) -> Iterator[str]:
-        """Send a step unless the client has it. `_grown` sends those that only grew."""
+        """Yield a step unless the client has it. `_grown` sends text that was only appended."""
         content = step.content or ""
         message_id, text = changes.growing.get(step.id, ("", ""))
         known = replace(step, content=content.removesuffix(text)) if message_id else step
@@ -155,7 +154,7 @@ class StepStream(Reader):
         yield _update(step.id, snapshot=step.to_json())
 
     def _grown(self, source: Source) -> list[str]:
-        """Tell what texts have grown by."""
+        """Return events with the text that was appended to steps and calls."""
         pieces = []
         for step_id, (message_id, known) in self._growing.items():
             if more := source.text_from(message_id, known):
@@ -174,7 +173,7 @@ def _update(step_id: str, **what: Json) -> str:
 
 
 def _call_delta(call: WrittenCall, more: Json) -> Json:
-    """Return more of a call in the form of OpenAI's deltas: by its place among the calls of the step."""
+    """Return more of a call in the form of OpenAI's deltas, which name a call by its index in the step."""
     return {"tool_calls": [{"index": call.index, **more}]}
 
 
@@ -183,7 +182,7 @@ def _event(data: str) -> str:
 
 
 def _pieces(data: Iterable[str], revision: int) -> Iterator[str]:
-    """Join events to pieces. The last event has the revision after all of them; without events it is sent alone."""
+    """Join events into pieces. The last event has the revision; without events, the revision is sent alone."""
     events = list(map(_event, data)) or ["\n"]
     events[-1] = f"id: {revision}\n{events[-1]}"
     piece = ""

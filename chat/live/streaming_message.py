@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 # The share of a core that drawing one message may take. The interval between frames is at least 20 times the CPU time
 # of a frame.
 DRAWING_SHARE = 1 / 20
-# A text that is longer when the first page opens is drawn in a thread first, within this CPU time.
+# In characters and seconds. If the text is longer when the first page opens, a thread draws it, within this CPU time.
 LONGEST_BEGINNING = 4_000
 BEGINNING_SECONDS = 0.5
-# Wait this long between two reads of the row while text is missing.
+# Seconds between two reads of the row while text is missing.
 FILL_INTERVAL = 0.1
-# A viewer who joins waits this long for missing text.
+# Seconds for which a new viewer waits for missing text.
 FILL_TIMEOUT = 2.0
-# After this time the row has the text that was streamed before this process subscribed.
+# Seconds after which the row has the text that was streamed before this process subscribed.
 FLUSHED_AFTER = 0.5
 
 
@@ -39,12 +39,12 @@ def _ignore(*_: object) -> None:
 
 
 class StreamingMessage:
-    """The text of one message while it grows: events and rows add what is not known yet.
+    """The text of one message while it grows. Events and rows each add the text that is still missing.
 
-    Events behind a gap wait until the row closes the gap. A new message has a gap until `update` gives it the beginning
+    Events behind a gap wait until the row fills the gap. A new message has a gap until `update` gives it the beginning
     of its text. `send` is called with each frame for pages and its short form, `filled` with text that was read from
-    the row, and `ended` with the id if the row turns out to be complete or removed. `is_call`: the text is the
-    arguments of a call.
+    the row, and `ended` with the id if the row is found complete or removed. With `is_call`, the text is the arguments
+    of a call.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class StreamingMessage:
         self._length_at_check = -1
         self._was_idle = False
         self._live: LiveText | None = None
-        # Revisions start here, so that a page never compares them with those of another process or of an earlier start.
+        # Revisions start at the current time, so that pages never confuse them with those of another process or start.
         self._first_revision = time.time_ns() // 1000
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -104,7 +104,7 @@ class StreamingMessage:
         return "".join(reversed(found))
 
     def receive(self, event: TextAppended) -> None:
-        """Take a piece of the live stream."""
+        """Add a piece of the live stream."""
         if self._has_gap or event.offset > self.length:
             self._has_gap = True
             self._behind_gap.append(event)
@@ -113,7 +113,7 @@ class StreamingMessage:
             self._add(event.offset, event.text)
 
     def update(self, text: str) -> None:
-        """Take the text of the row. It closes the gap if it reaches the events behind the gap."""
+        """Add the text of the row. It fills the gap if it reaches the events behind the gap."""
         self._add(0, text)
         if self._behind_gap and self._behind_gap[0].offset > self.length:
             return
@@ -122,31 +122,41 @@ class StreamingMessage:
             self.receive(event)
 
     def _add(self, offset: int, text: str) -> None:
-        """Add what is not known yet of a text that starts within what is known."""
+        """Add and draw the part of a text that is still missing. The text must start within the known text."""
         new = text[self.length - offset :]
         if not new:
             return
         self._parts.append(new)
         self.length += len(new)
-        if self._live is not None:
-            self._live.append(new)
-            self._draw_soon(self._live)
+        if (live := self._live) is None:
+            return
+        live.append(new)
+        if self._timer is not None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._not_before:
+            self._draw(live)
+        else:
+            self._timer = loop.call_at(self._not_before, self._draw, live)
 
     # -- the gap ----------------------------------------------------------------------------------------------------
 
     def check_later(self) -> None:
-        """Read the row again soon: text from before this process subscribed may be on its way to it."""
+        """Read the row again soon, because text from before this process subscribed may not be in the row yet."""
         self._check = asyncio.get_running_loop().call_later(FLUSHED_AFTER, self._read_row)
 
     def check_if_idle(self) -> None:
-        """Read the row if the text has not grown since the last call, once per pause: its last words may be lost."""
+        """Read the row if the text has not grown since the last call, because its end may be lost.
+
+        Do so once per pause.
+        """
         is_idle, self._length_at_check = self.length == self._length_at_check, self.length
         if is_idle and not self._was_idle:
             self._read_row()
         self._was_idle = is_idle
 
     async def wait_for_gap(self) -> None:
-        """Wait until missing text is filled in, but not for long. Otherwise a new viewer sees the same gap."""
+        """Wait for missing text, for up to FILL_TIMEOUT seconds. After that, a new viewer sees the same gap."""
         if self._filling is not None:
             await asyncio.wait([self._filling], timeout=FILL_TIMEOUT)
 
@@ -179,8 +189,8 @@ class StreamingMessage:
         if task.cancelled():
             return
         if (error := task.exception()) is not None:  # the next piece of text tries again
-            logger.warning("Text of streaming message %s could not be read: %r", self.id, error)
-        elif self._has_gap:  # since the task looked for the last time
+            logger.warning("Could not read the text of streaming message %s: %r", self.id, error)
+        elif self._has_gap:  # a new gap since the task last read the row
             self._fill()
 
     # -- the drawing ------------------------------------------------------------------------------------------------
@@ -191,7 +201,7 @@ class StreamingMessage:
 
     @property
     def has_long_beginning(self) -> bool:
-        """Whether `draw_beginning` must come before a snapshot, as too much text is not drawn yet."""
+        """Whether `draw_beginning` must be called before a snapshot, because too much text is not drawn yet."""
         return self._live is None and self.length > LONGEST_BEGINNING
 
     async def draw_beginning(self) -> None:
@@ -208,18 +218,21 @@ class StreamingMessage:
         return LiveArguments(self.id) if self._is_call else LiveText(self.id, ON_LOOP)
 
     def snapshot(self, known: Json) -> Json:
-        """Return the frame that brings a page up to date which has `known` blocks at a `rev`."""
+        """Return the frame that updates a page. `known` has the number of `blocks` that the page has, and its `rev`."""
         if self._live is None:
             self._live = self._new_live()
             self._live.append(self.text)
             self._next_frame(self._live)
         else:
-            self._draw(self._live)  # later frames follow from the state that the snapshot has
+            self._draw(self._live)  # later frames continue from the state of the snapshot
         snap = self._live.snapshot(known.get("blocks", 0), known.get("rev", 0) - self._first_revision)
         return {**snap, "rev": snap["rev"] + self._first_revision}
 
     def finish(self, text: str) -> bool:
-        """Send the end of the text, which is complete now. False: it must be drawn elsewhere, then `settle` ends it."""
+        """Send the end of the complete text.
+
+        Return False if it must be drawn elsewhere; then call `settle` to end it.
+        """
         if self._live is not None:
             new = text[self.length :]
             self._parts.append(new)
@@ -232,19 +245,10 @@ class StreamingMessage:
         return True
 
     def settle(self, blocks: Sequence[str]) -> None:
-        """Send the end of the text, which was drawn elsewhere."""
+        """Send the end of the text, which was drawn elsewhere as `blocks`."""
         if self._live is not None:
             self._send(self._live.settle(blocks), None)
         self.close()
-
-    def _draw_soon(self, live: LiveText) -> None:
-        if self._timer is not None:
-            return
-        loop = asyncio.get_running_loop()
-        if loop.time() >= self._not_before:
-            self._draw(live)
-        else:
-            self._timer = loop.call_at(self._not_before, self._draw, live)
 
     def _draw(self, live: LiveText, *, end: bool = False) -> None:
         if self._timer is not None:
@@ -263,7 +267,7 @@ class StreamingMessage:
         return frame
 
     async def _complete(self, live: LiveText) -> None:
-        """Draw blocks elsewhere that exceeded the budget. A block that fails stays source until the text ends."""
+        """Draw blocks that exceeded the budget elsewhere. A block that fails is shown as source until the text ends."""
         tried = set[int]()
         while left := [(index, source) for index, source in live.provisional.items() if index not in tried]:
             index, source = left[0]
@@ -290,7 +294,7 @@ class StreamingMessages(dict[str, StreamingMessage]):
         self._filled = filled
 
     def get_or_add(self, message_id: str, *, is_call: bool) -> StreamingMessage:
-        """Return a message; a new one if it is not known yet."""
+        """Return a message. Add a new one if it is not known yet."""
         if message_id not in self:
             self[message_id] = StreamingMessage(
                 message_id, self._threads, send=self._send, filled=self._filled, ended=self.forget, is_call=is_call
@@ -298,7 +302,7 @@ class StreamingMessages(dict[str, StreamingMessage]):
         return self[message_id]
 
     def finish(self, message: MessageSnapshot | None) -> None:
-        """Send the end of a message, if it is complete. It stays here if its text must be drawn elsewhere first."""
+        """Send the end of a message if it is complete. Keep it if its text must be drawn elsewhere first."""
         if message is None or message.status == "streaming":
             return
         streaming = self.get(message.id)

@@ -1,4 +1,4 @@
-"""A subscriber of a session as the hub sees it: user, credential, role, and how it ends."""
+"""A subscriber of a session as the hub sees it, with its user, credential and role."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TRY_LATER = 1013
 class Subscriber:
     """One client of a session: a socket or an HTTP response.
 
-    `protocol` says what it is sent, `credential` how it signed in, `name` what other users see, `language` its
-    language, `role` its last known role. `over_http`: an HTTP response, which the application ends; servers end
+    `protocol` decides which frames it gets, `credential` is how it signed in, `name` is what other users see, and
+    `role` is its last known role. `over_http`: it is an HTTP response, which the application must end. Servers end
     sockets.
     """
 
     over_http = False
-    # The session that it is subscribed to; "" for pages without one.
+    # The id of the session that it is subscribed to; "" for pages without a session.
     session_id = ""
 
     def __init__(
@@ -52,19 +52,19 @@ class Subscriber:
         self.lost_access = False
 
     def pause(self) -> None:
-        """Hold events back until the state before them was sent."""
+        """Hold events back until the state before them has been sent."""
         raise NotImplementedError
 
     def close(self, code: int) -> None:
-        """Close at once; nothing more is sent."""
+        """Close the connection immediately. Nothing more is sent."""
         raise NotImplementedError
 
     def leave(self) -> None:
-        """Unsubscribe: the client disconnected."""
+        """Unsubscribe, because the client disconnected."""
         self.closed = True
 
     def set_role(self, role: SessionRole | None) -> None:
-        """Set the user's role in the session. None closes the subscriber: access was lost (LIVE-06)."""
+        """Set the user's role in the session. With None, close the connection, because access was lost (LIVE-06)."""
         self.role = role
         if role is None:
             self.lost_access = True
@@ -72,13 +72,13 @@ class Subscriber:
 
 
 class Reader(Subscriber):
-    """A subscriber that is notified of changes and reads them itself, so that nothing piles up for a slow client."""
+    """A subscriber that is notified of changes and reads them itself, so that nothing is queued for a slow client."""
 
     over_http = True
 
     def pause(self) -> None:
-        """Do nothing: a reader is sent no events that could pass what it reads."""
+        """Do nothing, because a reader is sent no events that could overtake what it reads."""
 
     def notify(self, revision: int | None = None) -> None:
-        """Note that a revision was reached, or with None that a text has grown."""
+        """Note that a revision was reached or the agent's status has changed, or that a text has grown (None)."""
         raise NotImplementedError

@@ -6,15 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agents.messages import Json
-from chat.languages import speaking
+from chat.languages import in_language
 from chat.live.event_json import dump
-from chat.live.shared_frame import SharedFrame
-from chat.live.socket_queue import SocketQueue
+from chat.live.socket_queue import SharedFrame, SocketQueue
 from chat.live.subscriber import Reader, Subscriber
 
 
 class Audience:
-    """Make each frame once for all subscribers that get the same. `pages` are by language."""
+    """Makes each frame once for all subscribers that get the same one. `pages` are grouped by language."""
 
     def __init__(self) -> None:
         self.events: set[SocketQueue] = set()
@@ -51,31 +50,31 @@ class Audience:
             del self.pages[socket_queue.language]
 
     def people(self) -> dict[int, str]:
-        """Return the names of the users by id. A user with two tabs is one."""
+        """Return the names of the users by id. A user with two tabs counts once."""
         return {each.user_id: each.name for each in self if not each.closed}
 
-    def tell_events(self, frame: Mapping[str, object], revision: int | None = None) -> None:
+    def send_to_clients(self, frame: Mapping[str, object], revision: int | None = None) -> None:
         if self.events:
             _hand_out(self.events, dump(frame), revision)
 
-    def tell_head(self, frame: Json, revision: int) -> None:
-        """Tell viewers of events how far the session is, since an event may be lost."""
+    def send_head(self, frame: Json, revision: int) -> None:
+        """Send clients of events the session's revision, because an event may be lost."""
         text = dump(frame)
         for socket_queue in self.events:
             socket_queue.put_head(text, revision)
 
     def notify_readers(self, revision: int | None = None) -> None:
-        """Notify readers: a revision has been reached, or a text has grown."""
+        """Notify readers that a revision was reached or the status has changed, or that a text has grown (None)."""
         for reader in self.readers:
             reader.notify(revision)
 
-    def tell_pages(self, frame: Json, revision: int | None = None) -> None:
-        """Tell all pages what has no words of ours in it, such as the text that a model writes."""
+    def send_to_pages(self, frame: Json, revision: int | None = None) -> None:
+        """Send all pages a frame that contains no interface text, such as text of a model."""
         if self.pages:
             _hand_out(set().union(*self.pages.values()), dump(frame), revision)
 
-    def tell_text(self, frame: Json, short: Sequence[object] | None) -> None:
-        """Tell all pages how a text grows. `short` is the frame for those that read short ones."""
+    def send_text(self, frame: Json, short: Sequence[object] | None) -> None:
+        """Send all pages the growth of a text. `short` is the frame for pages that read short ones."""
         pages = set[SocketQueue]().union(*self.pages.values())
         others = pages if short is None else {page for page in pages if not page.short_frames}
         if len(others) < len(pages):
@@ -86,12 +85,12 @@ class Audience:
     def show(
         self, draw: Callable[[], Json], revision: int | None = None, *, drawn: Mapping[str, Json] | None = None
     ) -> None:
-        """Show pages what `draw` makes, drawn once in each language that is read here (UI-13).
+        """Send pages the frame that `draw` returns, drawn once in each language of the open pages (UI-13).
 
-        `drawn` has frames that were made before, by language.
+        `drawn` contains frames that were drawn before, by language.
         """
         for language, viewers in self.pages.items():
-            frame = drawn[language] if drawn and language in drawn else speaking(language, draw)
+            frame = drawn[language] if drawn and language in drawn else in_language(language, draw)
             _hand_out(viewers, dump(frame), revision)
 
 

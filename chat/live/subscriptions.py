@@ -1,4 +1,4 @@
-"""Keeps a channel in the layer's groups of just those sessions that are watched."""
+"""Keep a channel in the channel layer's groups of the sessions that are watched, and in no others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PATIENCE = 5.0
 
 
 class Subscriptions:
-    """Enters and leaves groups one after the other, so that the last word on a session is the one that counts.
+    """Enters and leaves groups one after another, so that the last request about a session decides.
 
-    `watched` gives the event to set once a session's group has been entered, or None if the session has no viewers.
+    `watched` returns the event to set once a session's group has been entered, or None if the session has no viewers.
     """
 
     def __init__(self, channel: str, watched: Callable[[str], asyncio.Event | None]) -> None:
@@ -28,7 +28,7 @@ class Subscriptions:
         self._task: asyncio.Task[None] | None = None
 
     def look(self, session_id: str) -> None:
-        """Handle the first viewer of a session, or the end of the last one."""
+        """Enter or leave a session's group, after its first viewer has come or its last one has gone."""
         self._queue.append(session_id)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -52,8 +52,8 @@ class Subscriptions:
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._enter_or_leave(session_id)
-        except Exception as error:  # the layer is down: the beacon serves, and looks here again
-            logger.warning("The live stream of session %s cannot be heard: %r", session_id, error)
+        except Exception as error:  # the layer is down: the beacon updates the viewers and tries again
+            logger.warning("Could not subscribe to the live updates of session %s: %r", session_id, error)
         if (event := self._watched(session_id)) is not None:
             event.set()
 

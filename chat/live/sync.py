@@ -1,4 +1,4 @@
-"""What one viewer lacks, read from the rows and made into frames: in a thread, since it may be a whole session."""
+"""Read what one viewer lacks from the rows, and make frames of it, in a thread because it may be a whole session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agents.messages import Json
 from chat.access import session_for
 from chat.errors import NoSuchSession
-from chat.languages import speaking
+from chat.languages import in_language
 from chat.live.event_json import changes_frames, dump
 from chat.live.subscriber import Protocol
 from chat.models import User
@@ -17,16 +17,16 @@ from chat.queries.steps import StepChanges, steps_since
 from chat.rendering.messages.frames import message_frame, session_frame
 from chat.snapshots import MessageSnapshot
 
-# A page that has missed more messages or characters than this loads again.
+# A page that has missed more messages or characters than this is reloaded.
 MOST_CHANGES = 300
 MOST_CHANGED_CHARS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The frames that bring a viewer to `revision`; text of `streaming` messages is the rows', and may have grown.
+    """The frames that bring a viewer to `revision`. With `reload`, the page must be reloaded instead.
 
-    `reload`: the page must be reloaded instead.
+    The text of `streaming` messages is that of the rows, and may have grown since.
     """
 
     revision: int
@@ -38,17 +38,16 @@ class Answer:
 def read(
     protocol: Protocol, language: str, user: User, session_id: str, since: int, have: dict[str, Json] | None
 ) -> Answer:
-    """Read what changed since a revision, and the messages that the viewer `have`s a part of (LIVE-02).
+    """Read what changed since a revision, and the messages of which the viewer has a part, in `have` (LIVE-02).
 
-    None: which those are is not known; then all streaming messages are read.
-
-    Raises NoSuchSession: it has gone, or the viewer may not see it any more.
+    If `have` is None, these are not known, so all streaming messages are read. Raise NoSuchSession if the session does
+    not exist any more or the viewer has lost access.
     """
-    return speaking(language, _read, protocol, user, session_id, since, have)
+    return in_language(language, _read, protocol, user, session_id, since, have)
 
 
 def read_steps(user: User, session_id: str, since: int) -> StepChanges:
-    """Read which steps may have changed since a revision (LIVE-03). Raises NoSuchSession, as `read` does."""
+    """Read which steps may have changed since a revision (LIVE-03). Raise NoSuchSession, as `read` does."""
     session_for(user, session_id)
     changes = steps_since(session_id, since)
     if changes is None:
@@ -93,7 +92,7 @@ def _page(changes: Changes, since: int) -> Answer:
 
 
 def _length(messages: Sequence[MessageSnapshot]) -> int:
-    """How many characters finished messages have; a single one, however long, is drawn."""
+    """Return the number of characters in several messages, or 0 for a single one, which is always drawn."""
     if len(messages) == 1:
         return 0
     return sum(len(each.text) + len(each.tool.result if each.tool else "") for each in messages)

@@ -1,4 +1,4 @@
-"""A request that waits until a turn is over: it is notified of changes and holds neither a thread nor a connection."""
+"""A request that waits until a turn is over. While it waits for notices of changes, it uses no thread or connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.models import SessionRole, User
 
 
 class TurnWait(Reader):
-    """Wakes its request after each durable change of the session; growing texts change nothing for it."""
+    """Wakes its request after each change of the session and of the agent's status. Growing texts do not wake it."""
 
     def __init__(self, user: User, role: SessionRole, credential: Credential | None) -> None:
         super().__init__("events", user_id=user.pk, credential=credential, name=user.sender, role=role)
@@ -28,7 +28,7 @@ class TurnWait(Reader):
         self._news.set()
 
     async def changed(self, seconds: float) -> bool:
-        """Wait for a change for so long at most; return whether there was one since the last call."""
+        """Wait for up to `seconds` for a change. Return whether there was one since the last call."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()

@@ -1,4 +1,4 @@
-"""The addresses that Parley's commands print."""
+"""The addresses of Parley that its commands print."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import NamedTuple
 from django.conf import settings
 from django.urls import reverse
 
-ANYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104  # these are recognised, not bound
+ANYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104  # only recognized here, not bound
 
 
 def home_url(port: int | None = None) -> str:
-    """Return the address of the home page; `port`: where the server really listens."""
+    """Return the address of the home page. `port` is the port on which the server listens, if that is known."""
     return _base(port) + reverse("home")
 
 
 def link_url(token: str, port: int | None = None) -> str:
-    """Return the address that signs in by `token`."""
+    """Return the address of the sign-in link with this token. `port` is as in `home_url`."""
     return _base(port) + reverse("sign-in-link", args=[token])
 
 
 def remember(port: int) -> None:
-    """Record in the data folder where this process listens, for other commands."""
-    with suppress(OSError):  # they assume the settings then
+    """Store in the data folder where this process listens, so that other commands can print the address."""
+    with suppress(OSError):  # then commands use the settings
         _file().write_text(json.dumps({"pid": os.getpid(), "url": _local(port)}))
 
 
 def forget() -> None:
-    """Delete the note, if it is this process's."""
+    """Delete the stored address if this process has stored it."""
     if _noted().pid == os.getpid():
         with suppress(OSError):
             _file().unlink()
 
 
 class Note(NamedTuple):
-    """Which process serves, and where."""
+    """The process that serves Parley, and its address."""
 
     pid: int = 0
     url: str = ""
@@ -53,13 +53,13 @@ def _noted() -> Note:
 
 
 def _remembered() -> str:
-    """Return the address of a server that runs on this data folder; "" where none is known."""
+    """Return the address of a server that runs on this data folder, or "" if none is known."""
     note = _noted()
     try:
         if note.pid > 0:
             os.kill(note.pid, 0)
             return note.url
-    except PermissionError:  # it runs, under another account
+    except PermissionError:  # the process runs under another account
         return note.url
     except (OSError, OverflowError):
         pass

@@ -1,4 +1,4 @@
-"""The base of commands that work on the stored data."""
+"""The base class of commands that work on the stored data."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from config.environment import MOST_DAYS
 
 
 def require_data(*, current: bool = True) -> None:
-    """Refuse a database that is not there or not prepared, without making one. Raises CommandError.
+    """Raise CommandError if the database is missing or not prepared, without creating one.
 
-    `current`: it must have all migrations of this version, else any.
+    With `current`, the database must have all migrations of this version. Otherwise it must have at least one.
     """
     if connection.vendor == "sqlite":
         path = Path(str(connection.settings_dict["NAME"]))
         if not path.exists():
             raise CommandError(
-                f"There is no database at {path}. Set PARLEY_DATA or DATABASE_URL as the server has it; a server's "
-                "first start makes the database."
+                f"There is no database at {path}. Set PARLEY_DATA or DATABASE_URL to the server's value. If the server "
+                "has never run, start it: the first start creates the database."
             )
     try:
         missing = schema.missing_migrations()
         is_prepared = not missing or (not current and bool(schema.applied_migrations()))
     except DatabaseError as error:
-        raise CommandError(f"The database cannot be used: {str(error).strip()} (DATABASE_URL).") from error
+        raise CommandError(f"Cannot use the database: {str(error).strip()}. Check DATABASE_URL.") from error
     if not is_prepared:
         raise CommandError(
-            f"The database lacks {len(missing)} migrations. Start the server, or run manage.py migrate. If that was "
-            "done, set PARLEY_DATA or DATABASE_URL as the server has it."
+            f"The database has {len(missing)} unapplied migration(s). Start the server, or run manage.py "
+            "migrate. If you have, set PARLEY_DATA or DATABASE_URL to the server's value."
         )
 
 
 def number_of_days(text: str) -> int:
-    """Read an option that is a number of days. Raises ArgumentTypeError."""
+    """Parse an option that is a number of days. Raise ArgumentTypeError."""
     if text.isdecimal() and int(text[:20]) <= MOST_DAYS:
         return int(text)
     raise ArgumentTypeError(f"{text[:20]!r} is not a number of days from 0 to {MOST_DAYS}")
 
 
 class DataCommand(BaseCommand):
-    """A command that needs the database of a server. Refuses before `handle` where there is none."""
+    """A command that needs the database of a server. Without one, it fails before `handle`."""
 
     needs_current = True
 

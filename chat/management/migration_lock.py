@@ -1,4 +1,4 @@
-"""Serialise the startup of several servers on one PostgreSQL database."""
+"""Let several servers on one PostgreSQL database start one after another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LOCK = 7_275_393
 
 @contextmanager
 def one_at_a_time(tell_waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait for the other servers of this PostgreSQL that are in here, after saying so; SQLite has one server.
+    """Wait until no other server is inside this block. If one is, call `tell_waiting` first. Raise DatabaseError.
 
-    Raises DatabaseError.
+    This applies to the servers of one PostgreSQL database. SQLite has only one server.
     """
     if connection.vendor != "postgresql":
         yield

@@ -1,4 +1,4 @@
-"""Users and workspaces that operators name in commands."""
+"""Find the users and workspaces that operators name in commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chat.models import User, Workspace
 
 
 def named_user(username: str) -> User:
-    """Find an active user. Raises CommandError."""
+    """Return an active user. Raise CommandError."""
     try:
         return User.objects.get(username=username, is_active=True)
     except User.DoesNotExist:
@@ -16,7 +16,7 @@ def named_user(username: str) -> User:
 
 
 def named_workspace(workspace_id: int) -> Workspace:
-    """Find a workspace. Raises CommandError."""
+    """Return a workspace. Raise CommandError."""
     try:
         return Workspace.objects.get(pk=workspace_id)
     except Workspace.DoesNotExist:

@@ -1,4 +1,4 @@
-"""What each process checks and prepares before it works: the configuration, the data folder and the database."""
+"""Checks and preparations of each process before it starts: the configuration, the data folder and the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config.data_folder import protect_data
 
 
 def check_configuration(report: Callable[[str], object]) -> None:
-    """Report what the system checks find, a line each. Raises SystemExit if something is serious."""
+    """Report the findings of the system checks, one per line. Raise SystemExit if one is serious."""
     found = [message for message in checks.run_checks() if not message.is_silenced()]
     for message in found:
         report(f"{message.msg} {message.hint or ''}".strip())
@@ -24,9 +24,9 @@ def check_configuration(report: Callable[[str], object]) -> None:
 
 
 def prepare_database(report: Callable[[str], None]) -> None:
-    """Protect the data folder, migrate the database and look at the files and the key.
+    """Protect the data folder, migrate the database, and check the files and the key.
 
-    Raises SystemExit with what an operator can do.
+    Raise SystemExit with a message that tells the operator what to do.
     """
     protect_data()
     try:
@@ -36,5 +36,5 @@ def prepare_database(report: Callable[[str], None]) -> None:
     except DatabaseError as error:
         words = f"Parley cannot use its database: {str(error).strip()}"
         if connection.vendor == "postgresql":
-            words += ". Check DATABASE_URL, and that the server of this address runs and takes connections."
+            words += ". Check DATABASE_URL, and that the database server is running and accepts connections."
         raise SystemExit(words) from error

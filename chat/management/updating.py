@@ -1,4 +1,4 @@
-"""Migrate the database when a server starts, after a backup."""
+"""Back up and migrate the database when a server starts."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"
 
 
 class BackupError(Exception):
-    """The database cannot be backed up; the message says why, and what to do."""
+    """The database cannot be backed up. The message contains the reason and what to do."""
 
 
 def update_database(report: Callable[[str], None]) -> None:
-    """Migrate the database; an existing SQLite database is backed up before that.
+    """Migrate the database. First back up an existing SQLite database.
 
-    Raises WrongSchemaError where a newer version has been here, WrongFilesError, WrongKeyError, BackupError, and
-    DatabaseError.
+    Raise WrongSchemaError if a newer version has migrated the database, WrongFilesError, WrongKeyError, BackupError,
+    and DatabaseError.
     """
-    with one_at_a_time(lambda: report("Waiting for another server that is preparing the database.")):
+    with one_at_a_time(lambda: report("Waiting for another server to finish preparing the database.")):
         schema.require_known()
         missing = schema.missing_migrations()
         if missing and schema.applied_migrations():
             _prepare_update(len(missing), report)
         if missing:
             call_command("migrate", interactive=False, verbosity=0)
-        else:  # what follows a migration, which an earlier start may not have reached; without a state of all models
+        else:  # run the steps after a migration, which an earlier start may have missed; without a state of all models
             emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
         require_own_files()
         if notice := require_own_key():
@@ -48,13 +48,15 @@ def update_database(report: Callable[[str], None]) -> None:
 
 def _prepare_update(migrations: int, report: Callable[[str], None]) -> None:
     if connection.vendor != "sqlite":
-        report(f"Updating the database ({migrations} migrations) without a backup: see manage.py backup.")
+        report(
+            f"Updating the database ({migrations} migration(s)). No backup was made: to make one, run manage.py backup."
+        )
     elif settings.BACKUPS > 0:
-        report(f"Backed the database up to {back_up(keep=settings.BACKUPS)} before updating it.")
+        report(f"Backed up the database to {back_up(keep=settings.BACKUPS)} before updating it.")
 
 
 def back_up(*, keep: int) -> Path:
-    """Copy the SQLite database into the data folder; delete older copies but the last `keep`. Raises BackupError."""
+    """Copy the SQLite database into the data folder, and delete all but the last `keep` copies. Raise BackupError."""
     folder = Path(settings.DATA_DIR) / "backups"
     path = folder / f"{datetime.now():{NAME}}"
     draft = path.with_suffix(".new")
@@ -73,8 +75,8 @@ def back_up(*, keep: int) -> Path:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise BackupError(
-            f"the database cannot be backed up to {folder} before it is updated: {error}. Make room there, or set "
-            "BACKUPS=0 to update without a backup."
+            f"the database cannot be backed up to {folder} before it is updated: {error}. Free disk space there, "
+            "or set BACKUPS=0 to update without a backup."
         ) from error
     return path
 

@@ -1,1 +1,1 @@
-"""Parley as an MCP server: its tools for the agents of others. docs/mcp.md is the user's guide."""
+"""Parley as an MCP server, with tools for agents outside Parley. docs/mcp.md is the user's guide."""

@@ -1,4 +1,4 @@
-"""Who calls a tool: the token of the request, its user, and where links lead."""
+"""The caller of a tool: the token of the request, its user, and the address of this server for links."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from chat.services.people import api_tokens
 
 T = TypeVar("T")
 PATH = "/mcp"
-# The key of the ASGI scope under which the caller of a request is.
+# The key in the ASGI scope under which the caller of a request is stored.
 SCOPE_KEY = "parley.caller"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request. `site` is the address of this Parley as the client knows it."""
+    """The sender of a request. `site` is the base address of this server as the client uses it."""
 
     token: ApiToken
     origin: Origin
@@ -41,7 +41,7 @@ class Caller:
         return self.token.scope == ApiToken.Scope.WRITE
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function in the caller's language, with the origin of the request for the security log and limits."""
+        """Call a function in the caller's language. The security log and limits use the origin of the request."""
         with translation.override(self.language), acting_from(self.origin):
             return function()
 
@@ -51,10 +51,10 @@ class Caller:
 
 
 def caller_of(request: HttpRequest, secret: str) -> Caller:
-    """Recognise a token and count the request. Raises ServiceError."""
+    """Return the caller with a token, and count the request. Raise ServiceError."""
     language = translation.get_language_from_request(request)
     with translation.override(language):
-        token = api_tokens.recognised(secret)
+        token = api_tokens.recognized(secret)
         if token is None:
             raise ServiceError("bad_token", _("This token is invalid or has expired."))
         rates.count("requests", "token", token.pk).require()

@@ -1,4 +1,4 @@
-"""A session as Markdown for models: what was said, and which tools were called with what result."""
+"""A session as Markdown for models: its messages, tool calls and their results."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from chat.projections.fences import escaped, fenced
 from chat.projections.steps import Step
 
-# In characters; a page ends before the step that does not fit.
+# In characters. A page ends before the step that does not fit.
 PAGE_CHARS = 40_000
 
 
 def page_in_markdown(steps: Sequence[Step]) -> tuple[str, int | None]:
-    """Return as many steps as fit, and the `sequence` of the last one if not all did."""
+    """Return the steps that fit on a page, and the `sequence` of the last one, or None if all steps fit."""
     parts: list[str] = []
     size = 0
     for step, before in zip(steps, (None, *steps), strict=False):

@@ -1,4 +1,4 @@
-"""The MCP server: the SDK's, with the tools of this package, and sessions as resources."""
+"""The MCP server: the SDK's server with the tools of this package, and with sessions as resources."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ParleyServer:
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
         )
-        # The endpoint has checked host, origin and size; any of several processes may get the next request.
+        # Stateless, because any process may get the next request. The endpoint has checked host, origin and size.
         self.manager = StreamableHTTPSessionManager(
             server, stateless=True, max_request_body_size=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         )
@@ -98,7 +98,7 @@ class ParleyServer:
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=result)
 
     async def _waited(self, context: ServerRequestContext[Any], caller: Caller, pending: Pending) -> Json:
-        """Wait for the turn as a REST request does. Tells the client from time to time that it goes on."""
+        """Wait for the turn as a REST request does. Regularly report to the client that the agent is still working."""
         subscriber = TurnWait(caller.user, SessionRole.VIEWER, Token(caller.token.pk))
         wait = Wait(caller.user, pending.session_id, pending.sent, pending.seconds, subscriber)
         chunks: AsyncIterator[str] = (
@@ -148,7 +148,7 @@ class ParleyServer:
         )
 
     async def _asked(self, caller: Caller, function: Callable[[], T]) -> T:
-        """Run a function for a resource. Raises MCPError."""
+        """Run a function for a resource. Raise MCPError."""
         try:
             return await self._run(caller, function)
         except Exception as error:
@@ -159,7 +159,7 @@ class ParleyServer:
 
 
 def _caller(context: ServerRequestContext[Any]) -> Caller:
-    request: Request = context.request  # type: ignore[assignment]  # HTTP always has one
+    request: Request = context.request  # type: ignore[assignment]  # never None over HTTP
     caller: Caller = request.scope[SCOPE_KEY]
     return caller
 
@@ -197,7 +197,7 @@ def _failed(text: str) -> types.CallToolResult:
 
 
 def _sentence(error: Exception, what: str) -> str:
-    """Say why a call failed; log what is not the caller's to mend."""
+    """Return why a call failed, as a sentence. Log errors that the caller cannot fix."""
     match error:
         case ServiceError():
             after = f" Try again after {error.details['retry_after']} s." if "retry_after" in error.details else ""
@@ -205,7 +205,7 @@ def _sentence(error: Exception, what: str) -> str:
         case MalformedCommand():
             return str(error)
         case DatabaseError() | InterfaceError() if is_away(error):
-            logger.warning("An MCP client's %s could not be answered: %s", what, error)
+            logger.warning("Could not answer an MCP client's %s: %s", what, error)
             return unavailable()
         case _:
             logger.error("An MCP client's %s failed", what, exc_info=error)

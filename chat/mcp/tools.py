@@ -1,4 +1,4 @@
-"""The tools that Parley offers to MCP clients. Each uses the services and the access gate of the REST API."""
+"""The tools that Parley offers to MCP clients. They use the services and the access gate of the REST API."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from chat.queries.steps import MOST_STEPS, page_of_steps
 from chat.services.idempotency import create_once
 from chat.services.sessions.lifecycle import begin_session
 
-# Clients of MCP give a request up after 60 seconds unless they have another limit.
+# Seconds. MCP clients abandon a request after 60 seconds unless they have another limit.
 DEFAULT_WAIT = 45
 LONGEST_WAIT = 600
 _MARK = re.compile(r"</?mark>")
 
 
 class Arguments(BaseModel):
-    """The arguments of a tool; what it does not know is refused."""
+    """The arguments of a tool. Unknown arguments are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message whose turn the caller waits for, at most so many seconds. `sent` is what sending it returned."""
+    """A message whose turn the caller waits for, for up to `seconds`. `sent` is the result of sending it."""
 
     session_id: str
     sent: Json
@@ -58,7 +58,7 @@ Made = TypeVar("Made", bound=Result)
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """`run` is called in a thread. `writes`: only for tokens that may write."""
+    """A tool. `run` is called in a thread. `writes`: it is only for tokens that may write."""
 
     name: str
     title: str
@@ -74,7 +74,7 @@ TOOLS: dict[str, McpTool] = {}
 def tool(
     title: str, arguments: type[Given], *, writes: bool = False
 ) -> Callable[[Callable[[Caller, Given], Made]], Callable[[Caller, Given], Made]]:
-    """Register a tool under its function's name; its docstring is what models read about it."""
+    """Register a function as a tool under its name. Its docstring is the description that models read."""
 
     def register(function: Callable[[Caller, Given], Made]) -> Callable[[Caller, Given], Made]:
         name, description = function.__name__, " ".join((function.__doc__ or "").split())
@@ -84,27 +84,38 @@ def tool(
     return register
 
 
-SessionId = Field(description="The id of a session, as list_sessions gives it", max_length=64)
-OnceKey = Field(None, description="Any text of yours; a call that is repeated with the same key is carried out once")
+SessionId = Field(description="The id of the session, as list_sessions returns it.", max_length=64)
+OnceKey = Field(
+    None,
+    description="A text that identifies the call. A call that is repeated with the same key is carried out only once.",
+)
 Wait = Field(
     DEFAULT_WAIT,
     ge=0,
     le=LONGEST_WAIT,
-    description="Seconds to wait for the answer. If it is not there by then, call read_answer",
+    description="The maximum number of seconds to wait for the answer. If it takes longer, call read_answer.",
 )
 
 
 class ListSessions(Arguments):
-    query: str = Field("", max_length=1000, description="Words that must all occur in the title or in one message")
-    workspace: Number | None = Field(None, description="The id of a workspace; not given: all")
-    archived: bool = Field(False, description="Archived sessions instead of active ones")
-    limit: int = Field(20, ge=1, le=100)
-    cursor: str | None = Field(None, max_length=60, description="`next` of the previous call")
+    query: str = Field(
+        "",
+        max_length=1000,
+        description="Words that must all occur in the title, in the owner's name, or in one message.",
+    )
+    workspace: Number | None = Field(
+        None, description="The id of a workspace. If it is left out, sessions of all workspaces are listed."
+    )
+    archived: bool = Field(False, description="List archived sessions instead of active ones.")
+    limit: int = Field(20, ge=1, le=100, description="The maximum number of sessions.")
+    cursor: str | None = Field(
+        None, max_length=60, description="The `next` of the previous call. Leave it out for the first page."
+    )
 
 
 @tool("List sessions", ListSessions)
 def list_sessions(caller: Caller, given: ListSessions) -> Json:
-    """List the chat sessions that you may see in Parley, the last active first, with their ids, titles and agents."""
+    """List the chat sessions that you can read in Parley, with their ids, titles and agents, last active first."""
     workspace = None if given.workspace is None else workspace_for(caller.user, given.workspace)
     only = ListFilter(archived=given.archived, words=given.query, within=Q(workspace=workspace) if workspace else None)
     after = parse_cursor(given.cursor) if given.cursor else None
@@ -115,17 +126,19 @@ def list_sessions(caller: Caller, given: ListSessions) -> Json:
 
 class ReadSession(Arguments):
     session: str = SessionId
-    after: Number = Field(0, description="`next` of the previous call; 0: from the beginning")
-    last: int | None = Field(None, ge=1, le=MOST_STEPS, description="About so many of the last messages only")
-    limit: int = Field(50, ge=1, le=MOST_STEPS, description="The most messages of one call")
+    after: Number = Field(0, description="The `next` of the previous call. 0 begins with the first message.")
+    last: int | None = Field(None, ge=1, le=MOST_STEPS, description="Read only about this number of the last messages.")
+    limit: int = Field(50, ge=1, le=MOST_STEPS, description="The maximum number of messages to return.")
     format: Literal["markdown", "steps"] = Field(
-        "markdown", description="`steps`: JSON with one object for each message, tool call and result, with ids"
+        "markdown",
+        description="`markdown` returns text. `steps` returns JSON with one object for each message, tool call and "
+        "result, with ids.",
     )
 
 
 @tool("Read a session", ReadSession)
 def read_session(caller: Caller, given: ReadSession) -> Json | str:
-    """Read the conversation of a session, page by page: what people and agents said, tool calls and their results."""
+    """Read the conversation of a session in pages: messages of users and agents, and tool calls with results."""
     session, role = session_for(caller.user, given.session)
     after = given.after
     if given.last is not None:
@@ -144,13 +157,15 @@ def read_session(caller: Caller, given: ReadSession) -> Json | str:
 
 
 class Search(Arguments):
-    query: str = Field(max_length=1000, description="Words that must all occur")
-    limit: int = Field(20, ge=1, le=50, description="The most sessions, and the most messages")
+    query: str = Field(max_length=1000, description="Words that must all occur.")
+    limit: int = Field(
+        20, ge=1, le=50, description="The maximum number of sessions, and the maximum number of messages."
+    )
 
 
 @tool("Search", Search)
 def search(caller: Caller, given: Search) -> Json:
-    """Search the titles and messages of all sessions that you may see, archived ones included."""
+    """Search the titles and messages of all sessions that you can read, including archived sessions."""
     found = searching.search(caller.user, given.query, given.limit)
     sessions = [
         {"session": hit.id, "title": _plain(hit.title), "updated_at": hit.updated_at.isoformat()}
@@ -172,23 +187,34 @@ def search(caller: Caller, given: Search) -> Json:
 
 @tool("List agents", Arguments)
 def list_agents(caller: Caller, given: Arguments) -> Json:
-    """List the agents with which you may begin a session, the default one first."""
+    """List the agents with which you can create a session, beginning with the default agent."""
     shown = [{"name": each.name, "title": each.title, "model": each.model} for each in agents_for(caller.user)]
     return {"agents": shown}
 
 
 class CreateSession(Arguments):
-    text: str = Field("", description="The first message; the agent answers it")
-    title: str = Field("", max_length=200, description="Not given: made from the first message")
-    agent: str = Field("", max_length=100, description="A name that list_agents gives; not given: the default agent")
-    workspace: Number | None = Field(None, description="The id of a workspace; not given: your current one")
+    text: str = Field("", description="The first message, which the agent answers. If it is empty, no message is sent.")
+    title: str = Field(
+        "", max_length=200, description="The title. If it is empty, a title is generated from the first message."
+    )
+    agent: str = Field(
+        "",
+        max_length=100,
+        description="The name of an agent, as list_agents returns it. If it is empty, the default agent is used.",
+    )
+    workspace: Number | None = Field(
+        None, description="The id of a workspace. If it is left out, the session is created in your current workspace."
+    )
     key: Key | None = OnceKey
     wait: int = Wait
 
 
 @tool("Create a session", CreateSession, writes=True)
 def create_session(caller: Caller, given: CreateSession) -> Json | Pending:
-    """Begin a session of your own in Parley. With a text, the agent answers it and the answer is returned."""
+    """Create a session in Parley, which you own.
+
+    If you pass a text, the agent answers it and the answer is returned.
+    """
     waits = bool(given.wait and given.text.strip())
     if waits:
         require_stream_slot(caller.user.pk)
@@ -216,7 +242,7 @@ def create_session(caller: Caller, given: CreateSession) -> Json | Pending:
 
 class SendMessage(Arguments):
     session: str = SessionId
-    text: str
+    text: str = Field(description="The text of the message, in Markdown.")
     key: Key | None = OnceKey
     wait: int = Wait
 
@@ -225,7 +251,7 @@ class SendMessage(Arguments):
 def send_message(caller: Caller, given: SendMessage) -> Json | Pending:
     """Send a message to a session in the name of the token's user, and wait for the agent's answer."""
     if given.wait:
-        require_stream_slot(caller.user.pk)  # before the write: a refused call can be repeated with its key
+        require_stream_slot(caller.user.pk)  # before the write, so that a refused call can be repeated with its key
     command = make_command("send", text=given.text, key=given.key)
     result = amend(user=caller.user, session_id=given.session, commands=[command])[0]
     sent = {"session": given.session, "id": result["id"], "repeated": result["repeated"]}
@@ -234,13 +260,16 @@ def send_message(caller: Caller, given: SendMessage) -> Json | Pending:
 
 class ReadAnswer(Arguments):
     session: str = SessionId
-    message: str = Field(description="The id of the message that is answered, as send_message gave it", max_length=64)
+    message: str = Field(
+        max_length=64,
+        description="The id of the message that is answered, as send_message or create_session returned it.",
+    )
     wait: int = Wait
 
 
 @tool("Read an answer", ReadAnswer)
 def read_answer(caller: Caller, given: ReadAnswer) -> Pending:
-    """Read what the agent has answered to a message, and wait for it if the agent is still working."""
+    """Read the agent's answer to a message. If the agent is still working, wait for the answer."""
     session_for(caller.user, given.session)
     if given.wait:
         require_stream_slot(caller.user.pk)
@@ -254,12 +283,12 @@ class Stop(Arguments):
 
 @tool("Stop the agent", Stop, writes=True)
 def stop(caller: Caller, given: Stop) -> Json:
-    """Stop what the agent of a session is doing. What it has written so far is kept."""
+    """Stop the running turn of a session. The text that the agent has written so far is kept."""
     return amend(user=caller.user, session_id=given.session, commands=[make_command("cancel")])[0]
 
 
 def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
-    """Return the result of a turn for a client: its outcome, the agent's text, and what people are asked."""
+    """Return the result of a turn for a client: its outcome, the agent's text, and open questions."""
     messages = [each for each in turn["messages"] if (each["sequence"] or 0) > (turn["sequence"] or 0)]
     said = [each["text"] for each in messages if each["type"] in ("text", "error") and each["role"] != MessageRole.USER]
     questions = [
@@ -283,7 +312,7 @@ def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
 
 
 def _asked(tool: Json) -> Json:
-    """Return what people are asked: the call itself, or what its server wants to know."""
+    """Return the content of a question: the arguments of the call, or the question of its MCP server."""
     arguments: Json = tool["asked"][-1]["question"] if tool["question"] == "elicitation" else tool["arguments"]
     return arguments
 

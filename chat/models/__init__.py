@@ -2,7 +2,7 @@
 
 from chat.models.access import Invitation, SessionRole, Share, SignInLink
 from chat.models.api_token import ApiToken
-from chat.models.attachment import Attachment, attached_to, know_files, knows_files, may_have_files, without_files
+from chat.models.attachment import Attachment, attached_to, cache_files, has_cached_files, may_have_files, without_files
 from chat.models.dialect import LearnedDialect
 from chat.models.erasure import Erasure
 from chat.models.history import ModelRequest, SessionRevision
@@ -94,8 +94,8 @@ __all__ = [
     "Workspace",
     "WorkspaceInvitation",
     "attached_to",
-    "know_files",
-    "knows_files",
+    "cache_files",
+    "has_cached_files",
     "may_have_files",
     "without_files",
 ]

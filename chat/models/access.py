@@ -50,8 +50,8 @@ class Share(models.Model):
 class Invitation(models.Model):
     """A link that lets up to `max_uses` users into one session, as guests of its workspace.
 
-    Only a hash of the link's token is stored. `max_uses` is null for links that were made before uses were counted:
-    these have no limit.
+    Only a hash of the link's token is stored. `max_uses` is null for links that were made before uses were counted;
+    such links have no limit.
     """
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="invitations", verbose_name=_("session"))
@@ -60,8 +60,8 @@ class Invitation(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("created by")
     )
-    max_uses = models.PositiveIntegerField(_("uses"), null=True, blank=True)
-    uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
+    max_uses = models.PositiveIntegerField(_("maximum uses"), null=True, blank=True)
+    uses = models.PositiveIntegerField(_("times used"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"))
 
@@ -74,7 +74,7 @@ class Invitation(models.Model):
 
     @property
     def uses_left(self) -> int | None:
-        """How many more users can join with the link; None if there is no limit."""
+        """The number of users who can still join with the link, or None if there is no limit."""
         return None if self.max_uses is None else max(0, self.max_uses - self.uses)
 
 
@@ -86,6 +86,10 @@ class SignInLink(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("sign-in link")
+        verbose_name_plural = _("sign-in links")
 
     def __str__(self) -> str:
         return f"sign-in link of {self.user}"

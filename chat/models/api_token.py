@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 class ApiToken(models.Model):
     """A named API token of a user, who can revoke it at any time.
 
-    Only a digest of the secret is stored, so the secret can be shown only once, when the token is made.
+    Only a digest of the secret is stored, so the secret can be shown only once, when the token is created.
     """
 
     class Scope(models.TextChoices):

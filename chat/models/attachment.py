@@ -25,16 +25,16 @@ def attached_to(message: ChatMessage) -> list[Attachment]:
 
 def without_files(message: ChatMessage) -> ChatMessage:
     """Return a new message that has no files, so that no query looks for them."""
-    know_files(message, [])
+    cache_files(message, [])
     return message
 
 
-def know_files(message: ChatMessage, files: list[Attachment]) -> None:
+def cache_files(message: ChatMessage, files: list[Attachment]) -> None:
     """Let `attached_to` return these files without a query."""
     message._prefetched_objects_cache = {"attachments": files}  # type: ignore[attr-defined]  # left out of the stubs
 
 
-def knows_files(message: ChatMessage) -> bool:
+def has_cached_files(message: ChatMessage) -> bool:
     """Return whether `attached_to` needs no query."""
     return "attachments" in getattr(message, "_prefetched_objects_cache", {})
 

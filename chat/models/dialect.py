@@ -6,10 +6,10 @@ from django.db import models
 
 
 class LearnedDialect(models.Model):
-    """How to request a model of an endpoint, learned when its server rejected a parameter.
+    """A form of requests to a model of an endpoint that was learned when its server rejected a parameter.
 
     `endpoint` is a digest of the provider form and the base URL. `learned` is the form that
-    `agents.providers.learned` reads and writes. It expires a day after `learned_at`.
+    `agents.providers.learned` reads and writes. The row expires a day after `learned_at`.
     """
 
     endpoint = models.CharField(max_length=64)

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Erasure(models.Model):
-    """A request to erase a session or a user for good.
+    """A request to erase a session or a user permanently.
 
     The work is done in batches, and resumed after a crash until `finished_at` is set. The row stays as a record:
     `target` is an id, `counts` has the number of deleted rows by kind, and nothing of the erased content is kept.

@@ -1,4 +1,4 @@
-"""Earlier versions of a session's settings, and records of requests to models. Both can be reconstructed from them."""
+"""Rows from which earlier settings of a session, and requests to models, can be reconstructed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class ModelRequest(models.Model):
     """The request that produced one response of a model, as references to rows without their text.
 
     `rows` is a list of [message id, revision of the message at that time], in order. A request usually begins with the
-    same rows as the session's request before it: `shared` is the number of these, and `rows` has only the rest.
-    Together with MessageRevision and SessionRevision this reconstructs the whole request.
+    same rows as the session's previous request. `shared` is their number, and `rows` has only the others. Together with
+    MessageRevision and SessionRevision this reconstructs the whole request.
     """
 
     response_id = models.CharField(primary_key=True, max_length=32)

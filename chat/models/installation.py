@@ -6,9 +6,11 @@ from django.db import models
 
 
 class Installation(models.Model):
-    """The only row says which files belong to the database: `files_mark` is stored among them, too.
+    """The single row of an installation.
 
-    `key_mark` tells the SECRET_KEY of its processes from others; "" until one of them has started.
+    `files_mark` is also stored among the files, and shows that these belong to the database; it is "" until the storage
+    has responded at a start. `key_mark` is a digest of the SECRET_KEY that all processes share, or "" until one of them
+    has started.
     """
 
     files_mark = models.CharField(max_length=32)

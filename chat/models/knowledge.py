@@ -11,14 +11,14 @@ from chat.models.workspace import Workspace
 
 
 def knowledge_place(file: KnowledgeFile, filename: str) -> str:
-    """Return the path of a file in the storage. Its name for people is only in the row."""
+    """Return the path of a file in the storage. The user's name for the file is only in the row."""
     return f"knowledge/{file.pk}"
 
 
 class KnowledgeFile(models.Model):
-    """A file of a workspace. Its text is in `passages`; `is_cut`: there was more than is kept.
+    """A file of a workspace. Its text is in `passages`; `is_cut` is True if the text was longer than what is kept.
 
-    `size` is in bytes, `characters` those of its text. Removed files can be restored until they are purged.
+    `size` is in bytes, and `characters` is the length of the text. Removed files can be restored until they are purged.
     """
 
     class Kind(models.TextChoices):
@@ -58,7 +58,7 @@ class KnowledgeFile(models.Model):
 
 
 class KnowledgePassage(models.Model):
-    """A piece of a file's text. `number` counts from 1; `page` is that of a PDF file.
+    """A piece of a file's text. `number` counts from 1; `page` is the page of a PDF file.
 
     `words` is the text as the database indexes it (migrations/0032_knowledge.py). Passages never change.
     """

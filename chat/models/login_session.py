@@ -15,7 +15,8 @@ class LoginSession(AbstractBaseSession):
     """
 
     session_key = models.CharField(primary_key=True, max_length=64)
-    # No constraint: Django's store takes any IntegrityError for a key in use, and would try other keys for ever.
+    # No constraint, because Django's store treats every IntegrityError as a key in use, and would try other keys
+    # forever.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+", db_constraint=False)
     push = models.CharField(max_length=64, blank=True, default="", db_default="")
 

@@ -11,13 +11,13 @@ from chat.models.workspace import Workspace
 
 
 class McpServer(models.Model):
-    """A web address that speaks MCP. Its name is the first part of its tools' names.
+    """An MCP server at a web address. The names of its tools begin with its name.
 
-    `sign_in` is what a sign-in with OAuth has given (agents.mcp.sign_in.Grant), and `oauth_client` a client that was
-    registered by hand, both as encrypted JSON. One process at a time renews the token, until `renewing_until`.
-    `secret_headers` is an encrypted JSON object: headers that are sent with each request. `tools` are the server's
-    names of the tools that agents may have; null: all. `revision` changes with what a connection depends on. One with
-    `removed_at` is used by no agent, and can be restored until it is deleted.
+    `sign_in` has the tokens of a sign-in with OAuth (agents.mcp.sign_in.Grant), and `oauth_client` the client that an
+    admin has registered, both as encrypted JSON. One process at a time renews the token, until `renewing_until`.
+    `secret_headers` is an encrypted JSON object of headers that are sent with each request. `tools` are the server's
+    names of the tools that agents may use; null means all. `revision` changes with all values on which a connection
+    depends. A server with `removed_at` is used by no agent, and can be restored until it is deleted.
     """
 
     class Approval(models.TextChoices):

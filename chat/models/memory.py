@@ -1,4 +1,4 @@
-"""What agents are to remember across sessions: small notes that people have accepted."""
+"""Notes that users have accepted, and that agents get in later sessions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chat.models.workspace import Workspace
 class MemoryNote(models.Model):
     """A note of one user, or of a workspace: exactly one of `user` and `workspace` is set.
 
-    A note of a workspace that is not `accepted` is a proposal: agents do not get it. `session` is where it comes from.
-    Removed notes can be restored for a while.
+    A note of a workspace that is not `accepted` is a proposal, and agents do not get it. `session` is the session in
+    which the note was made. Removed notes can be restored for a while.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="notes")

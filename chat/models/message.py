@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.session import Session
@@ -49,7 +50,7 @@ class MessageStatus(models.TextChoices):
 
 
 class QuestionKind(models.TextChoices):
-    """What people are asked: to approve a tool call, or what the agent asks by a tool (`agents.questions`)."""
+    """The kinds of questions to people: an approval of a tool call, or a question that the agent asks with a tool."""
 
     APPROVAL = "approval"
     FORM = "form"
@@ -62,7 +63,7 @@ class QuestionKind(models.TextChoices):
 
 
 class EndReason(models.TextChoices):
-    """Why a turn was interrupted; "" on rows that are older than this column."""
+    """The reason why a turn was interrupted. It is "" on rows that are older than this column."""
 
     STOPPED = "stopped"
     RESTARTED = "restarted"
@@ -72,9 +73,9 @@ class EndReason(models.TextChoices):
 IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 # Rows that a run must still finish (MSG-07). A database trigger rejects them while the session is idle.
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
-# Calls that run and have asked people something, unlike those that wait without a process.
+# Running calls that have asked people something. Other waiting calls have no process.
 ASKING = Q(status=MessageStatus.WAITING, asked__isnull=False)
-# The rows that only mark where a turn begins and ends.
+# Rows that only mark the beginning or the end of a turn.
 TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
 
@@ -93,11 +94,11 @@ class MessageQuerySet(models.QuerySet["ChatMessage"]):
         return self.queued(session_id).filter(held=False)
 
     def to_answer(self, session_id: str) -> Self:
-        """Return the queued messages for which a turn begins; others that are delivered wait for its end."""
+        """Return the deliverable messages that an agent has to answer, so that a turn begins for them."""
         return self.deliverable(session_id).filter(for_agent=True)
 
     def for_break(self, session_id: str) -> Self:
-        """Return the queued messages for which the running turn ends at its next break. Those of schedules wait."""
+        """Return the queued messages for which the running turn ends at its next break. Messages of schedules wait."""
         return self.to_answer(session_id).filter(workflow_id="")
 
 
@@ -140,13 +141,14 @@ class ChatMessage(models.Model):
     result = models.TextField(blank=True)
     is_error = models.BooleanField(default=False)
 
-    # Where foreign text in a tool's result comes from, and the pages in it by number. A text has those that it cites.
+    # On a tool call: the source of foreign text in its result, and the pages in it by number. On a text: the pages it
+    # cites.
     origin = models.CharField(max_length=200, blank=True, default="", db_default="")
     sources = models.JSONField(null=True, blank=True)
     # Files of the workspace that a tool has returned: path, media_type and size of each.
     files = models.JSONField(null=True, blank=True)
 
-    # On a tool call for which people are asked (UI-12): the kind of the question, and what was answered.
+    # On a tool call that asks people (UI-12): the kind of the question, and the answer.
     question = models.CharField(max_length=16, choices=QuestionKind.choices, blank=True, default="", db_default="")
     answer = models.JSONField(null=True, blank=True)
     answered_by = models.ForeignKey(
@@ -154,14 +156,14 @@ class ChatMessage(models.Model):
     )
     answered_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     answered_at = models.DateTimeField(null=True, blank=True)
-    # Of a call that needs several approvals, or those of a role: what is needed, and each decision, as in
-    # chat/runs/approvals.py.
+    # On a call that needs several approvals, or approvals by a role: the requirement and each decision
+    # (chat/runs/approvals.py).
     approval = models.JSONField(null=True, blank=True)
 
-    # What a running call has asked people, by records as in chat.runs.elicitations; null: nothing.
+    # The questions of a running call, as records of chat.runs.elicitations; null if there are none.
     asked = models.JSONField(null=True, blank=True)
 
-    # On a call of another agent: the session in which that works, as `chat.snapshots.SubsessionSnapshot` has it.
+    # On a call of another agent: the session in which that agent works (`chat.subsession_snapshot`).
     subsession = models.JSONField(null=True, blank=True)
 
     timestamp = models.DateTimeField(default=timezone.now)
@@ -185,32 +187,32 @@ class ChatMessage(models.Model):
     # A digest of the request that used the key, to reject the key for a different request (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
-    # Who made the last edit, unless it was the author, and who suggested it, if it was a suggestion.
-    # These and `stopped_by` are only looked up by message, so they have no index.
+    # The user who made the last edit, unless it was the author, and the user who suggested the edit, if any.
+    # These and `stopped_by` are only queried by message, so they have no index.
     edited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     edited_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     suggested_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
     open_suggestions = models.PositiveIntegerField(default=0, db_default=0)
-    # On the turn_done row of an interrupted turn: why it was interrupted, and who stopped it.
+    # On the turn_done row of an interrupted turn: why it was interrupted, and the user who stopped it.
     end_reason = models.CharField(max_length=9, choices=EndReason.choices, blank=True, default="", db_default="")
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
     stopped_by_name = models.CharField(max_length=200, blank=True, default="", db_default="")
-    # Whom a user's message mentions: the user, the start and the length of each mention (LIVE-07).
+    # The mentions in a user's message: the user's id, the start and the length of each (LIVE-07).
     mentions = models.JSONField(null=True, blank=True)
-    # Whether a user's message asks the agent to answer (see Session.replies).
+    # True if the agent has to answer a user's message (see Session.replies).
     for_agent = models.BooleanField(default=True, db_default=True)
-    # Was in the queue when the agent was stopped: it waits until a user sends it (RUN-06).
+    # True if the message was queued when the agent was stopped. It waits until a user sends it (RUN-06).
     held = models.BooleanField(default=False, db_default=False)
-    # On a summary: the number of messages that it stands for. What is before it is not in the context (CTX-07).
+    # On a summary: the number of messages that it replaces. Messages before it are not in the context (CTX-07).
     summarises = models.PositiveIntegerField(null=True, blank=True)
     # On a row that a retry replaced: the id of its attempt, and its position in the attempt from 0 (RUN-12).
     attempt = models.CharField(max_length=32, blank=True, default="", db_default="")
     attempt_place = models.PositiveBigIntegerField(null=True, blank=True)
-    # On the row before an answer with several attempts: how many there are, and which, from 1, is the current one.
+    # On the row before an answer with several attempts: their number, and the number of the current one, from 1.
     attempt_count = models.PositiveIntegerField(default=0, db_default=0)
     attempt_current = models.PositiveIntegerField(default=0, db_default=0)
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -219,6 +221,8 @@ class ChatMessage(models.Model):
     objects = MessageQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
         constraints = (
             models.UniqueConstraint(fields=["session", "sequence"], name="message_sequence_once"),
             models.UniqueConstraint(fields=["session", "idempotency_key"], name="message_key_once"),
@@ -254,7 +258,7 @@ class ChatMessage(models.Model):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the call runs and has asked people something, as ASKING selects it."""
+        """True if the call runs and has asked people something, as ASKING selects it."""
         return self.status == MessageStatus.WAITING and self.asked is not None
 
 

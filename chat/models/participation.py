@@ -11,7 +11,7 @@ from chat.models.session import Session
 class UserSessionState(models.Model):
     """The private state of a session for one user.
 
-    `read_revision` is the session's revision up to which the user has seen its messages: messages with a later revision
+    `read_revision` is the session's revision up to which the user has seen its messages. Messages with a later revision
     are unread. `mentioned_revision` is that of the last message that mentioned them (LIVE-07). `draft` is the text of
     their composer, on all of their devices.
     """

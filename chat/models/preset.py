@@ -13,15 +13,14 @@ from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET
 class AgentPreset(models.Model):
     """The settings of a new session. A row of staff overrides the preset of the same name in the configuration file.
 
-    A row with a `workspace` is an agent that a member, `user`, has made: others of the workspace see it while it
-    `is_shared`, and no one may begin sessions with it while it is archived. `revision` counts its changes.
+    A row with a `workspace` is an agent that a member, `user`, has made. Other members see it while it `is_shared`, and
+    no one may begin sessions with it while it is archived. `revision` counts its changes.
 
     `model` is "provider/model", or empty for the default model. `tools` are names of tools in the toolbox. `prompts`
     are suggestions that an empty session shows. An empty `reasoning_effort` and a null `thinking_budget` use the
-    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. `knowledge` names the
-    files of a session's workspace that it uses, by name or pattern. `approval` has the rules for approval by their
-    kind: allow, ask, deny, guarded. A session keeps a copy of its
-    preset, so later changes of a row do not affect it.
+    model's defaults. If `allowed_hosts` is empty, tools may fetch from all public hosts. `knowledge` has names or
+    patterns of the files of a session's workspace that the agent uses. `approval` has the rules for approval by their
+    kind: allow, ask, deny, guarded. A session keeps a copy of its preset, so later changes of a row do not affect it.
     """
 
     name = models.CharField(
@@ -59,7 +58,7 @@ class AgentPreset(models.Model):
         null=True,
         blank=True,
         related_name="agents",
-        verbose_name=_("made by"),
+        verbose_name=_("created by"),
     )
     is_shared = models.BooleanField(_("shared"), default=False, db_default=False)
     archived_at = models.DateTimeField(_("archived"), null=True, blank=True)

@@ -10,9 +10,10 @@ class PushSubscription(models.Model):
     """A browser in which a user has turned on notifications.
 
     `endpoint` is the address of the browser's push service for it, and `p256dh` and `auth` are the browser's keys.
-    `digest` names the endpoint: the login of the browser has it, too, in `LoginSession.push`, and messages are sent
-    only while there is such a login. `key` names the VAPID key that the browser knows. `language` is that of the page,
-    for users who follow their browser. `failures` counts messages since the last one that the service took.
+    `digest` identifies the endpoint. The browser's login has it, too (`LoginSession.push`), and messages are sent only
+    while there is such a login. `key` identifies the VAPID key with which the browser has subscribed. `language` is
+    that of the page, for users who follow their browser. `failures` counts messages since the last one that the service
+    accepted.
     """
 
     # No index: `push_subscription_once` begins with this column.

@@ -26,8 +26,8 @@ class Worker(models.Model):
 
     The worker renews `lease_until` while it lives. Other workers take over its sessions when `lease_until` has not
     changed for `lease_seconds` by their own clock, or when its process is known to have ended
-    (`chat/runs/liveness.py`). One that is `draining` was asked to claim no sessions and to hand its own over;
-    `capacity` is how many it may run at once.
+    (`chat/runs/liveness.py`). A `draining` worker was asked to claim no sessions and to hand over its own. `capacity`
+    is the most sessions that it may run at a time.
     """
 
     id = models.CharField(primary_key=True, max_length=32, default=ids.worker_id)
@@ -49,12 +49,12 @@ class Worker(models.Model):
 class SessionRun(models.Model):
     """The run of one session.
 
-    `wanted` counts the requests to run and `done` the requests served: a run is due while they differ, since
+    `wanted` counts the requests to run and `done` the requests served. A run is due while they differ, since
     `due_since`. `state` and `turn_id` describe the open turn, and `stopped_by` is the user who asked to stop it.
 
     `owner` is the worker that has the claim, `claimant` the worker of the last claim, even after its release, and
     `epoch` the number of the claim. Each write of a run is conditional on owner and epoch, so that a worker that has
-    lost its claim cannot write (RUN-15). The epoch alone is not enough: a database failover that loses the last
+    lost its claim cannot write (RUN-15). The epoch alone is not enough, because a database failover that loses the last
     transactions can issue the same number twice. `written` is the number of the claim's last committed job
     (`chat/services/runs/recording.py`). `attempts` counts the claims of the open turn since its last finished response.
     `leaving_epoch` is the claim whose worker was asked to hand the session over to another one.
@@ -65,7 +65,7 @@ class SessionRun(models.Model):
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.IDLE)
     turn_id = models.CharField(max_length=32, blank=True)
     turn_started_at = models.DateTimeField(null=True, blank=True)
-    # Since when the open turn has waited for people, until it is claimed again.
+    # The time since when the open turn waits for people. It stays until the run is claimed again.
     waiting_since = models.DateTimeField(null=True, blank=True)
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
@@ -83,9 +83,10 @@ class SessionRun(models.Model):
     written = models.PositiveBigIntegerField(db_default=0)
     attempts = models.PositiveIntegerField(db_default=0)
     leaving_epoch = models.PositiveBigIntegerField(null=True, blank=True)
-    # The open turn waits for other agents alone, and not for people.
+    # True if the open turn waits only for other agents, not for people.
     delegating = models.BooleanField(default=False, db_default=False)
-    # The open turn has no messages: its worker summarises earlier ones (`chat/services/runs/compaction.py`).
+    # True if the open turn has no messages, and its worker summarizes earlier ones
+    # (`chat/services/runs/compaction.py`).
     compacting = models.BooleanField(default=False, db_default=False)
 
     class Meta:

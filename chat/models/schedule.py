@@ -1,4 +1,4 @@
-"""Schedules: messages that are sent in a session again and again, without a user waiting (MSG-09)."""
+"""Schedules: messages that are sent in a session at set times, without a user waiting (MSG-09)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Schedule(models.Model):
-    """A message that its owner wants to be sent at the instants of `cron` in the time zone `zone`.
+    """A message that is sent for its owner at the instants of `cron` in the time zone `zone`.
 
-    `next_at` is the next of them: set while the schedule is on and not removed, and compared and set by the process
-    that sends. `paused` says why Parley has turned it off. `failures` counts runs without a success in between.
-    `last_message_id` is the message of the last run, and `last_outcome` what became of it; `last_error` is the code of
-    a refusal, for which there is no message. Removed schedules can be restored for a while.
+    `next_at` is the next instant. It is set while the schedule is on and not removed, and claimed by compare-and-set by
+    the process that sends. `paused` is the reason why the schedule was turned off. `failures` counts failed runs since
+    the last success. `last_message_id` is the message of the last run, and `last_outcome` the run's outcome.
+    `last_error` is the code of a refusal, for which there is no message. Removed schedules can be restored for a while.
     """
 
     class Outcome(models.TextChoices):
-        """What became of the last run. Running includes queued."""
+        """The outcome of the last run. Running includes queued."""
 
         RUNNING = "running"
         COMPLETED = "completed"
@@ -45,7 +45,7 @@ class Schedule(models.Model):
     id = models.CharField(primary_key=True, max_length=32, default=ids.schedule_id, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="schedules")
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="schedules", verbose_name=_("owner")
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="schedules", verbose_name=_("created by")
     )
     text = models.TextField(_("text"))
     cron = models.CharField(max_length=100)
@@ -79,15 +79,15 @@ class Schedule(models.Model):
         )
 
     def __str__(self) -> str:
-        """Return the id, because the text is what a user writes."""
+        """Return the id, because the text is written by a user."""
         return self.id
 
     @property
     def revision(self) -> int:
-        """When a user last changed it, in microseconds: what a later change compares. Its runs leave it as it is."""
+        """The time of the last change by a user, in microseconds, to detect conflicts. Runs do not change it."""
         return (self.updated_at - EPOCH) // timedelta(microseconds=1)
 
     @property
     def label(self) -> dict[str, dict[str, str]]:
-        """What the `arguments` of its messages keep: how often it was due then, whatever becomes of it."""
+        """The `arguments` of the schedule's messages, which keep its times from when each message was sent."""
         return {"schedule": {"cron": self.cron, "zone": self.zone}}

@@ -11,18 +11,18 @@ from django.utils.translation import gettext_lazy as _
 from chat import ids
 from chat.models.workspace import Workspace
 
-# A key of `Session.config`: the session was imported from a file, so its content is not trusted. The time,
-# or only true.
+# The key of `Session.config` for the time of an import from a file, or true. The content of imported sessions is not
+# trusted.
 IMPORTED = "imported"
-# Likewise: what a fork has of its original's files (chat/queries/forked_files.py).
+# The key for the state of a fork's files (chat/queries/forked_files.py).
 FORKED_FILES = "forked_files"
-# Likewise: the rules by which people have approved tool calls in this session.
+# The key for the rules by which users have approved tool calls in this session.
 APPROVED = "approved"
-# Begins a rule in that list for calls that can send out text from elsewhere.
+# The prefix of a rule in that list for calls that can send out text from elsewhere.
 SENDING = "sends:"
 
 
-# As `SHARED_ROLES` of chat/models/access.py, which imports this module.
+# The same as `SHARED_ROLES` in chat/models/access.py, which imports this module.
 WORKSPACE_ROLES = [("viewer", _("Viewer")), ("editor", _("Editor"))]
 
 
@@ -30,9 +30,9 @@ class Session(models.Model):
     """One conversation with an agent. The state of its run is in SessionRun, so that claims never write this row.
 
     `revision` counts the durable changes of the session and its messages (LIVE-02). Only services increase it.
-    `purged_revision` is the highest revision of a purged message: a client with a lower revision cannot get the
+    `purged_revision` is the highest revision of a purged message. A client with a lower revision cannot get the
     difference and loads everything again. `building_until` is set while a session is written or erased in several
-    transactions: it is the time by which the next one must follow. Until the last, `status` is DELETED so that no one
+    transactions. It is the time by which the next one must follow. Until the last, `status` is DELETED so that no one
     can open the session.
     """
 
@@ -47,7 +47,7 @@ class Session(models.Model):
         RUN = "run"
 
     class Replies(models.TextChoices):
-        """Which messages the agent answers: all, or those that mention it."""
+        """The messages that the agent answers: all, or those that mention it."""
 
         ALL = "all"
         MENTIONS = "mentions"
@@ -64,12 +64,12 @@ class Session(models.Model):
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AGENT)
     replies = models.CharField(max_length=8, choices=Replies.choices, default=Replies.ALL, db_default=Replies.ALL)
 
-    # What all members of the workspace may do in the session: nothing, or the role of a viewer or editor (UI-23).
+    # The role of all members of the workspace in the session: none, viewer or editor (UI-23).
     workspace_role = models.CharField(
         _("workspace role"), max_length=6, choices=WORKSPACE_ROLES, blank=True, default="", db_default=""
     )
 
-    # The number of people who can write decides about `replies`, until a user chooses.
+    # True if the number of people who can write determines `replies`, until a user chooses.
     replies_auto = models.BooleanField(default=False, db_default=False)
 
     agent = models.CharField(max_length=80, blank=True)
@@ -85,15 +85,15 @@ class Session(models.Model):
     revision = models.PositiveBigIntegerField(default=0)
     parent_session = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     parent_message_id = models.CharField(max_length=32, blank=True)
-    # Of a session in which an agent works for another one: the session that asked, and the message with its call.
+    # On a session in which an agent works for another one: the calling session, and the message with the call.
     caller_session = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="subsessions", db_index=False
     )
     caller_message_id = models.CharField(max_length=32, blank=True, default="", db_default="")
-    # A digest of the request that made the session with an idempotency key (services/idempotency.py).
+    # A digest of the request that created the session with an idempotency key (services/idempotency.py).
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     archived_at = models.DateTimeField(null=True, blank=True)
-    # No constraint: a release without this column deletes users, too.
+    # No constraint, because an older release without this column deletes users, too.
     archived_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,
@@ -126,7 +126,7 @@ class Session(models.Model):
                 fields=["building_until"], name="session_building", condition=models.Q(building_until__isnull=False)
             ),
         )
-        permissions = (("erase_session", "Can erase sessions for good"),)
+        permissions = (("erase_session", "Can erase sessions permanently"),)
 
     def __str__(self) -> str:
         """Return the id, because logs use this, and titles can repeat what users write."""
@@ -134,5 +134,5 @@ class Session(models.Model):
 
     @property
     def config_values(self) -> dict[str, Any]:
-        """Return `config`, or an empty dict if it is not an object because it was edited by hand."""
+        """The `config`, or an empty dict if an edit of the row has made it something other than an object."""
         return self.config if isinstance(self.config, dict) else {}

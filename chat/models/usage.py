@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class DailyUsage(models.Model):
@@ -15,6 +16,8 @@ class DailyUsage(models.Model):
     responses = models.PositiveBigIntegerField(default=0)
 
     class Meta:
+        verbose_name = _("daily usage")
+        verbose_name_plural = _("daily usage")
         constraints = (models.UniqueConstraint(fields=["user", "day"], name="usage_once_a_day"),)
 
     def __str__(self) -> str:

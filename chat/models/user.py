@@ -35,7 +35,7 @@ class User(AbstractUser):
         DARK = "dark"
 
     class Clock(models.TextChoices):
-        """How times are displayed."""
+        """The format of times: 24 or 12 hours."""
 
         HOURS_24 = "24"
         HOURS_12 = "12"
@@ -64,19 +64,24 @@ class User(AbstractUser):
         verbose_name_plural = _("people")  # type: ignore[assignment]  # likewise
         abstract = False
         permissions = (
-            ("erase_user", "Can erase users for good"),
-            ("reset_second_factor", "Can reset the second factor of people"),
+            ("erase_user", "Can erase people permanently"),
+            ("reset_second_factor", "Can reset two-step verification of people"),
         )
 
     def clean(self) -> None:
-        """Clean the names that others see, and refuse a new user name that could pass for another one."""
+        """Clean the names that others see, and reject a new user name that could be mistaken for another one."""
         super().clean()
         for name in ("display_name", "first_name", "last_name"):
             setattr(self, name, names.clean(getattr(self, name))[:SHOWN_NAME])
         is_kept = not self._state.adding and type(self).objects.filter(pk=self.pk, username=self.username).exists()
         if not is_kept and names.mixes_scripts(self.username):
             raise ValidationError(
-                {"username": gettext("Use letters of one alphabet in a user name: some of these look like others.")}
+                {
+                    "username": gettext(
+                        "Use letters of a single alphabet in a user name. "
+                        "Letters of different alphabets can look the same."
+                    )
+                }
             )
 
     @property

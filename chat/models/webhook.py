@@ -1,4 +1,4 @@
-"""Webhooks of workspaces: addresses that learn what happens in sessions, and the deliveries to them."""
+"""Webhooks of workspaces: addresses that get the events of sessions, and the deliveries to them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chat.models.workspace import Workspace
 
 
 class WebhookEvent(models.TextChoices):
-    """What a webhook can learn. Receivers know these values: they never change (docs/webhooks.md)."""
+    """The events of webhooks. The values never change, because receivers rely on them (docs/webhooks.md)."""
 
     TURN_FINISHED = "turn.finished", _("An agent finished a turn")
     TURN_FAILED = "turn.failed", _("A turn failed")
-    AGENT_WAITING = "agent.waiting", _("An agent waits for a person")
+    AGENT_WAITING = "agent.waiting", _("An agent is waiting for an answer")
     SESSION_CREATED = "session.created", _("A session was created")
     MESSAGE_SENT = "message.sent", _("A person sent a message")
 
@@ -30,10 +30,10 @@ TEST_EVENT = "webhook.test"
 class Webhook(models.Model):
     """An address that gets a signed request for each of its `events` in a workspace.
 
-    `secret` and `previous_secret` are encrypted; the previous one also signs until `previous_until`. `author` added the
-    webhook or was the last to change it: with `include_text`, texts are sent only of sessions that this user may see.
-    `off_reason` says why Parley has turned it off. All deliveries since `failing_since` have failed. One process
-    delivers at a time: `holder`, until `busy_until`. What is removed can be restored until it is purged.
+    `secret` and `previous_secret` are encrypted; the previous one also signs until `previous_until`. `author` is the
+    user who added the webhook or last changed it. With `include_text`, texts are sent only for sessions that this user
+    may see. `off_reason` is the reason why Parley has turned it off. All deliveries since `failing_since` have failed.
+    One process at a time delivers: `holder`, until `busy_until`. A removed webhook can be restored until it is purged.
     """
 
     class OffReason(models.TextChoices):
@@ -51,7 +51,8 @@ class Webhook(models.Model):
     is_enabled = models.BooleanField(_("on"), default=True)
     off_reason = models.CharField(max_length=8, choices=OffReason.choices, blank=True, default="")
     failing_since = models.DateTimeField(null=True, blank=True)
-    # No constraint, here and on a delivery's session: a release without these tables erases users and sessions, too.
+    # No constraint here and on a delivery's session, because an older release without these tables erases users and
+    # sessions, too.
     author = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -70,10 +71,10 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One event for one webhook. Its id is the `webhook-id` by which receivers know a repetition.
+    """One event for one webhook. Its id is the `webhook-id` by which receivers recognize a repeated request.
 
-    `facts` are the values of the request besides the ids of workspace and session, without any text of people or
-    models. It is due at `next_at`, which is null once it has been delivered or has failed for good.
+    `facts` are the values of the request besides the ids of workspace and session, without texts of users or models. It
+    is due at `next_at`, which is null once it has been delivered or has failed permanently.
     """
 
     class Status(models.TextChoices):
@@ -82,7 +83,7 @@ class WebhookDelivery(models.Model):
         FAILED = "failed", _("Failed")
 
     class Problem(models.TextChoices):
-        """Why the last attempt failed."""
+        """The reason why the last attempt failed."""
 
         NONE = "", ""
         STATUS = "status", _("The address answered with an error.")
@@ -109,6 +110,8 @@ class WebhookDelivery(models.Model):
     problem = models.CharField(max_length=10, choices=Problem.choices, blank=True, default="")
 
     class Meta:
+        verbose_name = _("webhook delivery")
+        verbose_name_plural = _("webhook deliveries")
         ordering = ("-pk",)
         indexes = (
             models.Index(fields=["webhook", "-id"], name="delivery_by_webhook"),

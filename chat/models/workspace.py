@@ -26,8 +26,8 @@ class Workspace(models.Model):
 class Membership(models.Model):
     """The membership of a user in a workspace.
 
-    A guest sees only the sessions that are shared with them and the users in these, and cannot start sessions. Their
-    membership ends with their last share.
+    A guest sees only the sessions that are shared with them and the users of these sessions, and cannot start sessions.
+    The membership of a guest ends with their last share.
     """
 
     class Role(models.TextChoices):
@@ -58,7 +58,7 @@ class WorkspaceInvitation(models.Model):
     `Invitation` is the link to one session, for guests.
     """
 
-    # No constraints: a release without this table deletes users and workspaces, too.
+    # No constraints, because an older release without this table deletes users and workspaces, too.
     workspace = models.ForeignKey(
         Workspace,
         models.CASCADE,
@@ -76,8 +76,8 @@ class WorkspaceInvitation(models.Model):
         db_index=False,
         db_constraint=False,
     )
-    max_uses = models.PositiveIntegerField(_("uses"))
-    uses = models.PositiveIntegerField(_("used"), default=0, db_default=0)
+    max_uses = models.PositiveIntegerField(_("maximum uses"))
+    uses = models.PositiveIntegerField(_("times used"), default=0, db_default=0)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"))
 
@@ -91,15 +91,16 @@ class WorkspaceInvitation(models.Model):
 
     @property
     def uses_left(self) -> int:
-        """How many more users can join with the link."""
+        """The number of users who can still join with the link."""
         return max(0, self.max_uses - self.uses)
 
 
 class ApprovalRule(models.Model):
     """A rule of a workspace for tool calls in its sessions, as in `agents.approval`; for one agent, or for all ("").
 
-    An owner or admin has made it: where a call waited, to allow a tool always for an agent, or for all agents in the
-    workspace's settings. `approvals` and `approvers` say who has to agree to a call that is asked about.
+    An owner or admin has made it, either by answering a call with "always allow", for one agent, or in the workspace's
+    settings, for all agents. `approvals` and `approvers` are the number and the role of users who must approve a call
+    with the verdict "ask".
     """
 
     class Verdict(models.TextChoices):
@@ -128,13 +129,13 @@ class ApprovalRule(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name=_("approved by"),
+        verbose_name=_("added by"),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("approval rule")
-        verbose_name_plural = _("approval rules")
+        verbose_name = _("tool rule")
+        verbose_name_plural = _("tool rules")
         constraints = (models.UniqueConstraint(fields=["workspace", "agent", "rule"], name="approval_rule_once"),)
 
     def __str__(self) -> str:

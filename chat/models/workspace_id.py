@@ -13,17 +13,17 @@ else:
 
 
 class WorkspaceIdField(WholeNumber):
-    """The `workspace_id` of a row's session, which never changes. Django's own writes fill it in.
+    """The `workspace_id` of a row's session, which never changes. Django's own inserts set it.
 
-    Statements that are not Django's have to name it. It has no index and is no foreign key: no query needs it, and each
-    of them would cost every insert. It is null only where a release without this column has written the row.
+    Other statements must set it themselves. It has no index and is not a foreign key, because no query needs them, and
+    each would slow down every insert. It is null only in rows that a release without this column has written.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(null=True, editable=False)
 
     def deconstruct(self) -> Any:
-        """Describe the column to migrations without this class."""
+        """Describe the column to migrations as a BigIntegerField, so that they do not need this class."""
         name, _path, args, options = super().deconstruct()
         return name, "django.db.models.BigIntegerField", args, options
 

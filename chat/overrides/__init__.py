@@ -1,4 +1,4 @@
-"""Overrides of what other libraries keep to themselves. Each module names what it overrides, why, and its switch.
+"""Subclasses that change internals of other libraries. Each module names what it overrides, why, and its switch.
 
 | module | library | switch |
 | --- | --- | --- |
@@ -9,5 +9,5 @@
 | `ninja_imports.py` | ninja | `SKIP_TEST_CLIENT` |
 | `limits_memory.py` | limits | the class that `chat/limits/counters.py` uses |
 
-docs/performance.md has what each one gains. The tests of these modules fail when a library changes.
+docs/performance.md lists the gain of each one. The tests of these modules fail when a library changes.
 """

@@ -1,7 +1,7 @@
-"""Run a QuerySet that is composed once, with other values each time.
+"""Run a QuerySet that is composed once, with different values each time.
 
-Django builds and compiles a query again at each use, which takes several times as long as running it. It has no way to
-keep the result: what is used here are its compilers and row iterables.
+Django builds and compiles a query again at each use, which takes several times as long as running it. It has no API to
+keep the result, so this module uses its compilers and row iterables.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import QuerySet
 
-# Off: each query is built as by Django alone.
+# Off: Django builds each query, without this module.
 COMPOSE_ONCE = True
 
 Row = TypeVar("Row")
 Value = int | str
-# Stand for the values while the query is composed. The numbers are those of any column: for others, Django knows the
-# result without a query.
+# These replace the values while the query is composed. The numbers are within the range of every column, because Django
+# answers a query for other numbers without a query to the database.
 _FIRST_NUMBER = 2_000_000_000
 _TEXT = "\x01value %d"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 class Composed(Generic[Row]):
-    """A query with places for values.
+    """A query with placeholders for values.
 
-    `build` returns the QuerySet for values, which are numbers and texts. Each must be a parameter of the SQL: a
-    QuerySet that depends on a value in another way, as a slice does, needs a `Composed` of its own. What `build` takes
-    from elsewhere, such as the time or a setting, stays as it was at the first call. Related objects are loaded by
-    `select_related` only.
+    `build` returns the QuerySet for values, which are numbers and texts. Each must become a parameter of the SQL. A
+    QuerySet that depends on a value in another way, as in a slice, needs a separate `Composed`. Anything else that
+    `build` reads, such as the time or a setting, keeps its value of the first call. Related objects are only loaded by
+    `select_related`.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
@@ -49,12 +49,12 @@ class Composed(Generic[Row]):
         return statement.rows(values)
 
     def first(self, *values: Value) -> Row | None:
-        """Return the first row for these values; None if there is none."""
+        """Return the first row for these values, or None if there is none."""
         return next(iter(self.read(*values)), None)
 
 
 class _Statement:
-    """A compiled QuerySet, and where its values go."""
+    """A compiled QuerySet, and the places of its values among the parameters."""
 
     def __init__(self, build: Callable[..., QuerySet[Any, Any]], values: tuple[Value, ...]) -> None:
         marks = [_TEXT % i if isinstance(value, str) else _FIRST_NUMBER + i for i, value in enumerate(values)]
@@ -68,10 +68,10 @@ class _Statement:
     def rows(self, values: tuple[Value, ...]) -> list[Any]:
         parameters = list(self._parameters)
         for place, value in self._places:
-            # psycopg has types of its own for the numbers of a column.
+            # psycopg has special types for the numbers of a column.
             parameters[place] = type(parameters[place])(_bounded(values[value]))
         compiler = copy(self._compiler)
-        compiler.connection = connections[DEFAULT_DB_ALIAS]  # that of this thread
+        compiler.connection = connections[DEFAULT_DB_ALIAS]  # the connection of this thread
         compiler.as_sql = lambda *args, **kwargs: (self._sql, tuple(parameters))
         bound = type(self._queryset)(self._queryset.model, _Query(self._queryset.query, compiler))
         bound._fields = self._queryset._fields
@@ -79,12 +79,12 @@ class _Statement:
 
 
 def _bounded(value: Value) -> Value:
-    """Return a number that a database takes: what is beyond those of any column compares as the largest does."""
+    """Return a number that a database accepts. Numbers beyond the range of all columns compare like the limit."""
     return value if isinstance(value, str) else max(_SMALLEST, min(value, _LARGEST))
 
 
 class _Query:
-    """A query that has its compiler already."""
+    """A query that already has its compiler."""
 
     def __init__(self, query: Any, compiler: Any) -> None:
         self._query = query

@@ -1,7 +1,7 @@
-"""The memory storage of `limits` starts a thread for every hundredth of a second in which something is counted.
+"""Remove expired counts of `limits` without threads. Its memory storage can start a thread every 0.01 seconds.
 
-Overridden: `MemoryStorage.__schedule_expiry`, which starts that thread. Called: `MemoryStorage.__expire_events`.
-Gain: see docs/performance.md. Off: use `MemoryStorage` where `SweptMemoryStorage` is used.
+Overridden: `MemoryStorage.__schedule_expiry`, which starts that thread. Called: `MemoryStorage.__expire_events`. Gain:
+see docs/performance.md. Off: use `MemoryStorage` instead of `SweptMemoryStorage`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SWEEP_SECONDS = 60.0
 
 
 class SweptMemoryStorage(MemoryStorage):
-    """Memory from which expired counts are removed once a minute, by the request that counts then."""
+    """A memory storage from which expired counts are removed once a minute, during a request that counts."""
 
     def __init__(self) -> None:
         self._sweep_at = 0.0

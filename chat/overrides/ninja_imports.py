@@ -1,7 +1,7 @@
-"""ninja takes one signal from `django.test`, whose package imports Django's test client, unittest, wsgiref and Jinja.
+"""Import ninja without `django.test`. The package loads Django's test client, unittest, wsgiref and Jinja.
 
-Overridden: the import of the package `django.test` while `ninja.conf` is imported, which gets `django.test.signals`
-without it. Gain: see docs/performance.md. Off: `SKIP_TEST_CLIENT`.
+ninja only needs one signal of it. Overridden: the import of the package `django.test` while `ninja.conf` is imported.
+`ninja.conf` gets `django.test.signals` without the package. Gain: see docs/performance.md. Off: `SKIP_TEST_CLIENT`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIGNALS = f"{PACKAGE}.signals"
 
 
 def import_ninja() -> None:
-    """Import what reads ninja's settings, before anything else imports ninja."""
+    """Import the module that reads ninja's settings. Call this before anything else imports ninja."""
     if not SKIP_TEST_CLIENT or PACKAGE in sys.modules or "ninja.conf" in sys.modules:
         return
     package = ModuleType(PACKAGE)

@@ -1,8 +1,8 @@
 """The channel layer on Redis, which sends many messages in one round trip.
 
-channels_redis sends one PUBLISH at a time, behind a lock: 28,000 messages a second on loopback, but 450 if Redis is
-2 ms away. One pipeline for what has collected sends 160,000 on loopback. The switch is `CHANNEL_LAYERS`;
-`tests/live/test_redis.py` fails if the library's names change.
+channels_redis sends one PUBLISH at a time, behind a lock. That is 28,000 messages a second on loopback, but 450 if
+Redis is 2 ms away. One pipeline for all collected messages sends 160,000 a second on loopback. The switch is
+`CHANNEL_LAYERS`. `tests/live/test_redis.py` fails if the library's names change.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class RedisLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # channels_red
     """A channel layer whose `group_send_all` sends in one pipeline."""
 
     async def group_send_all(self, sends: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Send messages to groups, in order. Raises what redis-py raises; any part may have been sent then."""
+        """Send messages to groups, in order. Raise the errors of redis-py; any part may already have been sent."""
         layer = self._get_layer()
         (shard,) = layer._shards  # REDIS_URL names one server
-        shard._ensure_redis()  # as its own publish does
+        shard._ensure_redis()  # as the shard's own `publish` does
         async with shard._redis.pipeline(transaction=False) as pipeline:
             for group, message in sends:
                 pipeline.publish(layer._get_group_channel_name(group), self.serialize(message))

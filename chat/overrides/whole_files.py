@@ -1,7 +1,7 @@
-"""WhiteNoise answers with a FileResponse, which an ASGI server sends chunk by chunk with a hop to a thread for each.
+"""Send static files in one piece. WhiteNoise's FileResponse costs an ASGI server a switch to a thread for each chunk.
 
-Overridden: `WhiteNoiseMiddleware.serve`, which calls `StaticFile.get_response` and reads `status`, `headers` and `file`
-of what it returns. None of them is documented. Gain: see docs/performance.md.
+Overridden: `WhiteNoiseMiddleware.serve`. It calls `StaticFile.get_response` and reads `status`, `headers` and `file` of
+the result. None of them is documented. Gain: see docs/performance.md.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ SEND_WHOLE_FILES = True
 
 
 class WholeFileMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # likewise
-    """Serve each static file in one piece: they are small and in the operating system's cache."""
+    """Serves each static file in one piece. The files are small and in the operating system's cache."""
 
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        """Return the file, 304, or 404 when another process has deleted it with its old version."""
+        """Return the file, 304, or 404 if another process has deleted the file with its old version."""
         try:
             if not SEND_WHOLE_FILES:
                 response: HttpResponse = WhiteNoiseMiddleware.serve(static_file, request)

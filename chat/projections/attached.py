@@ -15,7 +15,7 @@ TOO_MUCH = "it is too much for one request"
 
 
 def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
-    """Describe a file by its text, if it has any; `why` says why the file itself is not sent."""
+    """Return the text of a file, or if it has none, a label with `why`, the reason why the file is not sent."""
     if attachment.text:
         return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}", foreign=True),)
     is_image = attachment.kind == Attachment.Kind.IMAGE
@@ -23,7 +23,7 @@ def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
 
 
 def as_file(attachment: Attachment, media_type: str, data: str) -> tuple[Part, ...]:
-    """Return the file itself, as base64."""
+    """Return the file itself with its label. `data` is base64."""
     kind: Literal["image", "pdf"] = "image" if attachment.kind == Attachment.Kind.IMAGE else "pdf"
     return (Text(_label(attachment)), File(kind, attachment.name, media_type, data, _measure(attachment)))
 

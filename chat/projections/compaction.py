@@ -1,4 +1,4 @@
-"""What a summary of a conversation stands for, and the text from which a model writes it. Pure (CTX-07)."""
+"""The choice of the rows that a summary replaces, and the text from which a model writes it. Pure (CTX-07)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageType
 from chat.projections.context import SourcedMessage, is_summary, prompt_row, speaker, speaks, with_sources
 from chat.projections.estimate import of_part, of_text
 
-# So many of the last turns stay as they are, if they fit this share of the context window.
+# The most turns at the end that are not summarized, and the share of the context window that they may fill.
 MOST_KEPT = 2
 KEPT_SHARE = 0.25
-# The window of a model whose own is not known, in tokens.
+# The window, in tokens, that is assumed for a model whose window is unknown.
 UNKNOWN_WINDOW = 32_000
 # The share of the window that one request for a summary may fill with the conversation.
 PIECE_SHARE = 0.5
-# Characters of one tool result, of the arguments of a call, and of one text. What is longer is shortened in the middle.
+# The most characters of one tool result, of the arguments of a call, and of one text. Longer texts are cut at the end.
 LONGEST_RESULT = 3_000
 LONGEST_ARGUMENTS = 1_000
 LONGEST_TEXT = 24_000
@@ -27,9 +27,9 @@ LONGEST_TEXT = 24_000
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The rows that a summary is to stand for. It follows the row `after`; `messages` counts what it sums up.
+    """The rows that a summary is to replace. It is inserted after the row `after`.
 
-    `kept` are the rows behind it, in order.
+    `messages` is the number of messages that it summarizes. `kept` are the rows after it, in order.
     """
 
     rows: Sequence[ChatMessage]
@@ -39,10 +39,10 @@ class Compaction:
 
 
 def plan(rows: Sequence[ChatMessage], window: int | None) -> Compaction | None:
-    """Decide what to summarise of a conversation's live rows, from its last summary on, in order: whole turns only.
+    """Choose whole turns to summarize. `rows` are the live rows of a conversation from its last summary on, in order.
 
-    The last turns are kept if they fit, and the last one in any case if the model has not answered it. None: there is
-    nothing to summarise.
+    The last turns are kept if they fit. The last turn is always kept if the model has not answered it. Return None if
+    there is nothing to summarize.
     """
     own = prompt_row(rows)
     starts = [place for place in range(1, len(rows)) if _begins_turn(rows, place)]
@@ -57,7 +57,7 @@ def plan(rows: Sequence[ChatMessage], window: int | None) -> Compaction | None:
 
 
 def pieces(rows: Sequence[ChatMessage], window: int | None) -> list[str]:
-    """Write the conversation of these rows down, in pieces that fit a request for a summary. Never splits a message."""
+    """Return the conversation of these rows as text, in pieces that fit a request for a summary, of whole messages."""
     room = (window or UNKNOWN_WINDOW) * PIECE_SHARE
     found, piece, size = list[str](), list[str](), 0.0
     for text in _lines(rows):
@@ -71,7 +71,7 @@ def pieces(rows: Sequence[ChatMessage], window: int | None) -> list[str]:
 
 
 def _is_unanswered(rows: Sequence[ChatMessage]) -> bool:
-    """Whether the last turn has no answer: the model failed, or was stopped before the first word."""
+    """Return whether the last turn has no answer, because the model failed or was stopped before its first word."""
     last = next((row for row in reversed(rows) if row.type not in TURN_MARKERS), None)
     if last is None or last.summarises is not None:
         return False
@@ -79,7 +79,7 @@ def _is_unanswered(rows: Sequence[ChatMessage]) -> bool:
 
 
 def _begins_turn(rows: Sequence[ChatMessage], place: int) -> bool:
-    """Whether a turn begins here; rows without turns, which were written by hand, begin one with a user's text."""
+    """Return whether a turn begins at this row. Among rows without turns, which users added, it is a user's text."""
     row, before = rows[place], rows[place - 1]
     if row.turn_id or before.turn_id:
         return row.turn_id != before.turn_id
@@ -91,7 +91,7 @@ def _tokens(rows: Sequence[ChatMessage]) -> float:
 
 
 def _count(rows: Sequence[ChatMessage], own: ChatMessage | None) -> int:
-    """Count the messages that a summary stands for, with those of an earlier summary among them."""
+    """Return the number of messages that a summary replaces, including those that an earlier summary replaced."""
     shown = [row for row in rows if row.type not in TURN_MARKERS and row is not own]
     return sum(row.summarises if row.summarises is not None and is_summary(row) else 1 for row in shown)
 

@@ -1,4 +1,4 @@
-"""Compare a past request with the next one: which rows have changed since, and which are new."""
+"""The comparison of a past request with the next one: the rows that have changed since, and the new rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.projections.context import speaks
 
 
 class Since(StrEnum):
-    """How a sent row has changed since."""
+    """The kind of change of a row since it was sent."""
 
     SAME = ""
     EDITED = "edited"
@@ -18,12 +18,12 @@ class Since(StrEnum):
     REMOVED = "removed"
 
 
-# What people can change of a row's content.
+# The columns of a row's content that users can change.
 _CONTENT = ("text", "arguments", "result", "is_error")
 
 
 def since(then: ChatMessage, now: ChatMessage) -> Since:
-    """Compare a row as it was sent with what it is now."""
+    """Return how a row has changed: `then` is the row as it was sent, `now` the current one."""
     if now.removed_at is not None or now.sequence is None:
         return Since.REMOVED
     if not now.include_in_context:
@@ -36,11 +36,11 @@ def _content(row: ChatMessage, name: str) -> object:
 
 
 def rows_before(live: Sequence[ChatMessage], response_id: str) -> list[ChatMessage]:
-    """Return the rows that a new request for the same response would contain: those before it, in order."""
+    """Return the rows before a response, in order, from which a new request for the response would be made."""
     own = next((row.sequence for row in live if row.response_id == response_id), None)
     return [row for row in live if own is None or (row.sequence or 0) < own]
 
 
 def new_rows(before: Sequence[ChatMessage], sent: Mapping[str, object]) -> list[ChatMessage]:
-    """Of the rows before a response, those that would be sent now but were not then."""
+    """Return the rows before a response that a request would contain now, but that the past request did not."""
     return [row for row in before if speaks(row) and row.pk not in sent]

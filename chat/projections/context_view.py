@@ -1,5 +1,4 @@
-"""A context for people to look at: each message as the model gets it, with the rows that it is made of, and why others
-are not in it."""
+"""The context as users inspect it: the model's messages with their rows, and the reasons why rows are excluded."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from chat.models import TURN_MARKERS, UNFINISHED, ChatMessage, MessageType
 from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary, speaks, with_sources
 from chat.projections.estimate import AROUND, of_part
 
-# Returns the parts of these messages that the request has as reasoning: the same objects (MSG-08).
+# Returns the reasoning that a request for these messages contains, as the same objects that are their parts (MSG-08).
 GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
 
 
 class ExclusionReason(StrEnum):
-    """Why the model does not get a row.
+    """The reason why the model does not get a row.
 
-    A user excluded it, it is an error, reasoning without a result or of another model, an empty text, the system
-    prompt, or unfinished.
+    In this order: the model gets it; a user excluded it; it is an error; it is reasoning without a text or call; it is
+    reasoning that is not sent, such as another model's; it is empty; it is the system prompt; it is unfinished.
     """
 
     SENT = ""
@@ -36,7 +35,7 @@ class ExclusionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a message holds of one row; `parts` is empty where that is nothing. `tokens` are estimated."""
+    """The parts of a message that come from one row, perhaps none. `tokens` is an estimate."""
 
     row: ChatMessage
     parts: tuple[Part, ...] = ()
@@ -47,7 +46,7 @@ class Line:
 
 @dataclass(slots=True)
 class Block:
-    """A message of the context; `role` is None for a row between two messages of which the model gets nothing."""
+    """A message of the context. If `role` is None, it is a row that the model does not get."""
 
     role: Role | None
     lines: list[Line] = field(default_factory=list)
@@ -71,10 +70,10 @@ def blocks(
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
     given_back: GivenBack = lambda _messages: (),
 ) -> list[Block]:
-    """Lay out the context of live rows, from the last summary on. Markers of turns, which say nothing, are left away.
+    """Return the context of live rows as blocks, from the last summary on, without markers of turns.
 
-    `given_back` tells which reasoning the vendor's request contains; without it, none counts as sent. The blocks that
-    have a role are the messages of `context`, part by part.
+    `given_back` returns the reasoning that the vendor's request contains; without it, no reasoning counts as sent. The
+    blocks with a role are the messages of `context`, part by part.
     """
     rows = from_summary(rows)
     messages = with_sources(rows, shown)
@@ -94,8 +93,8 @@ def blocks(
 class _Layout:
     """The blocks so far.
 
-    `sent` are the ids of the objects that are sent as reasoning. `open` is the message whose rows are being added,
-    `due` its lines by row, `until` its last place; `after` are the results that follow it.
+    `sent` are the Python ids of the reasoning parts that are sent. `open` is the message whose rows are being added,
+    `due` its lines by row, and `until` the sequence of its last row. `after` are the results that follow it.
     """
 
     sent: frozenset[int]

@@ -1,4 +1,4 @@
-"""Estimate tokens without a tokenizer, quickly and for every model."""
+"""Estimates of tokens without a tokenizer. They are fast and work for all models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
 from agents.tools import Tool
 
-# English and code have some four letters to a token; of other scripts a token is about three bytes of UTF-8, which is
+# In English and code, a token has about four characters. In other scripts, it has about three bytes of UTF-8, which is
 # one character of Chinese, Japanese or Korean.
 ASCII_PER_TOKEN = 4
 BYTES_PER_TOKEN = 3
-# What stands around a message, a call and its result in a vendor's form.
+# The tokens that a vendor's format adds to a message, and to a call or its result.
 AROUND = 4
 AROUND_CALL = 12
-# As Anthropic counts a picture, which vendors make no larger than this before they look at it.
+# Anthropic's count for pictures. Vendors shrink pictures to this length, in pixels, before a model reads them.
 PIXELS_PER_TOKEN = 750
 LONGEST_EDGE = 1568
 PER_PAGE = 2000

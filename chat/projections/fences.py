@@ -1,4 +1,4 @@
-"""Embed arbitrary texts in Markdown: fences that no text can close, and escaped names."""
+"""Safe ways to embed any text in Markdown: fences that the text cannot close, and escaped names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 _RUN = re.compile(r"`{3,}")
 _SPECIAL = re.compile(r"([\\\[\]`*_<>&!#|~])")
-# What can stay open to the end of a document: fences, comments, and HTML that has an end of its own.
+# The beginnings of blocks that can stay open to the end of a document: fences, and HTML such as comments.
 _MAY_STAY_OPEN = re.compile(r"```|~~~|^[ >]*<", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n?|\n")
 _blocks = MarkdownIt("commonmark").disable(["inline"])
@@ -16,19 +16,19 @@ _END = "the end"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Fence a text with more characters than any fence in it."""
+    """Return a text in a fence that is longer than all fences in the text."""
     longest = max(map(len, _RUN.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def escaped(name: str) -> str:
-    """Escape a name for Markdown, on one line."""
+    """Return a name on one line, escaped for Markdown."""
     return _SPECIAL.sub(r"\\\1", " ".join(name.split()))
 
 
 def contained(text: str) -> str:
-    """Return a text after which Markdown starts afresh: unchanged, or quoted if it leaves a block open."""
+    """Return a text that does not affect the Markdown after it: unchanged, or quoted if it leaves a block open."""
     if not _MAY_STAY_OPEN.search(text) or _ends(text):
         return text
     return "\n".join(f"> {line}" if line else ">" for line in _LINE_END.split(text))

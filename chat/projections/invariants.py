@@ -1,6 +1,6 @@
-"""What must hold for the rows of a session whatever happened to it, as pure functions that return problems.
+"""The invariants of a session's rows, as pure functions that yield violations.
 
-`manage.py verify` checks a whole database by them, and the tests each session that they leave.
+`manage.py verify` uses them to check a whole database, and tests to check each session at their end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chat.models import UNFINISHED, ChatMessage, MessageStatus, MessageType, Run
 
 
 def problems_of_run(run: SessionRun) -> Iterator[str]:
-    """Find contradictions in the row of a run: it would never be claimed, or claimed without a request."""
+    """Yield contradictions in the row of a run, by which it would never be claimed, or be claimed without a request."""
     if run.state == RunState.IDLE and run.owner_id is None and run.turn_id:
         yield "its run is idle with an open turn"
     if run.done > run.wanted:
@@ -28,16 +28,16 @@ def is_at_rest(run: SessionRun) -> bool:
 
 
 def problems_of_order(rows: Sequence[ChatMessage]) -> Iterator[str]:
-    """Find gaps in the sequence of a conversation's rows (MSG-03)."""
+    """Yield a problem if the sequence of a conversation's rows has gaps (MSG-03)."""
     if [row.sequence for row in rows] != list(range(1, len(rows) + 1)):
         yield "the sequence of its messages has gaps"
 
 
 def problems_at_rest(rows: Iterable[ChatMessage]) -> Iterator[str]:
-    """Find what a session at rest must not have, in the rows of its conversation and its queue (MSG-07, RUN-06).
+    """Yield problems in the rows of the conversation and the queue of a session at rest (MSG-07, RUN-06).
 
-    Nothing is unfinished, only messages that a Stop held are queued, and each turn_start has one turn_done with the
-    rows of the turn between them.
+    No row may be unfinished, and only held messages may be queued. Each turn_start needs one turn_done, with the rows
+    of the turn between them.
     """
     open_turn = ""
     for row in rows:
@@ -60,9 +60,9 @@ def problems_at_rest(rows: Iterable[ChatMessage]) -> Iterator[str]:
 
 
 def problems_of_calls(messages: Sequence[Message], *, may_wait: bool = False) -> Iterator[str]:
-    """Find what model vendors refuse in a context: results that do not match the calls before them (CTX-03).
+    """Yield problems that model vendors refuse: results that do not match the calls before them (CTX-03).
 
-    With `may_wait`, calls of the last response may still need a result.
+    With `may_wait`, calls of the last response may lack a result.
     """
     ids = [call.id for message in messages for call in message.tool_calls]
     if len(ids) != len(set(ids)):

@@ -1,4 +1,4 @@
-"""Correct token estimates by the counts that the vendor reported."""
+"""The correction of token estimates by counts that the vendor reported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from chat.models import ChatMessage
 from chat.projections.context_view import Block
 
-# Beyond this an estimate and a count are not of the same thing.
+# Outside this range of factors, the estimate and the count cannot be of the same request.
 PLAUSIBLE = (0.25, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The estimate of a request as a whole, and by what it is multiplied; `read` is the count that this comes from."""
+    """The estimate of a whole request, and the factor that corrects it. `read` is the count from which it comes."""
 
     estimate: float
     factor: float = 1.0
@@ -25,9 +25,10 @@ class Measure:
 
 
 def measured(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Measure:
-    """Estimate a request of these blocks and what stands `around` them, by the last answer of the same model.
+    """Estimate a request of these blocks, and correct it by the count that the last answer of the same model reported.
 
-    It has read the rows before it, if they have not changed since.
+    `around` is the estimate of the system prompt and the tools. The correction is only made if the rows before that
+    answer have not changed since. `model` is (provider, model).
     """
     estimate = around + sum(block.tokens for block in laid)
     found = _last_counted(laid, model)
@@ -44,14 +45,14 @@ def measured(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Me
 
 
 def set_right(estimate: float, of_what_was_read: float, read: int | None) -> Measure:
-    """Multiply an estimate by what another one, of what was `read`, was wrong by."""
+    """Correct an estimate by the error of an earlier estimate, `of_what_was_read`, for which `read` was the count."""
     factor = (read or 0) / of_what_was_read if of_what_was_read else 0.0
     least, most = PLAUSIBLE
     return Measure(estimate, factor, read) if least <= factor <= most else Measure(estimate)
 
 
 def _last_counted(laid: Sequence[Block], model: tuple[str, str]) -> tuple[int, ChatMessage] | None:
-    """Where the last response begins of which it is known what was read, and its row that knows."""
+    """Return the place and the row of this model's last response for which the vendor reported its input tokens."""
     for place in range(len(laid) - 1, -1, -1):
         for line in laid[place].lines:
             row = line.row

@@ -1,4 +1,4 @@
-"""Recorded requests to the model, as ids of rows, and the rows as they were then."""
+"""Recorded requests to the model: the ids and revisions of their rows, and the rows as they were at that time."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 from chat.models import ChatMessage
 from chat.projections.context import speaks
 
-# A message id, and the revision that its row had.
+# A message id, and the revision of its row at the time of the request.
 Name = tuple[str, int]
-# What the context is made of, by what a record of a message calls it.
+# The columns from which the context is made, by their names in a revision of a message.
 _OF_ROW = ("type", "role", "status", "text", "sender", "user_id", "provider", "model", "response_id")
 _OF_TOOL = {"call_id": "tool_call_id", "name": "tool_name", "arguments": "arguments", "result": "result"}
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The rows of a request: so many that an earlier one of the session begins with, too, then these."""
+    """The rows of a request: the first `shared` rows of the session's previous request, followed by `rows`."""
 
     shared: int
     rows: tuple[Name, ...]
 
 
 def named(rows: Sequence[ChatMessage], known: int | None) -> Named:
-    """Name the rows that the context is made of, of all live ones in order.
+    """Return the names of the rows from which the context is made. `rows` are all live rows in order.
 
-    `known` is the session's revision at an earlier request: up to the first row that has changed since, both begin
-    alike. A removed, added or moved row changes all rows after it.
+    `known` is the session's revision at the previous request. Both requests share the rows before the first row that
+    has changed since. If a row was removed, added or moved, all rows after it have changed.
     """
     alike = takewhile(lambda row: known is not None and row.revision <= known, rows)
     shared = sum(map(speaks, alike))
@@ -39,9 +39,9 @@ def named(rows: Sequence[ChatMessage], known: int | None) -> Named:
 
 
 def unfolded(newest_first: Iterable[Named]) -> list[Name]:
-    """Give all names of the newest of a session's requests, which those before it complete.
+    """Return all names of a session's newest request. Shared names are in the requests before it.
 
-    Raises LookupError when one of them is missing.
+    Raise LookupError if one of these requests is missing.
     """
     parts: list[tuple[Name, ...]] = []
     wanted: int | None = None
@@ -55,7 +55,7 @@ def unfolded(newest_first: Iterable[Named]) -> list[Name]:
 
 
 def without(request: Named, following: Named) -> Named:
-    """Name the rows of the request after one that is deleted, counting from the request before both."""
+    """Return the names of the request after a deleted one, relative to the request before both."""
     beyond = following.shared - request.shared
     if beyond <= 0:
         return following
@@ -63,7 +63,7 @@ def without(request: Named, following: Named) -> Named:
 
 
 def as_then(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> ChatMessage:
-    """Return a copy of a row as a revision kept it, at `place`; `before` None: its content has not changed since."""
+    """Return a copy of a row with the sequence `place` and the content of the revision `before`, if there is one."""
     then = copy.copy(row)
     then.sequence = place
     then.include_in_context = True  # an excluded message is never sent

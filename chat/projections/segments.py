@@ -1,4 +1,4 @@
-"""Segments: what the agent did in each turn, in the order in which it happened (CTX-05)."""
+"""Segments: the texts, reasoning and tool calls of the agent in each turn, in their order (CTX-05)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Segment = WordsSegment | ToolSegment
 
 @dataclass(frozen=True, slots=True)
 class TurnSegments:
-    """A turn, or a part of it if another turn's message interrupts it; `sequence` is where it starts."""
+    """A turn, or a part of it if another turn's message interrupts it. `sequence` is that of its first row."""
 
     turn_id: str
     sequence: int
@@ -45,9 +45,9 @@ class TurnSegments:
 
 
 def segments(rows: Iterable[ChatMessage]) -> list[TurnSegments]:
-    """Project the rows of a conversation, in sequence order: one segment for each row of the agent, never regrouped.
+    """Return the segments of a conversation's rows in sequence order: one segment for each row of the agent.
 
-    Turns without such rows are included, and rows that the model no longer gets, too.
+    Turns without rows of the agent are included. So are rows that the model no longer gets.
     """
     turns = groupby(rows, key=lambda row: row.turn_id)
     return [_turn(turn_id, list(rows_of_turn)) for turn_id, rows_of_turn in turns]

@@ -1,4 +1,4 @@
-"""Which steps may be others than before, given the rows that have changed: rather one too many than one too few."""
+"""The steps that may have changed, given the rows that have changed. Some of them may in fact be the same."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from chat.models import ChatMessage, MessageType
 from chat.projections.context import speaks
 from chat.projections.steps import AT_WORK, Sourced, ids_of
 
-# What a step can begin with.
+# The types of rows with which a step can begin.
 HEADS = (MessageType.TEXT, MessageType.TOOL_GROUP)
 SAID = (*HEADS, MessageType.REASONING)
 
 
-# Rows beside a change that people made may belong to other steps than before; agents only add rows at the end.
+# The number of groups of rows beside a change that count as changed, too. After a change by users, adjacent rows may
+# belong to other steps than before. Agents only add rows at the end.
 BY_PEOPLE = 1
 BY_AGENTS = 0
 
@@ -21,17 +22,17 @@ BY_AGENTS = 0
 def affected(
     found: Iterable[Sourced], rows: Iterable[ChatMessage], changed: Sequence[ChatMessage], reach: int
 ) -> list[Sourced]:
-    """Pick the steps that may have changed. `rows` are the live ones that they were made of, in order.
+    """Return the steps that may have changed. `rows` are the live rows from which the steps were made, in order.
 
-    What is removed was beside a row that has another place now, or beside the last one. A call is named after others
-    that are called alike.
+    A removed row was adjacent to a row that has moved since, or to the last row. Calls with the same call id affect
+    each other, because repeated ids are renamed.
     """
     near = _near(rows, changed, reach)
     return [each for each in found if any(row.pk in near for row in each.rows)]
 
 
 def gone(found: Iterable[Sourced], rows: Sequence[ChatMessage], changed: Sequence[ChatMessage]) -> list[str]:
-    """Name the steps that may have been there before people changed something, and are not."""
+    """Return the ids of steps that may have existed before users made a change, and do not exist now."""
     near = _near(rows, changed, BY_PEOPLE)
     there = {each.step.id for each in found}
     heads = [row for row in (*changed, *(row for row in rows if row.pk in near)) if row.type in HEADS]
@@ -39,7 +40,7 @@ def gone(found: Iterable[Sourced], rows: Sequence[ChatMessage], changed: Sequenc
 
 
 def _near(rows: Iterable[ChatMessage], changed: Sequence[ChatMessage], reach: int) -> set[str]:
-    """Return the changed rows, and so many of their neighbours that are in the context."""
+    """Return the ids of the rows in changed groups, and in `reach` groups before and after them."""
     hot = {row.pk for row in changed}
     names = {row.tool_call_id for row in changed if row.tool_call_id}
     runs = _runs(rows)
@@ -50,7 +51,10 @@ def _near(rows: Iterable[ChatMessage], changed: Sequence[ChatMessage], reach: in
 
 
 def _runs(rows: Iterable[ChatMessage]) -> list[list[ChatMessage]]:
-    """Put each row that speaks together with those behind it that might; the first run has what comes before."""
+    """Return groups of rows. Each begins with a row of the context, followed by rows that users could include in it.
+
+    The first group has the rows before the first row of the context.
+    """
     runs: list[list[ChatMessage]] = [[]]
     for row in rows:
         if row.type not in SAID:

@@ -1,4 +1,4 @@
-"""Steps: a session in the form of the model's conversation, one step for each message (CTX-04)."""
+"""Steps: a session in the form of the model's conversation, with one step for each message (CTX-04)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from chat.projections.context import (
     with_sources,
 )
 
-# A call's result is not there before its tool is done; what the context says instead is for a model that goes on.
+# A call has no result before its tool is done. The context then has a replacement, which only a model needs.
 AT_WORK = (MessageStatus.PENDING, MessageStatus.RUNNING, MessageStatus.WAITING)
-# The fields of a step that the model gets.
 
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """Figures of a response or of a tool's work: milliseconds, tokens, ISO 8601 times; None where unknown."""
+    """Metrics of a response or of a tool call: milliseconds, tokens and ISO 8601 times; None if unknown."""
 
     duration_ms: int | None
     model_name: str
@@ -46,10 +45,10 @@ class StepMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message of the model's conversation, and where it is from.
+    """One message of the model's conversation, with its origin.
 
-    `id` is the id of the message that the step begins with; a tool result's id is `<message id>.result`. `sequence`
-    is unique in the session and orders the steps: twice the message's place, and one more for a tool's result.
+    `id` is the id of the first row of the step; for a tool's result it is `<row id>.result`. `sequence` is unique in
+    the session and orders the steps: it is twice the row's sequence, plus one for a tool's result.
     """
 
     id: str
@@ -82,7 +81,7 @@ class Sourced:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call that a model is writing: the step that it will be in, at which place, and its arguments so far."""
+    """A call that a model is writing: its future step and index there, and the text of its arguments so far."""
 
     step_id: str
     index: int
@@ -92,9 +91,9 @@ class WrittenCall:
 
 
 def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[Sourced]:
-    """Project the rows of a conversation, in sequence order, to steps; `around` is as in `with_sources`.
+    """Return the steps for the rows of a conversation in sequence order. `around` is as in `with_sources`.
 
-    The calls of the last response whose tools are not done have no result yet.
+    Calls of the last response whose tools are not done have no step for a result yet.
     """
     messages = with_sources(rows, around=around)
     found = _of_prompt(rows, around)
@@ -105,13 +104,13 @@ def steps(rows: Sequence[ChatMessage], around: Around = NOTHING_AROUND) -> list[
 
 
 def growing(found: Iterable[Sourced]) -> dict[str, tuple[str, str]]:
-    """Name the steps whose content ends with a text that grows: that message, and its text so far."""
+    """Return, by step id, the message id and the text so far of each step whose content ends with a streaming text."""
     ends = {each.step.id: [row for row in each.rows if row.type == "text"][-1:] for each in found}
     return {id: (row.pk, row.text) for id, last in ends.items() for row in last if row.status == "streaming"}
 
 
 def written_calls(rows: Sequence[ChatMessage]) -> Iterator[WrittenCall]:
-    """Yield the calls whose arguments a model is writing, which are no part of a step yet."""
+    """Yield the calls whose arguments a model is writing. They are not part of a step yet."""
     for row in rows:
         if row.type == "tool_group" and row.status == "streaming":
             response = [each for each in rows if each.response_id == row.response_id and each.type != "reasoning"]
@@ -121,7 +120,7 @@ def written_calls(rows: Sequence[ChatMessage]) -> Iterator[WrittenCall]:
 
 
 def ids_of(row: ChatMessage) -> tuple[str, str]:
-    """Return the ids of the steps that may start with a row."""
+    """Return the ids of the steps that may begin with a row."""
     return row.pk, result_id(row)
 
 
@@ -130,22 +129,22 @@ def result_id(row: ChatMessage) -> str:
 
 
 def sequence_of(row: ChatMessage) -> int:
-    """Return the number of the step that begins with a row; the next number belongs to its tool's result (CTX-04).
+    """Return the number of the step that begins with a row. The next number belongs to its tool's result (CTX-04).
 
-    It depends on the row's own place alone, so that a part of a session has the same numbers as the whole.
+    It depends only on the row's sequence, so that a part of a session has the same numbers as the whole session.
     """
     return 2 * (row.sequence or 0)
 
 
 def _of_prompt(rows: Sequence[ChatMessage], around: Around) -> list[Sourced]:
-    """A system row before all others is the system prompt; the context has it elsewhere."""
+    """Return the step of the system row before all other rows, in a list, because `with_sources` does not return it."""
     row = prompt_row(rows)
     prompt = system_prompt(rows, "", around) if row else ""
     return [Sourced(_step(row, role="system", content=prompt), (row,))] if row and prompt else []
 
 
 def _of_words(each: SourcedMessage) -> Sourced:
-    """Make the step of what one side says; reasoning is no part of it."""
+    """Return the step for a message's texts and calls. Reasoning is not part of a step."""
     rows = _once(row for part, row in _parts(each) if not isinstance(part, Thinking))
     texts = [part.text for part in each.message.parts if isinstance(part, Text)]
     calls = [_call(part) for part in each.message.tool_calls]
@@ -185,7 +184,7 @@ def _of_results(each: SourcedMessage, is_last: bool) -> Iterator[Sourced]:
 
 
 def _sources(rows: Iterable[ChatMessage]) -> list[Json] | None:
-    """Return the pages that rows cite, or have found."""
+    """Return the sources that rows cite or have found, or None."""
     found = {source.number: source.to_json() for row in rows for source in read_sources(row.sources)}
     return list(found.values()) or None
 
@@ -213,7 +212,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _of_response(said: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
-    """Return a response's figures: they are in its last row (MSG-06), its duration in its texts."""
+    """Return a response's metrics. They are in its last row (MSG-06), except the duration, which its texts have."""
     texts = [row for row in said if row.type == "text"]
     known = next((row for row in reversed(rows) if row.total_tokens is not None), rows[-1])
     return StepMetrics(

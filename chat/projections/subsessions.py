@@ -1,4 +1,4 @@
-"""What an agent that was given a task answers, from the rows of its session."""
+"""The answer of an agent that was given a task, from the rows of its subsession."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CITED = re.compile(r"\[(\d{1,3})\]")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a call: `origin` is where foreign text comes from that the agent has read, "" if there is none."""
+    """The result of a call. `origin` names the places of the foreign text that the agent has read, or is ""."""
 
     text: str
     is_error: bool = False
@@ -29,9 +29,9 @@ class Answer:
 
 
 def answer_of(rows: Sequence[ChatMessage]) -> Answer:
-    """Return what the last turn of these rows ended with: the text of its last response, or why there is none.
+    """Return the text of the last response in the last turn of these rows, or the reason why there is none.
 
-    All rows count for the origin, as do their files, which have been read before.
+    The origin comes from all rows and their attached files, which the caller has loaded.
     """
     end = next((row for row in reversed(rows) if row.type == MessageType.TURN_DONE), None)
     turn = [row for row in rows if end is not None and row.turn_id == end.turn_id]
@@ -44,7 +44,7 @@ def answer_of(rows: Sequence[ChatMessage]) -> Answer:
 
 
 def shown_call(calls: Sequence[ChatMessage]) -> ChatMessage | None:
-    """Return which of the calls that go on the status names: one that waits for people elsewhere, or the last one."""
+    """Return the call that the status names: the last one whose subsession waits for users, else the last one."""
     asking = [call for call in calls if call.subsession and call.subsession.get("waits")]
     return next(reversed(asking or calls), None)
 
@@ -59,6 +59,6 @@ def _problem(end: ChatMessage | None, turn: Sequence[ChatMessage], text: str) ->
 
 
 def _with_addresses(row: ChatMessage) -> str:
-    """Return a text that cites addresses: its numbers would be those of other pages in the caller's session."""
+    """Return the text with addresses in place of citation numbers, which mean other pages in the caller's session."""
     known = {source.number: source.url for source in read_sources(row.sources)}
     return _CITED.sub(lambda cited: f"({known[int(cited[1])]})" if int(cited[1]) in known else cited[0], row.text)

@@ -1,4 +1,4 @@
-"""A conversation of several agents as one of them gets it: its own answers, and what the others said (CTX-06)."""
+"""A conversation of several agents from the view of one of them: its own rows, and the texts of others (CTX-06)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ YOU_ARE = (
 def seen_by(
     rows: Sequence[ChatMessage], agent: str, own: tuple[str, str], titles: Mapping[str, str]
 ) -> Sequence[ChatMessage]:
-    """Return the rows as an agent gets them. Texts of other agents are those of another sender; the rest is left out.
+    """Return the rows that an agent gets. Texts of other agents become user messages; their other rows are left out.
 
-    `own` are the name and title of the session's own agent, `titles` those of the others. Without others the rows are
-    unchanged: a session can have changed its own agent.
+    `own` is the name and the title of the session's own agent. `titles` are the titles of the other agents by name. If
+    there are none, return the rows unchanged, because older rows may name an agent that the session had before.
     """
     if not titles:
         return rows
     found = []
     for row in rows:
         name = row.agent_id if row.agent_id in titles else own[0]
-        if not _is_said_by_an_agent(row) or name == (agent if agent in titles else own[0]):
+        if not _is_from_agent(row) or name == (agent if agent in titles else own[0]):
             found.append(row)
         elif row.type == MessageType.TEXT:
             found.append(_as_another(row, titles.get(name) or own[1] or name))
@@ -36,14 +36,14 @@ def seen_by(
 
 
 def introduced(prompt: str, agent: str, own: tuple[str, str], titles: Mapping[str, str]) -> str:
-    """Add to an agent's system prompt who it is among several."""
+    """Return an agent's system prompt. If there are several agents, add which one it is."""
     if not titles:
         return prompt
     title = titles.get(agent) or own[1] or agent
     return "\n\n".join(part for part in (prompt, YOU_ARE.format(title=title, name=agent)) if part)
 
 
-def _is_said_by_an_agent(row: ChatMessage) -> bool:
+def _is_from_agent(row: ChatMessage) -> bool:
     types = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
     return row.type in types and speaker(row) == MessageRole.ASSISTANT
 

@@ -1,4 +1,4 @@
-"""Read attached files: of messages, for a user who may see them, and their bytes."""
+"""Read attached files and their bytes, for users who may see them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 
 from chat.access import session_for
 from chat.errors import NoSuchSession, ServiceError
-from chat.models import Attachment, ChatMessage, User, know_files, knows_files, may_have_files
+from chat.models import Attachment, ChatMessage, User, cache_files, has_cached_files, may_have_files
 
 # Databases limit the number of values in a query.
 BATCH = 5_000
-# Endings of the stored smaller forms of a picture.
+# Suffixes of the smaller stored forms of a picture.
 THUMB = ".thumb"
 MODEL_IMAGE = ".model"
 
@@ -30,9 +30,9 @@ class NoSuchAttachment(ServiceError):
 
 
 def fetch(user: User, attachment_id: str) -> Attachment:
-    """Find a file for a user who may see it: an unsent one for its uploader only, one of a removed message for no one.
+    """Return a file if the user may see it. Raise NoSuchAttachment otherwise, also if the file does not exist.
 
-    Raises NoSuchAttachment, whether or not the file exists.
+    Only its uploader sees an unsent file. No one sees a file of a removed message.
     """
     attachment = Attachment.objects.filter(pk=attachment_id).select_related("message").first()
     if attachment is None or not _is_visible(attachment, user):
@@ -45,29 +45,29 @@ def fetch(user: User, attachment_id: str) -> Attachment:
 
 
 def unsent(session_id: str, user: User) -> list[dict[str, Any]]:
-    """Tell scripts of the files that wait in the user's composer of this session, the first uploaded first."""
+    """Return the unsent files in the user's composer of this session, for the page's scripts, the oldest first."""
     files = Attachment.objects.filter(session=session_id, user=user, message=None).defer("text")
     return [described(file) for file in files.order_by("created_at", "pk")]
 
 
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
-    """Fetch the files of many messages at once, for `attached_to`; the text in them may be long.
+    """Fetch the files of many messages in few queries, for `attached_to`. `with_text` reads their text, too.
 
-    Not by `prefetch_related_objects`: that ties each message into a circle of references with a query set, and messages
-    of a long session that are freed by the garbage collector alone, which comes seldom, fill the memory.
+    `prefetch_related_objects` would put each message into a reference cycle with a query set. Only the garbage
+    collector frees such messages, and it runs rarely, so that messages of long sessions would fill the memory.
     """
-    with_files = (message for message in messages if may_have_files(message) and not knows_files(message))
+    with_files = (message for message in messages if may_have_files(message) and not has_cached_files(message))
     while batch := list(islice(with_files, BATCH)):
         files = Attachment.objects.filter(message__in=[message.pk for message in batch])
         by_message: dict[str | None, list[Attachment]] = {}
         for file in files if with_text else files.defer("text"):
             by_message.setdefault(file.message_id, []).append(file)
         for message in batch:
-            know_files(message, by_message.get(message.pk, []))
+            cache_files(message, by_message.get(message.pk, []))
 
 
 def described(attachment: Attachment) -> dict[str, Any]:
-    """Tell scripts of a file."""
+    """Return the description of a file for the page's scripts."""
     is_image = attachment.kind == Attachment.Kind.IMAGE
     return {
         "id": attachment.pk,
@@ -84,7 +84,7 @@ def described(attachment: Attachment) -> dict[str, Any]:
 
 
 def opened(attachment: Attachment, form: str = "") -> File[bytes]:
-    """Open the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raises NoSuchAttachment when it is lost."""
+    """Open the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raise NoSuchAttachment if it is missing."""
     try:
         return default_storage.open(stored_name(attachment) + form)
     except FileNotFoundError:
@@ -92,14 +92,14 @@ def opened(attachment: Attachment, form: str = "") -> File[bytes]:
 
 
 def data_of(attachment: Attachment, form: str = "") -> bytes:
-    """Read what `opened` opens. Raises NoSuchAttachment when it is lost."""
+    """Return the bytes of a file, or of a smaller form of it. Raise NoSuchAttachment if it is missing."""
     with opened(attachment, form) as stored:
         data: bytes = stored.read()
         return data
 
 
 def size_of(attachment: Attachment, form: str = "") -> int:
-    """The size in bytes of what `data_of` reads. Raises NoSuchAttachment when it is lost."""
+    """Return the size of a file, or of a smaller form of it, in bytes. Raise NoSuchAttachment if it is missing."""
     try:
         return int(default_storage.size(stored_name(attachment) + form))
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def size_of(attachment: Attachment, form: str = "") -> int:
 
 
 def stored_name(attachment: Attachment) -> str:
-    """The name of its file in the storage, which rows may share."""
+    """Return the name of an attachment's file in the storage. Several rows may have the same file."""
     return attachment.file.name or ""
 
 

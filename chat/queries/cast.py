@@ -1,7 +1,7 @@
 """The agents of a session: its own, and others that answer when they are addressed.
 
-The others are in the session's configuration, each as a copy of its preset. One that was removed stays there, so that
-its messages are still those of another agent.
+The others are in the session's configuration, each as a copy of its preset. A removed agent stays there, so that its
+messages are still shown as those of another agent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from chat.mentions import ANY_AGENT, mentioned, mentioned_agents
 from chat.models import ChatMessage, MessageType, Session, SessionRun
 from chat.queries import presets
 
-# The key of `Session.config` for the other agents, and of the marker of a turn for the agents that answer from it on.
+# The key for the other agents in `Session.config`, and for the agents that answer from a turn on in the turn's marker.
 AGENTS = "agents"
 REMOVED = "removed"
+# The key, in a turn's marker, for the id of the failed turn whose agent answers again in this one.
+REPEATS = "repeats"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An agent of a session; `name` addresses it, `title` is for people."""
+    """An agent of a session. `name` addresses it, and `title` is shown to users."""
 
     name: str
     title: str
@@ -39,7 +41,7 @@ def others(session: Session) -> list[Member]:
 
 
 def members(session: Session) -> list[Member]:
-    """Return all agents of a session, its own first; none if there is no other."""
+    """Return all agents of a session, its own first, or [] if it has no other agents."""
     found = others(session)
     if not found:
         return []
@@ -48,32 +50,32 @@ def members(session: Session) -> list[Member]:
 
 
 def titles(session: Session) -> dict[str, str]:
-    """Return the titles of the other agents, of removed ones, too, by name."""
+    """Return the titles of the other agents, including removed ones, by name."""
     return {entry["name"]: _member(entry).title for entry in _entries(session)}
 
 
 def title_of(session: Session, name: str) -> str:
-    """Return the name that messages of an agent have; "" while the session has never had another one."""
+    """Return the title that an agent's messages show, or "" if the session has never had another agent."""
     known = titles(session)
     return known.get(name) or presets.own(session).title if known else ""
 
 
 def addressed(session: Session, text: str) -> list[str]:
-    """Return the agents that are to answer a message, in the order in which it mentions them (RUN-17).
+    """Return the agents that answer a message, in the order in which it mentions them (RUN-17).
 
-    A message that mentions none is for the session's own agent, unless that answers mentions only.
+    A message that mentions no agent is for the session's own agent, unless that one answers mentions only.
     """
     found = mentioned(text, _callable(session))
     return found or ([session.agent] if session.replies == Session.Replies.ALL else [])
 
 
 def mentions_of_agents(session: Session, text: str) -> list[tuple[str, int, int]]:
-    """Return where a text mentions agents of a session: the agent, and the start and the length of its mention."""
+    """Return the mentions of a session's agents in a text, as (agent, start, length) in characters."""
     return mentioned_agents(text, _callable(session))
 
 
 def _callable(session: Session) -> dict[str, str]:
-    """Return what can follow an @, and the agents so called."""
+    """Return the names that can follow an @, and the agent of each name."""
     own = presets.kept(session).title if session.replies == Session.Replies.MENTIONS or others(session) else ""
     names = {ANY_AGENT: session.agent, own: session.agent, session.agent: session.agent}
     for member in others(session):
@@ -82,7 +84,7 @@ def _callable(session: Session) -> dict[str, str]:
 
 
 def agents_from(marker: ChatMessage | None) -> list[str]:
-    """Return the agents that answer in the turn that a marker begins, and in those after it."""
+    """Return the agents that answer in the turn of a marker, and in the turns that follow it, or []."""
     kept = marker.arguments if marker is not None and marker.type == MessageType.TURN_START else None
     found = kept.get(AGENTS) if isinstance(kept, dict) else None
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
@@ -94,8 +96,8 @@ def turn_mode(session: Session, marker: ChatMessage | None) -> str:
     return Session.Mode.RUN if is_scheduled else session.mode
 
 
-def agent_at_work(session: Session) -> str:
-    """Return the agent that answers in the open turn; the session's own without a query if there is no other."""
+def active_agent(session: Session) -> str:
+    """Return the agent that answers in the open turn. Without other agents, it is the session's own, with no query."""
     if not presets.others(session):
         return session.agent
     turns = SessionRun.objects.filter(pk=session.pk).values("turn_id")
@@ -104,7 +106,7 @@ def agent_at_work(session: Session) -> str:
 
 
 def known(session: Session, names: Sequence[str]) -> str:
-    """Return the first of these agents, if it is in the session, else the session's own."""
+    """Return the first of these agents if it is in the session, otherwise the session's own agent."""
     return names[0] if names and names[0] in {member.name for member in others(session)} else session.agent
 
 

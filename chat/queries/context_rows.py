@@ -1,23 +1,88 @@
-"""The rows from which the model's context is built."""
+"""What a request to a model is made from: the rows of its context, read or cached, and facts about the session.
+
+The facts are read in one statement. Most sessions have no files, summaries, servers, notes and rules, and each of them
+would otherwise take a separate query.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection
 from django.db.models import Q
 
-from chat.models import ChatMessage, MessageType, Session
+from chat.models import ChatMessage, MessageType, Session, without_files
 from chat.projections.context import CONTEXT_FIELDS, from_summary, system_prompt
 from chat.projections.context_view import blocks
 from chat.projections.estimate import of_text
 from chat.queries.attachments import fetch_attachments
+from chat.row_statements import read_rows
 
 SPEAKING = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
+# The most characters that all cached rows may have. Each row counts for CHARS_OF_ROW more, for its other columns.
+MOST_CHARS = 20_000_000
+CHARS_OF_ROW = 1000
+
+_FIELDS = (*CONTEXT_FIELDS, "revision")
+_ALL = "session_id = %s AND sequence IS NOT NULL ORDER BY sequence"
+# The newest row by its key, and all rows that changed later. Both parts have an index.
+_SINCE = "id = %s OR (session_id = %s AND revision > %s)"
+_FACTS = """
+    SELECT
+        EXISTS (SELECT 1 FROM chat_attachment WHERE session_id = %(session)s) AS has_files,
+        EXISTS (SELECT 1 FROM chat_chatmessage
+            WHERE session_id = %(session)s AND summarises IS NOT NULL) AS has_summaries,
+        EXISTS (SELECT 1 FROM chat_mcpserver WHERE workspace_id = %(workspace)s AND is_enabled) AS has_servers,
+        EXISTS (SELECT 1 FROM chat_memorynote WHERE workspace_id = %(workspace)s)
+            OR EXISTS (SELECT 1 FROM chat_memorynote WHERE user_id = %(owner)s) AS has_notes,
+        EXISTS (SELECT 1 FROM chat_approvalrule WHERE workspace_id = %(workspace)s) AS has_rules,
+        EXISTS (SELECT 1 FROM chat_sessionrun r JOIN chat_chatmessage m ON m.run_id = r.turn_id
+            WHERE r.session_id = %(session)s AND NOT r.turn_id = '' AND m.session_id = r.session_id
+                AND m.type = 'turn_start' AND NOT m.workflow_id = '') AS is_scheduled,
+        -- Removed rows have changed, too.
+        (SELECT id FROM chat_chatmessage WHERE session_id = %(session)s ORDER BY revision DESC LIMIT 1) AS newest_id,
+        (SELECT MAX(revision) FROM chat_chatmessage WHERE session_id = %(session)s) AS newest_revision,
+        (SELECT revision FROM chat_modelrequest WHERE session_id = %(session)s
+            ORDER BY created_at DESC, response_id DESC LIMIT 1) AS last_request
+"""
+
+
+class RequestFacts(NamedTuple):
+    """What exists, including removed summaries and notes. `is_scheduled` is True if a schedule began the open turn.
+
+    `newest_id` and `newest_revision` are of the message that was changed last, including removed messages.
+    `last_request` is the session's revision at its last recorded request, or None if there is none.
+    """
+
+    has_files: bool
+    has_summaries: bool
+    has_servers: bool
+    has_notes: bool
+    has_rules: bool
+    is_scheduled: bool
+    newest_id: str | None
+    newest_revision: int | None
+    last_request: int | None
+
+
+def request_facts(session: Session) -> RequestFacts:
+    """Read the facts of a session."""
+    values: dict[str, Any] = {"session": session.pk, "workspace": session.workspace_id, "owner": session.owner_id}
+    with connection.cursor() as cursor:
+        cursor.execute(_FACTS, values)
+        return RequestFacts(*cursor.fetchone())
 
 
 def context_rows(session: Session, *more: str) -> list[ChatMessage]:
-    """Read the columns of the conversation's rows that the context needs, and `more`, in order, with their files.
+    """Read the conversation's rows for the context, in order, with their files. `more` are further columns to read.
 
-    Rows before the last summary are not read, except the first that is in the context: it may be the system prompt
-    (CTX-07). The session was read before, so rows may be newer than its revision, but never older.
+    Rows before the last summary are not read, except the first that is in the context, because it may be the system
+    prompt (CTX-07). The session was read before, so rows may be newer than its revision, but never older.
     """
     live = ChatMessage.objects.in_conversation(session.pk)
     summaries = live.filter(summarises__isnull=False, include_in_context=True).order_by("-sequence")
@@ -32,16 +97,125 @@ def context_rows(session: Session, *more: str) -> list[ChatMessage]:
 
 
 def estimated_context(session: Session) -> int:
-    """Estimate the tokens of the context, where no response can tell: a summary has just come or gone."""
+    """Return an estimate of the context's tokens, for use after a summary was added, included or excluded."""
     rows = context_rows(session)
     around = of_text(system_prompt(rows, session.system_prompt))
     return round(around + sum(block.tokens for block in blocks(rows)))
 
 
 def is_another_context(session: Session, known: int | None, has_summaries: bool) -> bool:
-    """Whether a summary has begun or ceased to stand for other rows since a request at the revision `known`."""
+    """Return whether a summary has changed which rows are in the context since a request at the revision `known`."""
     if known is None or (session.purged_revision or 0) > known:
         return True
     if not has_summaries:
         return False
     return ChatMessage.objects.filter(session=session.pk, summarises__isnull=False, revision__gt=known).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A session's rows in order, and the id and revision of the row that was changed last."""
+
+    rows: list[ChatMessage]
+    newest: tuple[str, int]
+    chars: int
+
+
+class ContextCache:
+    """The rows of recently used sessions, up to MOST_CHARS. It serves only sessions without files and summaries.
+
+    Without it, a turn with many tool rounds, or a turn in a long session, would read all rows before each request. The
+    rows in the database stay the only truth (MSG-01). Cached rows are used only if the newest change among them is
+    still in the database, and every later change is read. All changes of a session's rows are made in the order of
+    their revisions. So if the newest change is in the database, the earlier ones are, too, even after a failover that
+    has lost the last transactions.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._chars = 0
+        self._lock = threading.Lock()
+
+    def rows(self, session: Session, facts: RequestFacts) -> list[ChatMessage]:
+        """Return the rows of a session's conversation, in order. Callers must not change them.
+
+        `facts` were read earlier, so rows that have changed since are newer than the newest row in `facts`.
+        """
+        with self._lock:
+            before = self._kept.get(session.pk)
+        kept = _extended(session, before) if before is not None else None
+        if kept is None:
+            rows = read_rows(ChatMessage, _FIELDS, _ALL, [session.pk])
+            kept = _kept([], rows, (facts.newest_id or "", facts.newest_revision or 0), 0)
+        elif settings.CHECK_CONTEXT_CACHE:
+            _check(session, kept)
+        self._keep(session.pk, kept)
+        return kept.rows
+
+    def forget(self, session_id: str) -> None:
+        """Drop the cached rows of a session."""
+        with self._lock:
+            self._drop(session_id)
+
+    def _keep(self, session_id: str, kept: _Kept) -> None:
+        with self._lock:
+            self._drop(session_id)
+            if kept.newest[0]:
+                self._kept[session_id] = kept
+                self._chars += kept.chars
+            while self._chars > MOST_CHARS:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, session_id: str) -> None:
+        dropped = self._kept.pop(session_id, None)
+        self._chars -= dropped.chars if dropped else 0
+
+
+def _extended(session: Session, before: _Kept) -> _Kept | None:
+    """Return the cached rows with later changes applied; return None if all rows have to be read again."""
+    message_id, revision = before.newest
+    if (session.purged_revision or 0) > revision:
+        return None
+    found = read_rows(ChatMessage, _FIELDS, _SINCE, [message_id, session.pk, revision])
+    if (message_id, revision) not in {(row.pk, row.revision) for row in found}:
+        return None
+    changed = sorted((row for row in found if row.revision > revision), key=lambda row: row.revision)
+    if not changed:
+        return before
+    newest = changed[-1].pk, changed[-1].revision
+    last = (before.rows[-1].sequence or 0) if before.rows else 0
+    if all(row.sequence is not None and row.sequence > last for row in changed):
+        return _kept(before.rows, sorted(changed, key=_place), newest, before.chars)
+    others = {row.pk for row in changed}
+    rows = [row for row in before.rows if row.pk not in others] + [row for row in changed if row.sequence is not None]
+    return _kept([], sorted(rows, key=_place), newest, 0)
+
+
+def _kept(before: list[ChatMessage], rows: Sequence[ChatMessage], newest: tuple[str, int], chars: int) -> _Kept:
+    for row in rows:
+        without_files(row)
+    return _Kept([*before, *rows], newest, chars + _chars(rows))
+
+
+def _chars(rows: Iterable[ChatMessage]) -> int:
+    return sum(len(row.text) + len(row.result) + CHARS_OF_ROW for row in rows)
+
+
+def _place(row: ChatMessage) -> int:
+    return row.sequence or 0
+
+
+def _check(session: Session, kept: _Kept) -> None:
+    """Raise AssertionError if cached rows differ from the stored ones, unless these have changed in the meantime."""
+    stored = read_rows(ChatMessage, _FIELDS, _ALL, [session.pk])
+    now = request_facts(session)
+    is_same = [_values(row) for row in kept.rows] == [_values(row) for row in stored]
+    if not is_same and (now.newest_id, now.newest_revision) == kept.newest:
+        raise AssertionError(f"the kept rows of session {session.pk} differ from the stored ones")
+
+
+def _values(row: ChatMessage) -> list[object]:
+    return [getattr(row, name) for name in _FIELDS]
+
+
+contexts = ContextCache()

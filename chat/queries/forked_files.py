@@ -1,4 +1,4 @@
-"""What a fork has of the files in its original's workspace, for people and for the model (RUN-13)."""
+"""What a fork has of the files in its original's workspace, as text for users and for the model (RUN-13)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy
 from agents.toolbox import SANDBOX_TOOLS
 from chat.models import FORKED_FILES, Session
 
-# Why files were not copied: too many or too large, no disk, the limit of the user, an error, files that the user who
-# forked cannot see.
+# Why files were not copied: too many or too large, no disk space, the rate limit of the user, an error, or files that
+# the user who forked cannot see.
 Reason = Literal["size", "disk", "limit", "failed", "access"]
 NOT_COPIED = gettext_lazy("The original’s files weren’t copied.")
 PROBLEMS: Mapping[Reason, str | Promise] = {
@@ -37,9 +37,9 @@ NOT_COPIED_FOR_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ForkedFiles:
-    """The state of the files when the fork was made; a `reason` if they were not copied.
+    """The state of a fork's files when it was made. `reason` is set if they were not copied.
 
-    `left_out` counts what could not be copied of the others.
+    `left_out` is the number of single files that could not be copied.
     """
 
     at: datetime
@@ -48,12 +48,12 @@ class ForkedFiles:
 
     @property
     def problem(self) -> str:
-        """Why there are no files, as a sentence for people; "" if they were copied."""
+        """The reason why there are no files, as a sentence for users, or "" if the files were copied."""
         return str(PROBLEMS[self.reason]) if self.reason else ""
 
 
 def forked_files(session: Session) -> ForkedFiles | None:
-    """Return what became of the files; None if the session is no fork, or the original had none."""
+    """Return the state of a fork's files, or None if the session is not a fork or the original had no files."""
     match session.config_values.get(FORKED_FILES):
         case {"at": str(at), "left_out": int(left_out), "reason": None | str() as reason}:
             try:
@@ -68,16 +68,16 @@ def _known(reason: str | None) -> Reason | None:
 
 
 def notice(session: Session) -> str:
-    """Return a sentence for the user who has just forked; "" if there were no files."""
+    """Return a sentence for the user who has just forked, or "" if there were no files."""
     found = forked_files(session)
     if found is None:
         return ""
-    copied = _("The original’s files were copied as they are now and may be newer than the conversation.")
+    copied = _("The original’s files were copied as they are now and may be newer than the messages.")
     return found.problem or copied
 
 
 def with_forked_files(prompt: str, session: Session, tools: Collection[str]) -> str:
-    """Return a system prompt that tells an agent with tools for files which ones its session has."""
+    """Return a system prompt with a note about the fork's files, if the agent has tools for files."""
     found = forked_files(session)
     if found is None or FILE_TOOLS.isdisjoint(tools):
         return prompt

@@ -1,4 +1,4 @@
-"""What messages and system prompts were: who changed what, when, and what was taken out of a session (MSG-11)."""
+"""The history of messages and system prompts: who changed what and when, and removed messages (MSG-11)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db.models.functions import Left
 
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageType, Session, SessionRevision, User
 
-# What was said, by the name of the part: "text", or a tool call's "arguments" and "result".
+# The content of a version by its part: "text", or a tool call's "arguments" and "result".
 Words = dict[str, str]
 PAGE = 20
 EXCERPT = 400
@@ -26,7 +26,7 @@ PLACED = (MessageRevision.Kind.REMOVE, MessageRevision.Kind.RETRY)
 class Change:
     """A change by a user; `user` is None if unknown. `made` is the resulting version.
 
-    `suggested_by` names who suggested an edit that another user accepted.
+    `suggested_by` is the name of the user who suggested an edit that another user accepted.
     """
 
     id: int
@@ -41,10 +41,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Changes, the newest first, and what is there now.
+    """A page of changes, the newest first, and the content `now`.
 
-    A version is named by the record of the change that ended it; the present one is 0. `first` is the version before
-    the oldest change here, `older` the place to go on from, if there are more. `newest` names the last change of all.
+    A version is named by the id of the change that ended it; the present version is 0. `first` is the version before
+    the oldest change on the page. `older` is the `before` of the next page, or None. `newest` is the id of the newest
+    change.
     """
 
     changes: list[Change]
@@ -57,7 +58,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A message that was taken away: its first words, and by whom it went, when. `comes_back`: not after a retry."""
+    """A removed message: its first words, who removed it, and when. `comes_back` is False after a retry."""
 
     message: ChatMessage
     excerpt: str
@@ -67,25 +68,25 @@ class Removed:
 
     @property
     def has_more(self) -> bool:
-        """Whether a few lines may not be all of it."""
+        """True if the message may have more than the lines that are shown."""
         return len(self.excerpt) > SHORT or "\n" in self.excerpt or self.message.type == MessageType.TOOL_GROUP
 
 
 def history_of(row: ChatMessage, before: int | None = None) -> History:
-    """Read a page of a message's history, from before a record on; in one query, or two."""
+    """Return a page of a message's history: its newest changes, or the newest before the change `before`."""
     records = MessageRevision.objects.filter(message=row).select_related("user").order_by("-id")
     return _history(records, words_of_row(row), before)
 
 
 def history_of_prompt(session: Session, before: int | None = None) -> History:
-    """Read a page of the history of a session's system prompt, likewise."""
+    """Return a page of the history of a session's system prompt, as `history_of` does."""
     kind = SessionRevision.Kind.SYSTEM_PROMPT
     records = SessionRevision.objects.filter(session=session, kind=kind).select_related("user").order_by("-id")
     return _history(records, {"text": session.system_prompt}, before)
 
 
 def version_of(row: ChatMessage, version: int) -> Words | None:
-    """What a message was; None: no such version."""
+    """Return the content of a version of a message, or None if there is no such version."""
     if not version:
         return words_of_row(row)
     records = MessageRevision.objects.filter(message=row)
@@ -95,7 +96,7 @@ def version_of(row: ChatMessage, version: int) -> Words | None:
 
 
 def version_of_prompt(session: Session, version: int) -> Words | None:
-    """What a session's system prompt was; None: no such version."""
+    """Return the content of a version of a session's system prompt, or None if there is no such version."""
     if not version:
         return {"text": session.system_prompt}
     record = SessionRevision.objects.filter(session=session, pk=version, kind=SessionRevision.Kind.SYSTEM_PROMPT)
@@ -104,7 +105,7 @@ def version_of_prompt(session: Session, version: int) -> Words | None:
 
 
 def newest_change(session: Session, row: ChatMessage | None) -> int:
-    """The number of the last change of a message, or of the session's system prompt; 0 where there was none."""
+    """Return the id of the last change of a message, or of the session's system prompt; 0 if there is none."""
     if row is not None:
         records: QuerySet[Any] = MessageRevision.objects.filter(message=row)
     else:
@@ -117,7 +118,7 @@ def number_of_changes(message_id: str) -> int:
 
 
 def removed_from(session: Session, before: int | None = None) -> tuple[list[Removed], int | None]:
-    """Read the removed messages of a session, the last first, and the place of the next page if there is one.
+    """Return the removed messages of a session, the last removed first, and the `before` of the next page, if any.
 
     Queued messages that their sender withdrew and turn markers are left out.
     """
@@ -156,22 +157,22 @@ def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:
 
 
 def _who(record: MessageRevision | SessionRevision) -> User | None:
-    """Who did it. Of a session that was imported their name alone is known, and no account has it."""
+    """Return the user of a change. Imported sessions have only a name, so the returned user has no account."""
     name = record.before.get("by")
     return record.user or (User(display_name=name) if isinstance(name, str) and name else None)
 
 
 def words_of_row(row: ChatMessage) -> Words:
-    """What a message says, in parts."""
+    """Return the content of a message, by its part."""
     if row.type == MessageType.TOOL_GROUP:
         return {"arguments": _pretty(row.arguments or {}), "result": row.result}
     return {"text": row.text}
 
 
 def _words_before(records: QuerySet[Any], pk: int) -> Words | None:
-    """Return the content before a revision; None: it is the present one.
+    """Return the content before a revision, or None if it is the present content.
 
-    A revision without content did not change it: it was then what the next revision with content kept.
+    A revision without content did not change the content. So it is the content of the next revision that has some.
     """
     later = records.filter(pk__gte=pk).order_by("pk").values_list("before", flat=True)
     kept = next((before for before in later.iterator() if keeps_content(before)), None)
@@ -184,7 +185,7 @@ def keeps_content(before: Mapping[str, Any]) -> bool:
 
 
 def _words(before: Mapping[str, Any]) -> Words:
-    """What a record says that was there; records may be hand-made."""
+    """Return the content that a record keeps. Imported records may have any form."""
     tool = before.get("tool")
     if isinstance(tool, dict):
         return {"arguments": _pretty(tool.get("arguments")), "result": str(tool.get("result") or "")}

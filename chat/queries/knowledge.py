@@ -1,4 +1,4 @@
-"""Which files of a workspace a session's agent may use, and what is in them."""
+"""The files of a workspace that a session's agent may use, and their content."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class NoSuchKnowledgeFile(ServiceError):
 
 
 def files_in(workspace_id: int) -> QuerySet[KnowledgeFile]:
-    """Return the files of a workspace by name, without removed ones."""
+    """Return the files of a workspace, sorted by name, without removed ones."""
     return _present(KnowledgeFile.objects.filter(workspace=workspace_id))
 
 
 def files_for(session: Session) -> QuerySet[KnowledgeFile]:
-    """Return the files that people may choose for a session, by name; none once its owner has left the workspace."""
+    """Return the files that can be chosen for a session, sorted by name; none if its owner has left the workspace."""
     return _present(KnowledgeFile.objects.filter(workspace__in=team_of(session)))
 
 
@@ -62,13 +62,13 @@ def removed_from(workspace_id: int) -> QuerySet[KnowledgeFile]:
 
 
 def files_of(user: User, workspace_id: int, *, removed: bool = False) -> QuerySet[KnowledgeFile]:
-    """Return the files of a workspace of which the user is a member. Raises NoSuchWorkspace, Forbidden."""
+    """Return the files of a workspace of which the user is a member. Raise NoSuchWorkspace, Forbidden."""
     workspace = workspace_where(user, Permission.SEE_MEMBERS, workspace_id)
     return removed_from(workspace.pk) if removed else files_in(workspace.pk)
 
 
 def search(user: User, workspace_id: int, query: str, most: int) -> list[Passage]:
-    """Search all files of a workspace of which the user is a member, as agents do. Raises ServiceError."""
+    """Search all files of a workspace of which the user is a member, as agents do. Raise ServiceError."""
     files = {each.pk: each for each in files_of(user, workspace_id)}
     spend("searches", user.pk)
     return _found(FullText(), query, {pk: File(pk, each.name, each.passage_count) for pk, each in files.items()}, most)
@@ -80,9 +80,9 @@ def passages_of(file: KnowledgeFile, start: int, most: int) -> list[KnowledgePas
 
 
 def fetch(user: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
-    """Fetch a file of a workspace of which the user is a member; with `removed`, a removed one, too.
+    """Return a file of a workspace of which the user is a member; with `removed`, a removed file, too.
 
-    Raises NoSuchKnowledgeFile.
+    Raise NoSuchKnowledgeFile.
     """
     if not ids.may_be_one(file_id):
         raise NoSuchKnowledgeFile
@@ -95,7 +95,7 @@ def fetch(user: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
 
 
 def opened(file: KnowledgeFile) -> StoredFile[bytes]:
-    """Open the file itself. Raises NoSuchKnowledgeFile if it is lost."""
+    """Open the original file. Raise NoSuchKnowledgeFile if it is missing."""
     try:
         return default_storage.open(file.file.name or "")
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def opened(file: KnowledgeFile) -> StoredFile[bytes]:
 
 
 def chosen(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[KnowledgeFile]:
-    """Return the files that entries name: by id, by name, or by a pattern of names."""
+    """Return the files that entries select by id, by name, or by a pattern of names."""
     return [
         each
         for each in files
@@ -112,7 +112,7 @@ def chosen(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[Kno
 
 
 def checked_choice(session: Session, entries: Iterable[str]) -> list[str]:
-    """Return what people choose for a session: ids of files there, `*`, or what its agent names. Raises Invalid."""
+    """Check a choice of files for a session: their ids, `*`, or entries of its agent. Return it. Raise Invalid."""
     wanted = list(dict.fromkeys(entries))
     known = {ALL, *presets.kept(session).knowledge}
     if not known.issuperset(wanted):
@@ -123,7 +123,7 @@ def checked_choice(session: Session, entries: Iterable[str]) -> list[str]:
 
 
 def with_knowledge(agent: Agent, session: Session, entries: Collection[str]) -> Agent:
-    """Give an agent the tools for the files that entries name; those of a session without tools get none."""
+    """Return an agent with the tools for the files that entries select, if there are any files."""
     files = _offered(session, entries)
     if not files:
         return agent
@@ -131,21 +131,21 @@ def with_knowledge(agent: Agent, session: Session, entries: Collection[str]) -> 
 
 
 def tools_of(session: Session, preset: AgentPreset, names: Collection[str] | None = None) -> tuple[Tool, ...]:
-    """Return the tools of an agent of the session as it has them now; of past ones, those with these names."""
+    """Return the present tools of an agent of the session or, for a past request, its tools with these `names`."""
     own = registry().usable_tools(preset.tools if names is None else names, preset.servers)
     more = knowledge_tools(_offered(session, preset.knowledge))
     return (*own, *(each for each in more if names is None or each.name in names))
 
 
 def _offered(session: Session, entries: Collection[str]) -> list[File]:
-    """Return the files that entries name, if the session's agent has tools at all; no query without entries."""
+    """Return the files that entries select; none in a session without tools. Without entries there is no query."""
     if not entries or session.mode == Session.Mode.CHAT:
         return []
     return [File(each.pk, each.name, each.passage_count) for each in chosen(files_for(session), entries)]
 
 
 class ChosenFiles:
-    """The files that an agent uses, for its tools. A file that is removed since is not found any more."""
+    """The files that an agent uses, for its tools. A file that was removed since is no longer found."""
 
     def __init__(self, files: Sequence[File], index: PassageIndex | None = None) -> None:
         self.files = files
@@ -185,7 +185,7 @@ def _passage(row: KnowledgePassage, files: dict[str, File]) -> Passage:
 
 
 def _closing(work: Callable[[], Result]) -> Result:
-    """Work with the database in a thread of its own, whose connection nothing else would close."""
+    """Do work with the database in a separate thread, and close the thread's connection, as nothing else would."""
     try:
         return work()
     finally:

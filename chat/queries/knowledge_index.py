@@ -1,7 +1,7 @@
 """Find passages by a query in words.
 
-`PassageIndex` is all that the tools ask for: an index by meaning would be another class with this method, and the
-service that adds files (`chat/services/people/knowledge.py`) is where it would learn of passages.
+`PassageIndex` is the interface that the tools use. A semantic index would be another class with this method, and the
+service that adds files (`chat/services/people/knowledge.py`) would add passages to it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from django.db import connection
 
 from chat.files.passages import words_of
 
-# Words of a query that are looked for.
+# The most words of a query that are searched.
 MOST_WORDS = 40
-# A word with so many letters finds longer ones that begin with it, such as compounds.
+# A word of at least this many letters also finds longer words that begin with it, such as compounds.
 SHORTEST_BEGINNING = 5
 _IS_LATIN = re.compile(r"[a-z]+")
 
 
 class PassageIndex(Protocol):
     def find(self, query: str, file_ids: Collection[str], most: int) -> list[int]:
-        """Return the ids of the passages of these files that fit a query best, the best first."""
+        """Return the ids of the passages of these files that match a query best, the best first."""
 
 
 class FullText:
     """The database's own full text index, which has each passage when it is stored (migrations/0032_knowledge.py).
 
-    A passage fits that has any of the words, and better the more it has, and the rarer they are (SQLite alone).
+    A passage matches if it has any of the words. It ranks higher the more words it has and, on SQLite only, the rarer
+    they are.
     """
 
     def find(self, query: str, file_ids: Collection[str], most: int) -> list[int]:
@@ -48,7 +49,7 @@ class FullText:
                     [" OR ".join(map(_as_fts5, words)), *file_ids, most],
                 )
             else:
-                # 1: long passages do not win by their length.
+                # With 1, the rank is divided by the logarithm of the length, so that long passages do not rank higher.
                 cursor.execute(
                     f"""SELECT p.id FROM chat_knowledgepassage p, to_tsquery('english', %s) q
                     WHERE p.vector @@ q AND p.file_id IN ({places})

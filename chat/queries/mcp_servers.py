@@ -23,7 +23,7 @@ IN_USE: Mapping[str, Any] = {"is_enabled": True, "removed_at": None}
 
 
 def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
-    """Add the servers of the session's workspace, and the tools of those that are for all agents. One query."""
+    """Add the servers of the session's workspace, and the tools of servers that are for all agents, with one query."""
     rows = list(McpServer.objects.filter(workspace__in=team_of(session), **IN_USE).order_by("name"))
     if not rows or session.mode == Session.Mode.CHAT:
         return preset
@@ -53,12 +53,12 @@ def pattern(row: McpServer) -> str:
 
 
 def is_shadowed(row: McpServer) -> bool:
-    """Whether the operator has configured a server of this name since: that one is used."""
+    """Return whether the operator has configured a server of this name, which is used instead."""
     return row.name in registry().server_names()
 
 
 def as_added(row: McpServer) -> AddedServer:
-    """Return a server as the agent engine takes it. One whose secrets cannot be read any more gets none of them."""
+    """Return a server as the agent engine takes it. If its secrets can no longer be decrypted, it has none."""
     is_signed_in = bool(row.sign_in_status)
     return AddedServer(server_id(row), str(row.revision), row.name, config_of(row), headers_of(row), is_signed_in)
 
@@ -69,7 +69,7 @@ def server_id(row: McpServer) -> str:
 
 
 def row_id(server: AddedServer) -> int:
-    """Return the primary key of the row that a server is."""
+    """Return the primary key of a server's row."""
     return int(server.id.removeprefix("row "))
 
 
@@ -86,12 +86,12 @@ def config_of(row: McpServer) -> ServerConfig:
 
 
 def headers_of(row: McpServer) -> Mapping[str, str]:
-    """Decrypt the secret headers; none if SECRET_KEY has changed since they were stored."""
+    """Return the decrypted headers, or none if SECRET_KEY has changed since they were stored."""
     if not row.secret_headers:
         return {}
     try:
         headers: dict[str, str] = json.loads(decrypt(row.secret_headers))
     except DecryptionError:
-        logger.warning("The headers of the MCP server %s cannot be decrypted: enter them again", row.name)
+        logger.warning("Could not decrypt the headers of the MCP server %s. Enter them again", row.name)
         return {}
     return headers

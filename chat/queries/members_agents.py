@@ -1,4 +1,4 @@
-"""The agents that members of a workspace have made, as one of them sees these."""
+"""The agents that members of a workspace have made, as one member sees them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class SeenAgent:
 
 
 def seen_agents(user: User, workspace_id: int) -> list[SeenAgent]:
-    """Return the viewer's own agents, archived ones too, and those that others share, by title.
+    """Return the viewer's own agents, including archived ones, and those that others share, sorted by title.
 
-    Archived agents of others are for those who manage agents.
+    Archived agents of other members are included if the viewer manages agents.
     """
     is_manager = may(user, Permission.MANAGE_AGENTS, workspace_id)
     rows = agents_in(user, workspace_id).select_related("user")

@@ -1,4 +1,4 @@
-"""The notes that agents get, and who sees them."""
+"""Read the notes that agents get."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Exists, Q
 from chat.access import team_of
 from chat.models import MemoryNote, Session, Share
 
-# The key of `Session.config` by which a session gets no notes.
+# The key of `Session.config` that is False if the session gets no notes.
 SWITCH = "memory"
 HEADING = (
     "What people have asked to remember from earlier conversations. Use it where it helps; newer words of the "
@@ -19,15 +19,15 @@ HEADINGS = {True: "About the person you talk to:", False: "About the team:"}
 
 
 def uses_notes(session: Session) -> bool:
-    """Return whether the session's agent gets notes; it does unless people have switched it off."""
+    """Return whether the session's agent gets notes. It does unless users have turned them off."""
     return session.config_values.get(SWITCH) is not False
 
 
 def notes_in(session: Session) -> list[MemoryNote]:
     """Return the notes that the session's agent gets, in a stable order: those of the owner before the workspace's.
 
-    Notes of a person are for sessions that no one else can read: what the agent says, and the page that shows what it
-    gets, would tell others. Those of the workspace are for sessions of its members.
+    A user's notes are for sessions that no one else can read, because the agent's answers and the page with the context
+    would show them to others. A workspace's notes are for sessions of its members.
     """
     if not uses_notes(session):
         return []
@@ -39,7 +39,7 @@ def notes_in(session: Session) -> list[MemoryNote]:
 
 
 def as_instructions(notes: Iterable[MemoryNote]) -> str:
-    """Return notes as a part of the system prompt; "" without notes."""
+    """Return notes as a part of the system prompt, or "" if there are none."""
     parts = list[str]()
     for is_personal, heading in HEADINGS.items():
         lines = [f"- {' '.join(note.text.split())}" for note in notes if (note.user_id is not None) == is_personal]
@@ -48,12 +48,12 @@ def as_instructions(notes: Iterable[MemoryNote]) -> str:
 
 
 def with_notes(prompt: str, notes: Iterable[MemoryNote]) -> str:
-    """Return a system prompt with notes behind it, so that what is before them stays the same for caches."""
+    """Return a system prompt followed by notes, so that the text before the notes stays the same for caches."""
     return "\n\n".join(part for part in (prompt, as_instructions(list(notes))) if part)
 
 
 def kept_and_removed(**whose: object) -> tuple[list[MemoryNote], list[MemoryNote]]:
-    """Return the notes of a user or a workspace, and those of them that can be restored, the newest first."""
+    """Return the notes of a user or a workspace, and the removed ones that can be restored, the last removed first."""
     notes = list(MemoryNote.objects.filter(**whose).select_related("made_by", "session"))
     removed = [note for note in notes if note.removed_at is not None]
     kept = [note for note in notes if note.removed_at is None]

@@ -1,4 +1,4 @@
-"""What viewers read: pages of messages, a session's state, and what changed since a revision."""
+"""Queries for viewers: pages of messages, a session's state, and changes since a revision."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from chat.projections.subsessions import shown_call
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
-from chat.session_snapshot import SessionSnapshot, activity, agent_status
+from chat.session_snapshot import SessionSnapshot, agent_state
 from chat.snapshots import MessageSnapshot
 
-# Messages on a page unless a caller asks for another number, and at most; before and after a message that is shown.
+# Messages on a page by default and at most, and the messages before and after one that is shown.
 PAGE_MESSAGES = 50
 MOST_PAGE_MESSAGES = 200
 NEIGHBOURS = 25
 # Several screens of text, which is usually what limits a page. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
-# No sequence number is as large.
+# Larger than any sequence number.
 NO_END = 2**63 - 1
-# Results of tools are folded and cost less; a page has room for so many characters of them.
+# The most characters of tool results on a page. There may be more of them, because results are folded and cost less.
 PAGE_RESULT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Messages in order. `queued` stand after them; both are empty of removed ones."""
+    """Messages in order, and the `queued` messages after them. Neither has removed ones."""
 
     messages: list[MessageSnapshot]
     queued: list[MessageSnapshot]
@@ -45,10 +45,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All that changed in a session since a revision, queued messages last; `removed` are ids of removed messages.
+    """All changes in a session since a revision, queued messages last. `removed` are ids of removed messages.
 
-    `is_known` is false when the revision is not one of this history, or messages removed after it have been purged: the
-    client then has to forget what it has.
+    `is_known` is False if the revision is not one of this history, or messages removed after it have been purged. The
+    client then has to discard its messages.
     """
 
     session: SessionSnapshot
@@ -68,7 +68,7 @@ def page_of(
     chars: int = PAGE_CHARS,
     turn_id: str | None = None,
 ) -> Page:
-    """Read the newest messages, or the newest before a sequence number; fewer where they have more than `chars`.
+    """Read the newest messages, or the newest before a sequence number; fewer if their texts exceed `chars` characters.
 
     `limit` is at most `MOST_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
     """
@@ -88,14 +88,14 @@ def page_after(
     chars: int = PAGE_CHARS,
     turn_id: str | None = None,
 ) -> Page:
-    """Read the oldest messages after a sequence number; fewer where they have more than `chars`."""
+    """Read the oldest messages after a sequence number; fewer if their texts exceed `chars` characters."""
     rows = _rows(session.pk, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
     shown, has_newer = _filled(list(rows[: limit + 1]), limit, chars)
     return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
 
 
 def page_around(session: Session, message_id: str) -> Page | None:
-    """Read a message with its neighbours; None if it does not exist or was removed."""
+    """Read a message with its neighbors. Return None if it does not exist or was removed."""
     sequence = (
         ChatMessage.objects.in_conversation(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
     )
@@ -107,7 +107,7 @@ def page_around(session: Session, message_id: str) -> Page | None:
 
 
 def last_summary(session: Session) -> tuple[str, int] | None:
-    """Return the id and the place of the summary that the model gets in place of what is before it (CTX-07)."""
+    """Return the id and the sequence number of the last summary in the context (CTX-07), or None."""
     summaries = ChatMessage.objects.in_conversation(session.pk).filter(
         type=MessageType.TEXT, summarises__isnull=False, include_in_context=True
     )
@@ -116,7 +116,7 @@ def last_summary(session: Session) -> tuple[str, int] | None:
 
 
 def page_since(session: Session, moment: datetime) -> Page | None:
-    """Read the first message at or after a moment with its neighbours; None if there is none."""
+    """Read the first message at or after a moment with its neighbors. Return None if there is none."""
     rows = ChatMessage.objects.in_conversation(session.pk).filter(timestamp__gte=moment)
     first = rows.order_by("sequence").values_list("pk", flat=True).first()
     return None if first is None else page_around(session, first)
@@ -141,13 +141,13 @@ _QUEUED = Composed(ChatMessage.objects.queued)
 
 
 def _filled(found: list[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
-    """Take a page of the rows; and whether there are more of them."""
+    """Return the rows that fit on a page, and whether there are more."""
     shown = found[: min(limit, _filling(found, chars))]
     return shown, len(found) > len(shown)
 
 
 def _filling(rows: Sequence[ChatMessage], room: int) -> int:
-    """How many of the rows fill a page that has room for so many characters; the last of them may go beyond it."""
+    """Return how many of the rows fill a page with room for `room` characters. The last row may exceed it."""
     result_room = PAGE_RESULT_CHARS
     for count, row in enumerate(rows, 1):
         room -= len(row.text)
@@ -158,7 +158,7 @@ def _filling(rows: Sequence[ChatMessage], room: int) -> int:
 
 
 def answer_to(message_id: str, number: int) -> Json | None:
-    """Return what people have answered to a running call, by the question's number from 1; None if they have not.
+    """Return the answer to a question of a running call, or None if there is none. `number` counts from 1.
 
     A question that was skipped is cancelled.
     """
@@ -169,7 +169,7 @@ def answer_to(message_id: str, number: int) -> Json | None:
 
 
 def session_snapshot(session: Session) -> SessionSnapshot:
-    """Read a session's present state, its agent's status included (RUN-03)."""
+    """Return a session's present state, including its agent's status (RUN-03)."""
     (run,) = _RUN.read(session.pk)
     delegated = Q(status=MessageStatus.WAITING, subsession__isnull=False)
     running = ChatMessage.objects.filter(Q(status=MessageStatus.RUNNING) | ASKING | delegated, session=session)
@@ -177,17 +177,14 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     rows = list(running.order_by("sequence").only(*columns)) if run.state != "idle" else []
     is_asking = any(row.is_asking for row in rows)
     call = shown_call(rows)
-    status = agent_status(run, (call.tool_name or "unknown") if call else "", is_asking=is_asking)
-    agents = tuple(member.to_json() for member in cast.members(session))
+    tool_name, asked = (call.tool_name or "unknown", call.subsession) if call else ("", None)
     return SessionSnapshot.from_row(
         session,
-        *status,
-        presets.shown_title(session),
+        agent_state(run, tool_name, asked, is_asking=is_asking),
         reasoning.applied(session),
-        agents,
-        activity(run),
-        presets.icon_of(session.config_values),
-        call.subsession if call and status[0] == "tool_calling" else None,
+        tuple(member.to_json() for member in cast.members(session)),
+        agent_title=presets.shown_title(session),
+        agent_icon=presets.icon_of(session.config_values),
     )
 
 
@@ -203,28 +200,26 @@ def session_by_id(session_id: str) -> SessionSnapshot | None:
 def changes_since(
     session_id: str, since: int, also: Iterable[str] = (), *, all_streaming: bool = False
 ) -> Changes | None:
-    """Read what changed after a revision, and the messages named in `also`; None if the session is gone.
+    """Read the changes after a revision, and the messages in `also`. Return None if the session does not exist.
 
-    `all_streaming` adds the messages whose text is growing, which no revision counts.
-
-    The session is read first: rows may be newer than its revision, never older. A change that a client gets twice
-    does no harm.
+    `all_streaming` adds the messages whose text is growing, because growing text has no revision. The session is read
+    first, so rows may be newer than its revision, but never older. It does no harm if a client gets a change twice.
     """
     session = _SESSION.first(session_id)
     if session is None:
         return None
     which = {"is_new": since == 0, "all_streaming": all_streaming}
-    ids = tuple(also)  # any number of them: composed each time
+    ids = tuple(also)  # any number of ids, so the query is composed each time
     rows = list(_changed(session_id, since, ids, **which)) if ids else _composed_change(**which).read(session_id, since)
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
-    return Changes(session_snapshot(session), snapshots(live), removed, knows_history(session, since))
+    return Changes(session_snapshot(session), snapshots(live), removed, has_history_since(session, since))
 
 
 def _changed(
     session_id: str, since: int, also: tuple[str, ...] = (), *, is_new: bool, all_streaming: bool
 ) -> QuerySet[ChatMessage]:
-    """Return what changed in a session after a revision; `is_new`: the client knows nothing, so not what is removed."""
+    """Return the rows that changed after a revision. Removed rows are left out if the client has nothing (`is_new`)."""
     wanted = Q(revision__gt=since, removed_at__isnull=True) if is_new else Q(revision__gt=since)
     if also:
         wanted |= Q(pk__in=also)
@@ -239,36 +234,36 @@ def _composed_change(is_new: bool, all_streaming: bool) -> Composed[ChatMessage]
     return Composed(partial(_changed, is_new=is_new, all_streaming=all_streaming))
 
 
-def knows_history(session: Session, since: int) -> bool:
-    """Return whether a client that has a revision can be sent the difference; 0 is a client that has nothing.
+def has_history_since(session: Session, since: int) -> bool:
+    """Return whether a client at a revision can get the difference; 0 is a client that has nothing.
 
-    A later revision than the session's is of another history: the rows come from an older backup.
+    A revision above the session's is of another history, because the rows come from an older backup.
     """
     return not since or (session.purged_revision or 0) <= since <= session.revision
 
 
 def message_snapshot(message_id: str) -> MessageSnapshot | None:
-    """Read one message; None when it is gone or removed."""
+    """Return one message, or None if it does not exist or was removed."""
     rows = ChatMessage.objects.filter(pk=message_id, removed_at__isnull=True)
     return next(iter(snapshots(list(rows))), None)
 
 
 def revisions(session_ids: Iterable[str]) -> dict[str, int]:
-    """The head revisions of many sessions, in one query."""
+    """Return the current revisions of many sessions by id, in one query."""
     return dict(Session.objects.filter(pk__in=list(session_ids)).values_list("pk", "revision"))
 
 
 def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
-    """Take rows as viewers see them; streaming ones with the text of their delta rows."""
+    """Return rows as viewers see them, with the text of delta rows in streaming messages."""
     fetch_attachments(rows)
     return [MessageSnapshot.from_row(row) for row in whole(rows)]
 
 
 def whole(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Complete the text of streaming rows by their delta rows; what this returns is not to be saved.
+    """Complete the text of streaming rows with their delta rows. The returned rows must not be saved.
 
-    Deltas are read before the rows that they complete are read again: whatever was folded in between is then found
-    in the row, and nothing falls between the two.
+    The deltas are read before the streaming rows are read again. If deltas are merged into a row in between, its new
+    text has them, so that no text is missing.
     """
     streaming = [row.pk for row in rows if row.status == MessageStatus.STREAMING]
     if not streaming:

@@ -1,4 +1,4 @@
-"""What a session's models have been asked with: kept by names of rows, and built again from what is on record."""
+"""The requests to a session's models, stored as references to rows, and rebuilt from the rows and their revisions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chat.projections.requests import Name, Named, as_then, unfolded
 from chat.queries.attachments import fetch_attachments
 from chat.queries.history import keeps_content
 
-# Databases bound how many values a query has.
+# Databases limit the number of values in a query.
 BATCH = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request as it was: its rows in order, without those that are `lost`, and the session's prompt then.
+    """A past request: its rows in order as they were, the ids of `lost` rows, and the session's prompt at that time.
 
-    `now` are the same rows as they are now, removed ones too.
+    `now` has the same rows as they are now, by id, including removed ones.
     """
 
     made: ModelRequest
@@ -34,7 +34,7 @@ class RecordedRequest:
 
 
 def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
-    """Read a session's requests, the newest first; `before` names the one after which to go on."""
+    """Read a session's requests, the newest first, after the request `before` if it is given."""
     made = ModelRequest.objects.filter(session=session).order_by("-created_at", "-pk")
     if before is not None:
         last = made.filter(pk=before).values_list("created_at", flat=True).first()
@@ -45,13 +45,13 @@ def requests_of(session: Session, before: str | None, limit: int) -> list[ModelR
 
 
 def past_request(session: Session, response_id: str) -> RecordedRequest | None:
-    """Build again what a response was asked with, in a fixed number of queries; None when it is not on record."""
+    """Rebuild the request of a response, in a fixed number of queries. Return None if it was not recorded."""
     made = ModelRequest.objects.filter(session=session, pk=response_id).first()
     if made is None:
         return None
     try:
         names = _names(made)
-    except LookupError:  # an imported one may count on others that did not come along
+    except LookupError:  # an imported request may refer to others that were not imported
         return None
     rows = _rows(session, [message_id for message_id, _revision in names])
     fetch_attachments(list(rows.values()), with_text=True)
@@ -67,7 +67,7 @@ def past_request(session: Session, response_id: str) -> RecordedRequest | None:
 
 
 def prompt_then(session: Session, revision: int) -> str:
-    """The session's own system prompt at one of its revisions."""
+    """Return the session's own system prompt at one of its revisions."""
     later = SessionRevision.objects.filter(session=session, revision__gt=revision).order_by("revision", "pk")
     for before in later.values_list("before", flat=True):
         if "system_prompt" in before:
@@ -76,7 +76,7 @@ def prompt_then(session: Session, revision: int) -> str:
 
 
 def _names(made: ModelRequest) -> list[Name]:
-    """All names of a request. Its own revision orders the session's requests: clocks may be set back."""
+    """Return all row references of a request. Revisions order the requests, because clocks may be set back."""
     earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
     chain = earlier.order_by("-revision", "-created_at").values_list("shared", "rows")
     return unfolded(Named(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
@@ -87,7 +87,7 @@ def _name(pair: Sequence[Any]) -> Name:
 
 
 def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
-    """Fetch the session's own rows: the names may have come with a file, and name anybody's."""
+    """Fetch rows of this session only, because imported references may name rows of any session."""
     rows = ChatMessage.objects.filter(session=session).only(
         *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name"
     )
@@ -95,9 +95,9 @@ def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
 
 
 def _records(names: Sequence[Name]) -> Mapping[str, Json]:
-    """Return, by message id, the first content that was replaced after the named revision: what the message said then.
+    """Return the earlier content of messages by id: the first that was replaced after the named revision.
 
-    Rows whose content is still the same are missing.
+    Rows whose content has not changed are missing.
     """
     named = dict(names)
     found: dict[str, Json] = {}

@@ -1,4 +1,4 @@
-"""Which models and agents a user may know of: guests only those of the sessions that they are in."""
+"""The models and agents that a user may see. Guests see only those of the sessions that they are in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.queries import presets
 
 
 def models_for(user: User) -> list[ModelChoice]:
-    """Return the models that a user may choose from, or is shown as a guest."""
+    """Return the models that a user may choose from or, as a guest, sees in sessions."""
     known = [choice for choice in registry().known_models() if choice.model]
     if may_begin_sessions(user):
         return known
@@ -19,9 +19,9 @@ def models_for(user: User) -> list[ModelChoice]:
 
 
 def agents_for(user: User, workspace_id: int | None = None) -> list[AgentPreset]:
-    """Return the agents with which a user may start a session, the default one first; guests start none.
+    """Return the agents with which a user may start a session, the default one first. Guests start none.
 
-    Those of members are those of the workspace, by default of the user's current one.
+    Members' agents are those of the workspace, by default the user's current one.
     """
     mine = list(memberships_of(user).order_by("pk").values_list("workspace_id", flat=True))
     if not mine and not may_begin_sessions(user):

@@ -17,14 +17,14 @@ MAX_PROMPTS = 12
 
 
 def line_of(prompt: Prompt) -> str:
-    """Write a prompt as a line, with the name of its icon in the active language."""
+    """Return a prompt as a line, with the name of its icon in the active language."""
     if isinstance(prompt.to_json(), str):
         return str(prompt)
     return f"{ICON_NAMES.get(prompt.icon, prompt.icon)} | {prompt.heading} | {prompt}"
 
 
 def prompts_from(text: str) -> list[Prompt]:
-    """Read the lines of a field; empty ones say nothing. Raises Invalid, which names the line."""
+    """Parse the lines of a field, without empty ones. Raise Invalid, with the number of the line."""
     return [_prompt_from(line.strip(), number) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
 
 
@@ -42,7 +42,7 @@ def _prompt_from(line: str, number: int) -> Prompt:
 
 
 def _icon_named(name: str) -> PromptIcon | None:
-    """Find an icon by its name in the active language, in English, or in the configuration file."""
+    """Return an icon by its name in the active language, in English, or in the configuration file, or None."""
     wanted = " ".join(name.split()).casefold()
     for language in (get_language(), "en"):
         with override(language):
@@ -53,7 +53,7 @@ def _icon_named(name: str) -> PromptIcon | None:
 
 
 def check_prompts(prompts: Sequence[Prompt]) -> None:
-    """Check the number of prompts and their lengths. Raises Invalid."""
+    """Check the number of prompts and their lengths. Raise Invalid."""
     if len(prompts) > MAX_PROMPTS or any(len(each) + len(each.heading) > MAX_PROMPT_LENGTH for each in prompts):
         message = _("At most %(count)s prompts of at most %(length)s characters each.")
         raise Invalid(message % {"count": MAX_PROMPTS, "length": MAX_PROMPT_LENGTH})

@@ -14,7 +14,7 @@ MOST_LINES = 100
 
 
 def lines_of(rules: Rules) -> dict[str, list[str]]:
-    """Return rules as lines by their kind. What needs more than one person is `rule | approvals | approvers`."""
+    """Return rules as lines by their kind. A rule that needs several people is `rule | approvals | approvers`."""
     return {
         "deny": list(rules.deny),
         "ask": [*rules.ask, *map(_line, rules.guarded)],
@@ -23,13 +23,13 @@ def lines_of(rules: Rules) -> dict[str, list[str]]:
 
 
 def rules_from(*, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()) -> Rules:
-    """Read what `lines_of` returns. Raises Invalid."""
+    """Parse what `lines_of` returns. Raise Invalid."""
     read = {name: [_guard(line) for line in lines] for name, lines in (("deny", deny), ("ask", ask), ("allow", allow))}
     if sum(map(len, read.values())) > MOST_LINES:
         raise Invalid(_("An agent can have up to %(count)d rules.") % {"count": MOST_LINES})
     for each in (*read["deny"], *read["allow"]):
         if each.needs != PLAIN:
-            raise Invalid(_("Only what is asked about can need several approvals, or those of a role."))
+            raise Invalid(_("Only rules that ask first can require several approvals, or those of a role."))
     return Rules(
         allow=tuple(each.rule for each in read["allow"]),
         ask=tuple(each.rule for each in read["ask"] if each.needs == PLAIN),
@@ -52,5 +52,7 @@ def _guard(line: str) -> Guard:
     try:
         return guard_of(rule, int(approvals), approvers)
     except ValueError:
-        words = _("“%(rule)s” is no rule. Enter a tool’s name, or one with a pattern, as in bash(git status*).")
+        words = _(
+            "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."
+        )
         raise Invalid(words % {"rule": line[:80]}) from None

@@ -1,5 +1,5 @@
-"""The one place that says which agents there are: those of staff before those of the configuration file, then those
-that members of a workspace have made.
+"""The only module that determines which agents exist: those of staff, then those of the configuration file, and then
+those that members of a workspace have made.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from chat.queries.agent_icons import ICONS
 
 MOST_HOSTS = 100
 LONGEST_FILE_NAME = 255
-# The rules for approval that an agent brings with it.
+# The rules for approval of an agent.
 RULES = ("allow", "ask", "deny")
 # The icon of a session's agent.
 ICON = "agent_icon"
 # The files of the workspace that a session's agent uses (`chat/queries/knowledge.py`).
 KNOWLEDGE = "knowledge"
-# A digest of those that its preset brought: another preset brings its own unless people have chosen others.
+# A digest of the files of its preset. A new preset brings its own files, unless users have chosen other ones.
 KNOWLEDGE_DIGEST = "knowledge_digest"
 
 
 def presets(user: User | None = None, workspace_id: int | None = None) -> list[AgentPreset]:
-    """All that a new session may begin with, the default one first, then in order; never empty. One query.
+    """Return the agents that a new session may begin with, the default one first, never empty. One query.
 
-    Those of the configuration file have place 0, in their order; rows have their `position`. With a user and a
+    Agents of the configuration file have the position 0, in their order; rows have their `position`. With a user and a
     workspace, the agents of its members that the user may use come last, by title.
     """
     visible = Q(workspace=None)
@@ -57,9 +57,9 @@ def presets(user: User | None = None, workspace_id: int | None = None) -> list[A
 
 
 def preset(name: str = "") -> AgentPreset:
-    """The preset of that name, offered or not; the default one for a name that is not known (any more). One query.
+    """Return the preset with this name, offered or not, or the default one for an unknown name. One query.
 
-    Agents of members are not found by their name alone: it may come from a file that someone imports.
+    Agents of members are not found by name alone, because the name may come from an imported file.
     """
     rows = {row.name: row for row in PresetRow.objects.filter(workspace=None)}
     if name in rows:
@@ -69,23 +69,23 @@ def preset(name: str = "") -> AgentPreset:
 
 
 def offered(name: str, user: User | None = None, workspace_id: int | None = None) -> AgentPreset | None:
-    """The preset of that name, the default one for "", if a new session may begin with it. One query.
+    """Return the preset with this name, or the default one for "", if a new session may begin with it. One query.
 
-    Of the agents of members those that the user may use in the workspace.
+    Agents of members are included if the user may use them in the workspace.
     """
     known = presets(user, workspace_id)
     return next((each for each in known if each.name == name), None) if name else known[0]
 
 
 def others(session: Session) -> list[Json]:
-    """Return the copies of the other agents that a session keeps, of removed ones, too (`chat/queries/cast.py`)."""
+    """Return the session's copies of its other agents, including removed ones (`chat/queries/cast.py`)."""
     found = session.config_values.get("agents")
     entries = found if isinstance(found, list) else []
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
 
 
 def without_approvals(config: Json) -> Json:
-    """Return a session's configuration without what people have approved in it."""
+    """Return a session's configuration without the approvals that users gave in it."""
     kept = {name: value for name, value in config.items() if name != APPROVED}
     if isinstance(kept.get("agents"), list):
         entries = [entry for entry in kept["agents"] if isinstance(entry, dict)]
@@ -94,10 +94,10 @@ def without_approvals(config: Json) -> Json:
 
 
 def own(session: Session, agent: str = "") -> AgentPreset:
-    """What the session itself keeps of its agent, as it is now; opening prompts too.
+    """Return the session's own copy of its agent as it is now, including opening prompts.
 
-    A session in `chat` mode has no tools (MSG-09). No query, unless it began before copies were kept: then its preset
-    of today fills in, or the default one. `agent` names another one of the session's.
+    A session in `chat` mode has no tools (MSG-09). `agent` selects another agent of the session. There is no query,
+    unless the session began before copies were kept. Then its preset of today is used, or the default one.
     """
     config = session.config_values
     for entry in others(session):
@@ -125,14 +125,14 @@ def own(session: Session, agent: str = "") -> AgentPreset:
 
 
 def _with_approvals(rules: Rules, stored: object) -> Rules:
-    """Add the rules by which people have approved calls in a session."""
+    """Add the rules by which users have approved calls in a session."""
     named = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
     sending = [rule.removeprefix(SENDING) for rule in named if rule.startswith(SENDING)]
     return replace(rules, approved=valid_rules(named), approved_sending=valid_rules(sending))
 
 
 def kept(session: Session) -> AgentPreset:
-    """Return the session's own copy of its agent: title, tools, rounds and opening prompts, whatever its mode is."""
+    """Return the session's own copy of its agent: title, tools, rounds and opening prompts, in any mode."""
     return _copied(session.agent, session.config_values) or preset(session.agent)
 
 
@@ -143,9 +143,9 @@ def limits() -> tuple[set[str], int]:
 
 
 def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
-    """Return the session's `config` with other tools or another number of tool rounds; None keeps what it has.
+    """Return the session's `config` with other tools or another number of tool rounds; None keeps the present ones.
 
-    Raises Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
+    Raise Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
     """
     own_copy = kept(session)
     allowed, most = limits()
@@ -168,7 +168,7 @@ def configured(session: Session, *, tools: Sequence[str] | None = None, max_roun
 
 
 def copy_of(chosen: AgentPreset) -> Json:
-    """What `Session.config` is to keep of a preset; model and system prompt have columns of their own."""
+    """Return the values of a preset for `Session.config`. The model and the system prompt are in columns."""
     return {
         "agent_title": chosen.title,
         ICON: chosen.icon,
@@ -187,25 +187,25 @@ def copy_of(chosen: AgentPreset) -> Json:
 
 
 def compact_at(session: Session) -> int:
-    """Return the percentage of the context window at which the session summarises earlier messages; 0: never."""
+    """Return the percentage of the context window at which the session summarizes earlier messages; 0 means never."""
     share = session.config_values.get("compact_at")
     return share if type(share) is int and LEAST_SHARE <= share <= MOST_SHARE else 0
 
 
 def has_own_knowledge(session: Session) -> bool:
-    """Whether people have chosen other files for the session than its preset brought."""
+    """Return whether users have chosen other files for the session than those of its preset."""
     digest = session.config_values.get(KNOWLEDGE_DIGEST) or _digest_of(preset(session.agent).knowledge)
     return bool(_digest_of(kept(session).knowledge) != digest)
 
 
 def has_own_prompt(session: Session) -> bool:
-    """Whether people have given the session another system prompt than its preset brought."""
+    """Return whether users have given the session another system prompt than that of its preset."""
     digest = session.config_values.get("prompt_digest") or _digest(preset(session.agent).system_prompt)
     return bool(_digest(session.system_prompt) != digest)
 
 
 def shown_title(session: Session) -> str:
-    """The name of the session's agent for people; "" where there is no other one to tell it from. One query."""
+    """Return the title of the session's agent, or "" if only one agent is offered. One query."""
     rows = dict(PresetRow.objects.filter(workspace=None).values_list("name", "is_offered"))
     names = {each.name for each in registry().presets() if rows.get(each.name, True)}
     names |= {name for name, is_offered in rows.items() if is_offered}
@@ -213,7 +213,7 @@ def shown_title(session: Session) -> str:
 
 
 def check_model(model: str) -> None:
-    """Check what a preset names as its model; "" stands for the default one. Raises Invalid."""
+    """Check the model of a preset; "" means the default one. Raise Invalid."""
     if model and not registry().may_be(model):
         known = ", ".join(f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model)
         words = _("No provider here offers the model “%(model)s”. Choose one of: %(known)s.")
@@ -221,14 +221,14 @@ def check_model(model: str) -> None:
 
 
 def tool_names() -> list[str]:
-    """All that the tools of a preset may name: those here, MCP servers of any workspace, other agents. Two queries."""
+    """Return all names for the tools of a preset: tools, MCP servers of any workspace, other agents. Two queries."""
     agents = [f"{PREFIX}{each.name}" for each in presets()]
     several = [EVERY, *agents] if len(agents) > 1 else []
     return list(dict.fromkeys((*registry().tool_names(), *mcp_servers.all_patterns(), *several)))
 
 
 def check_tools(names: Iterable[str]) -> None:
-    """Check the names of a preset's tools. Raises Invalid."""
+    """Check the names of a preset's tools. Raise Invalid."""
     known = tool_names()
     servers = {name.partition(SEPARATOR)[0] for name in known if SEPARATOR in name}
     unknown = [
@@ -240,14 +240,14 @@ def check_tools(names: Iterable[str]) -> None:
 
 
 def check_reasoning(model: str, effort: str, budget: int | None) -> None:
-    """Check what a preset names for the reasoning of its model, if it is known what that offers. Raises Invalid."""
+    """Check the reasoning settings of a preset, if it is known what its model offers. Raise Invalid."""
     choice = registry().choice(model)
     if registry().reasoning_support(choice.provider, choice.model) is not None:
         reasoning.check(choice.provider, choice.model, effort, budget)
 
 
 def checked_hosts(names: Iterable[str]) -> list[str]:
-    """Return the hosts that a preset allows in the form in which they are compared. Raises Invalid."""
+    """Return the hosts that a preset allows, in the form in which they are compared. Raise Invalid."""
     hosts = []
     for name in names:
         try:
@@ -263,7 +263,7 @@ def checked_hosts(names: Iterable[str]) -> list[str]:
 
 
 def checked_knowledge(names: Iterable[str]) -> list[str]:
-    """Return the names and patterns of files that a preset uses, each once. Raises Invalid for too many."""
+    """Return the names and patterns of files that a preset uses, without duplicates. Raise Invalid for too many."""
     entries = list(dict.fromkeys(names))
     if len(entries) > MOST_HOSTS or any(len(each) > LONGEST_FILE_NAME for each in entries):
         raise Invalid(_("You can list up to %(count)s files.") % {"count": MOST_HOSTS})
@@ -302,7 +302,7 @@ def of_row(row: PresetRow) -> AgentPreset:
 
 
 def _copied(name: str, config: Json) -> AgentPreset | None:
-    """Read a session's copy of its agent; None if it has none, or an invalid one was set by hand."""
+    """Return a session's copy of its agent, or None if there is none or an edit has made it invalid."""
     tools, rounds = _texts(config.get("tools")), config.get("max_rounds")
     if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
         return None
@@ -331,7 +331,7 @@ def _copied(name: str, config: Json) -> AgentPreset | None:
 
 
 def icon_of(config: Json) -> str:
-    """Return the icon in a session's copy of an agent; "" for none."""
+    """Return the icon in a session's copy of an agent, or ""."""
     found = config.get(ICON)
     return found if found in ICONS else ""
 
@@ -342,7 +342,7 @@ def stored_rules(rules: Rules) -> Json:
 
 
 def rules_of(value: object) -> Rules:
-    """Read what `stored_rules` returns, without what is not valid because it was set by hand."""
+    """Parse what `stored_rules` returns. Entries that an edit has made invalid are left out."""
     found = value if isinstance(value, dict) else {}
     plain = {name: valid_rules(found.get(name)) for name in RULES}
     return Rules(**plain, guarded=valid_guards(found.get("guarded")))
@@ -354,7 +354,7 @@ def stored_prompts(prompts: Iterable[str]) -> list[Any]:
 
 
 def prompts_of(value: object) -> tuple[Prompt, ...]:
-    """Read what `stored_prompts` returns. No prompts if something else was set by hand."""
+    """Parse what `stored_prompts` returns. Return no prompts if an edit has made them invalid."""
     try:
         return tuple(map(opening, value)) if isinstance(value, list) else ()
     except ValueError:
@@ -362,7 +362,7 @@ def prompts_of(value: object) -> tuple[Prompt, ...]:
 
 
 def _texts(value: object) -> tuple[str, ...] | None:
-    """Return a JSON list of strings as a tuple; None for anything else."""
+    """Return a JSON list of strings as a tuple, or None for anything else."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return tuple(value)

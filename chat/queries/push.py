@@ -1,4 +1,4 @@
-"""Which browsers get push messages."""
+"""The browsers that get push messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chat.security import web_push
 
 
 def subscriptions_of(user: User) -> QuerySet[PushSubscription]:
-    """Return the browsers in which a user has turned on notifications, and is still signed in."""
+    """Return the browsers in which a user has turned on notifications and is still signed in."""
     return PushSubscription.objects.filter(_is_signed_in(), user=user)
 
 
 def reachable(user_ids: Iterable[int]) -> QuerySet[PushSubscription]:
-    """Return the browsers of users who want notifications, that messages can be sent to."""
+    """Return the browsers to which messages can be sent, of users who want notifications."""
     wanting = PushSubscription.objects.filter(user__in=list(user_ids), user__is_active=True, user__notify=True)
     return wanting.filter(_is_signed_in(), key=web_push.key_id()).select_related("user")
 

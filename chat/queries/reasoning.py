@@ -1,4 +1,4 @@
-"""Read how much the model of a session may reason, and what the session chose."""
+"""The reasoning that a session's model offers, and that the session has chosen."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from chat.models import Session
 
 
 def offered(session: Session) -> ReasoningSupport:
-    """What the session's model offers; nothing where that is not known."""
+    """Return the reasoning that the session's model offers; NO_REASONING if that is not known."""
     return registry().reasoning_support(session.provider, session.model) or NO_REASONING
 
 
 def applied(session: Session) -> Reasoning:
-    """The session's choice, as far as its model offers it: it may have been made for another model."""
+    """Return the session's choice, as far as its model offers it, because it may have been made for another model."""
     return offered(session).applied(Reasoning.of(session.config_values))
 
 
 def changed(present: Reasoning, effort: str | None, budget: int | None) -> Reasoning:
-    """Change a choice: None leaves a part of it as it is, "" and 0 leave it to the model."""
+    """Return a changed choice. None keeps a part as it is; "" and 0 leave it to the model."""
     return Reasoning(present.effort if effort is None else effort, present.budget if budget is None else budget or None)
 
 
 def check(provider: str, model: str, effort: str | None, budget: int | None) -> None:
-    """Check a choice against what a model offers. Raises Invalid."""
+    """Check a choice against what a model offers. Raise Invalid."""
     support = registry().reasoning_support(provider, model) or NO_REASONING
     if effort and effort not in support.efforts:
         words = _("“%(model)s” doesn’t support the reasoning effort “%(effort)s”.")

@@ -12,7 +12,7 @@ from chat.queries.turn_outcomes import read_outcome
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A schedule, what became of its last run until now, and whether the message of that is in the conversation."""
+    """A schedule, the outcome of its last run so far, and whether the message of that run is in the conversation."""
 
     row: Schedule
     outcome: str
@@ -28,7 +28,7 @@ def schedules_of(session: Session) -> list[Listed]:
 
 
 def schedule_in(session: Session, schedule_id: str) -> Schedule:
-    """Return a schedule of a session, for everyone in it. Raises NoSuchSchedule, for a removed one, too."""
+    """Return a schedule of a session, for all its users. Raise NoSuchSchedule, also for a removed one."""
     known = Schedule.objects.filter(session=session, pk=schedule_id, removed_at=None).select_related("owner")
     row = known.first() if ids.may_be_one(schedule_id) else None
     if row is None:
@@ -37,7 +37,7 @@ def schedule_in(session: Session, schedule_id: str) -> Schedule:
 
 
 def outcome_now(row: Schedule) -> str:
-    """Return what became of the last run until now: `queued`, `held` and `running`, too; "" if there was none."""
+    """Return the outcome of the last run so far, which can be `queued`, `held` or `running`; "" if there was no run."""
     if row.last_outcome != Schedule.Outcome.RUNNING:
         return row.last_outcome
     return read_outcome(row.session_id, row.last_message_id).outcome.value

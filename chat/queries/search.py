@@ -1,8 +1,7 @@
-"""Search: sessions by title, messages by full text, in what the person may see and nothing else, the newest first.
+"""Search: sessions by title, and messages by full text, among those that the user may see, the newest first.
 
-Sessions whose title is the query, or begins with it, come before the others, and whole words before parts of words.
-
-Every term must be there, anywhere in a word, whatever its case. How the text is indexed: migrations/0004_search.py.
+Sessions whose title is the query or begins with it come before the others, and whole words before parts of words.
+A result must contain every term, anywhere in a word, in any case. migrations/0004_search.py describes the index.
 """
 
 from __future__ import annotations
@@ -26,26 +25,27 @@ from chat.limits.rates import spend
 from chat.models import ChatMessage, MessageStatus, MessageType, Session, User
 
 LIMIT = 20
-# So many times the limit are looked at, to find those with whole words.
+# The search reads this many times the limit, to find the results with whole words among them.
 POOL = 3
-# So much of a message is read to rank it, and for its snippet if the first hit is in there: it can have 2 MB.
+# The characters of a message that are read to rank it, and for its snippet if the first hit is in them. A message can
+# have 2 MB.
 HEAD = 20_000
-# So many sessions are found by what was said in them, the newest words first.
+# The most sessions that are found by their messages, those with the newest messages first.
 MOST_SESSIONS = 500
 MOST_TERMS = 8
 LONGEST_TERM = 100
-# Trigrams find nothing shorter.
+# The length of trigrams. The index finds no shorter terms.
 TRIGRAM = 3
 FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
 # The messages that a search finds. The index of SQLite also holds removed ones (migrations/0008_erasing_and_guests.py).
 FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
-# A snippet: so many characters before the first hit, and so many in all.
+# The characters of a snippet before the first hit, and in all.
 BEFORE_HIT = 50
 SNIPPET = 220
-# So many characters before the first hit, and as many after it, are read for a snippet.
+# The characters before the first hit, and after it, from which a snippet is made.
 REACH = 600
 LONGEST_CUT_WORD = 25
-# Markdown's signs, in what a snippet is made of. Each pattern is linear.
+# The signs of Markdown that snippets leave out. Each pattern takes linear time.
 _LINE_START = re.compile(
     r"^[ \t]{0,8}(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t])?|(?:```|~~~)[^\n]*$|\|[ \t]*)", re.MULTILINE
 )
@@ -64,7 +64,8 @@ MAX_FIND_LENGTH = 200
 class SessionHit:
     """A session whose title has all terms; `title` is HTML with the hits marked.
 
-    `rank` is 0 if the title is the query, 1 if it begins with it, else 2. The palette ranks actions in the same way.
+    `rank` is 0 if the title is the query, 1 if it begins with it, otherwise 2. The palette ranks actions in the same
+    way.
     """
 
     rank: int
@@ -92,7 +93,7 @@ class MessageHit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found."""
+    """The result of a search."""
 
     sessions: list[SessionHit]
     messages: list[MessageHit]
@@ -105,7 +106,7 @@ def terms_of(query: str) -> list[str]:
 
 
 def search(user: User, query: str, limit: int = LIMIT) -> Found:
-    """Find up to `limit` sessions and as many messages. Raises RateLimited."""
+    """Find up to `limit` sessions and as many messages. Raise RateLimited."""
     terms = terms_of(query)
     if not terms:
         return Found([], [])
@@ -115,10 +116,10 @@ def search(user: User, query: str, limit: int = LIMIT) -> Found:
 
 
 def sessions_with(query: str, among: QuerySet[Session], *, in_messages: bool) -> QuerySet[Session]:
-    """Narrow sessions down to those whose title, owner or id has all terms, or one of whose messages has.
+    """Return the sessions whose title, owner or id has all terms, or that have a message with all terms.
 
-    `in_messages` is whether the user may read them. Otherwise neither messages nor titles are searched, which would
-    tell what was said word by word.
+    `in_messages` is True if the user may read the messages. Otherwise neither messages nor titles are searched, because
+    the results would reveal the content word by word.
     """
     terms = terms_of(query)
     if not terms:
@@ -133,7 +134,7 @@ def sessions_with(query: str, among: QuerySet[Session], *, in_messages: bool) ->
 
 
 def _in_columns(term: str, *columns: str) -> Q:
-    """A term in one of some columns. SQLite knows the case of ASCII alone: of others the usual forms are sought."""
+    """Return a condition for a term in any column. SQLite ignores case for ASCII only, so usual spellings are added."""
     found = Q()
     for column in columns:
         for form in {term} if term.isascii() else {term, term.lower(), term.upper(), term.title()}:
@@ -142,7 +143,7 @@ def _in_columns(term: str, *columns: str) -> Q:
 
 
 def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
-    """The ids of sessions in which something with all terms was said."""
+    """Return the ids of sessions that have a message with all terms."""
     indexed, short = _by_length(terms)
     if connection.vendor == "sqlite" and indexed:
         return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MOST_SESSIONS)
@@ -153,19 +154,19 @@ def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
 
 
 def _by_length(terms: list[str]) -> tuple[list[str], list[str]]:
-    """Terms that the index finds, and those that are too short for it."""
+    """Return the terms that the index can find, and those that are too short for it."""
     return [term for term in terms if len(term) >= TRIGRAM], [term for term in terms if len(term) < TRIGRAM]
 
 
 def _sessions(visible: QuerySet[Session], terms: list[str], limit: int) -> list[SessionHit]:
-    """Match titles here: no database folds the case of all scripts, and a person's titles are few."""
+    """Match titles in Python, because no database folds the case of all scripts, and a user has few sessions."""
     titled = visible.exclude(title="").order_by("-updated_at")
     rows = titled.values_list("pk", "title", "status", "updated_at", "workspace", "workspace__name")
     patterns = [_pattern([term]) for term in terms]
     query = " ".join(terms)
     matching = (row for row in rows.iterator() if all(pattern.search(row[1]) for pattern in patterns))
     found = list(islice(matching, POOL * limit))
-    if len(found) == POOL * limit:  # the scan has ended early; the database finds older titles that begin so
+    if len(found) == POOL * limit:  # the scan ended early, so query the database for older titles that begin so
         seen = {row[0] for row in found}
         found += (row for row in rows.filter(title__istartswith=query)[:limit] if row[0] not in seen)
     ranked = [(_rank(row[1], query), row) for row in found]
@@ -185,7 +186,7 @@ def _rank(title: str, query: str) -> int:
 
 
 def _whole(terms: list[str]) -> Callable[[str], int]:
-    """Return how to rank a text: 0 if it has the query in whole words, 1 if all its terms, else 2."""
+    """Return a function that ranks a text: 0 for the query as whole words, 1 for all terms as words, otherwise 2."""
     bounded = [
         re.compile(_edge(term[0], r"(?<!\w)") + re.escape(term) + _edge(term[-1], r"(?!\w)"), re.IGNORECASE)
         for term in (" ".join(terms), *terms)
@@ -200,7 +201,7 @@ def _whole(terms: list[str]) -> Callable[[str], int]:
 
 
 def _edge(sign: str, boundary: str) -> str:
-    """Return the boundary of a word, if the term ends there with a part of one."""
+    """Return the pattern of a word boundary if the term ends there with a letter or digit, otherwise ""."""
     return boundary if sign.isalnum() else ""
 
 
@@ -234,7 +235,7 @@ def _head(row: ChatMessage) -> str:
 
 
 def _text(row: ChatMessage, terms: list[str]) -> str:
-    """Return the text of a message, or its beginning if that has all of a snippet."""
+    """Return the text of a message, or only its beginning if that contains the whole snippet."""
     head = _head(row)
     if row.chars <= HEAD:  # type: ignore[attr-defined]  # likewise
         return head
@@ -245,7 +246,7 @@ def _text(row: ChatMessage, terms: list[str]) -> str:
 
 
 def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short: list[str], limit: int) -> list[str]:
-    """Ask the index, from its newest entry back, until there are enough; short terms are sought in what it gives.
+    """Query the index from its newest entry back, up to the limit. Short terms are matched in the found messages.
 
     `what` is a column of the entries, `d`.
     """
@@ -263,7 +264,7 @@ def _ask_index(what: str, visible: QuerySet[Session], indexed: list[str], short:
 
 
 def _match(terms: list[str]) -> str:
-    """Write terms as FTS5 reads them: each is a string, whatever signs it holds."""
+    """Return terms as an FTS5 query. Each is quoted, because it may contain any character."""
     return " AND ".join('"' + term.replace('"', '""') + '"' for term in terms)
 
 
@@ -286,9 +287,9 @@ def _hit(row: ChatMessage, terms: list[str]) -> MessageHit:
 
 
 def around_hit(text: str, terms: list[str]) -> str:
-    """Cut a long text down to one line around its first hit, between words and without the signs of Markdown.
+    """Return one line of a long text around its first hit, cut between words and without Markdown.
 
-    A hit in these signs, or in the address of a link, is shown in the text as it is written.
+    A hit inside Markdown's signs, or in the address of a link, is shown in the text as written.
     """
     pattern = _pattern(terms)
     first = pattern.search(text)
@@ -298,7 +299,7 @@ def around_hit(text: str, terms: list[str]) -> str:
     line = " ".join((plain if pattern.search(plain) else window).split())
     hit = pattern.search(line)
     start = _between_words(line, max(0, (hit.start() if hit else 0) - BEFORE_HIT), 1)
-    # A long word before the hit is cut, so that the hit itself is seen.
+    # A long word before the hit is cut, so that the hit itself is shown.
     start = min(start, hit.start() if hit else 0)
     end = _between_words(line, min(len(line), start + SNIPPET), -1)
     end = max(end, min(hit.end() if hit else 0, start + SNIPPET))
@@ -307,7 +308,7 @@ def around_hit(text: str, terms: list[str]) -> str:
 
 
 def _between_words(line: str, place: int, step: int) -> int:
-    """Move a place to the next gap between words in one direction, or leave it where there is none nearby."""
+    """Return the next gap between words in one direction, or the same place if there is none nearby."""
     for moved in range(place, place + step * LONGEST_CUT_WORD, step):
         if not 0 < moved < len(line) or line[moved - 1].isspace() or line[moved].isspace():
             return moved
@@ -324,7 +325,7 @@ def without_markdown(text: str) -> str:
 
 
 def marked(text: str, terms: list[str]) -> SafeString:
-    """Escape a text and mark where the terms are."""
+    """Return the escaped text as HTML, with the terms marked."""
     pieces = _pattern(terms, group=True).split(text)
     html = "".join(
         f"<mark>{conditional_escape(piece)}</mark>" if place % 2 else conditional_escape(piece)
@@ -341,9 +342,9 @@ def _pattern(terms: list[str], *, group: bool = False) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class SessionMatches:
-    """Ids of the matching messages of one session, in order. `more` tells that older matches were left out.
+    """The ids of the matching messages of one session, in order. `more` is True if older matches were left out.
 
-    `counts` says how often each has the text, as it is stored: the page counts what it shows itself.
+    `counts` has how often each stored message contains the text. The page counts in the rendered messages itself.
     """
 
     ids: list[str]
@@ -361,13 +362,13 @@ def find_in_session(session: Session, query: str) -> SessionMatches:
     newest = shown.order_by("-sequence").values_list("pk", _occurrences(query))
     found = list(newest[: MAX_FOUND_MESSAGES + 1])
     kept = found[:MAX_FOUND_MESSAGES][::-1]
-    # Not each spelling is counted (see below), but what is found has the text once.
+    # Not every spelling is counted (see below), but each found message has the text at least once.
     counts = [max(1, count) for _id, count in kept]
     return SessionMatches([pk for pk, _count in kept], counts, more=len(found) > MAX_FOUND_MESSAGES)
 
 
 def _occurrences(text: str) -> Combinable:
-    """Return an expression for how often a message has a text: by how much shorter it is without it."""
+    """Return an expression for how often a message has a text, from how much shorter the message is without it."""
     total: Combinable = Value(0)
     for column in (F("text"), F("result"), F("tool_name"), Cast("arguments", TextField())):
         lower = Lower(Coalesce(column, Value("")))

@@ -1,4 +1,4 @@
-"""The list of a person's sessions: what each looks like from where they stand, grouped by when it was last active."""
+"""The list of a user's sessions: what each row shows to this user, grouped by the last activity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from django.db.models import (
     BooleanField,
     Case,
-    CharField,
     Exists,
     F,
     FilteredRelation,
@@ -22,16 +21,14 @@ from django.db.models import (
     Value,
     When,
 )
-from django.db.models.expressions import Combinable
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce, Concat, Replace, StrIndex
-from django.db.models.lookups import GreaterThan
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.access import deleted_sessions_of, listed_sessions_of, open_to
 from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
 from chat.overrides.composed_queries import Composed
+from chat.queries.approvals import agreed, lacks_role
 from chat.queries.search import sessions_with
 
 if TYPE_CHECKING:
@@ -52,14 +49,14 @@ MOST_DELETED = 50
 
 
 class Within(NamedTuple):
-    """The sessions of a workspace; with `others`, also those that are in none of these workspaces."""
+    """The sessions of a workspace; with `others`, also sessions that are in none of those workspaces."""
 
     workspace: int
     others: tuple[int, ...] = ()
 
 
 class Facts(NamedTuple):
-    """What is read of a session for its row, in the order of COLUMNS."""
+    """The values that are read of a session for its row, in the order of COLUMNS."""
 
     id: str
     title: str
@@ -92,11 +89,11 @@ def _facts_of(session: Row) -> Facts:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session as its row in the list shows it. `caller`: the title of the session that its agent works for.
+    """A session as its row in the list shows it. `caller` is the title of the session that its agent works for.
 
-    `owner` is set if another user owns it, with their name and picture. `mention`: the revision of the last message
-    that mentions the user, or 0 if they have read it. `working`: an agent works in it; `waiting`: it waits for an
-    answer that the user may give.
+    `owner` is set if another user owns it, with their name and picture. `mention` is the revision of the last message
+    that mentions the user, or 0 if they have read it. `working` is True if an agent works in it, `waiting` if it waits
+    for an answer that the user may give.
     """
 
     id: str
@@ -115,13 +112,13 @@ class Listed:
 
     @property
     def mentioned(self) -> bool:
-        """Whether a message that the user has not read mentions them."""
+        """True if a message that the user has not read mentions them."""
         return self.mention > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows under one heading; `key` is the heading's name for programs."""
+    """The rows under one heading. `key` identifies the heading, in any language."""
 
     key: str
     title: str
@@ -130,7 +127,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session in a list for programs: its row, and the user's role in it."""
+    """A session in a list for API clients: its row, and the user's role in it."""
 
     listed: Listed
     session: Session
@@ -139,7 +136,7 @@ class ListedSession:
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """What narrows a list down. `words` are in the title, the owner's name or a message; `deleted`: restorable ones."""
+    """The conditions of a list. `words` are in the title, the owner's name or a message; `deleted` can be restored."""
 
     archived: bool = False
     deleted: bool = False
@@ -151,7 +148,7 @@ class ListFilter:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some rows of a list, the last active first, whatever is pinned; `more` when others come after them."""
+    """Some rows of a list, the last active first, pinned or not. `more` is True if others follow."""
 
     rows: list[ListedSession]
     more: bool
@@ -162,23 +159,23 @@ EVERYTHING = ListFilter()
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The list, or its beginning: `more` is how many rows to ask for to see more of it, 0 when this is all."""
+    """The list, or its beginning. `more` is the number of rows to request to see more, or 0 if these are all."""
 
     groups: list[Group]
     more: int
 
     @property
     def owners(self) -> set[User]:
-        """Whose sessions these are, where they are not the reader's."""
+        """The owners of sessions that are not the user's own."""
         return {row.owner for group in self.groups for row in group.rows if row.owner}
 
 
 def listing(
     user: User, zone: tzinfo, *, shown: int = PAGE, archived: bool = False, within: Within | None = None
 ) -> Listing:
-    """Read the person's list: sessions that wait for them, pinned ones, then the last active, by days of their zone.
+    """Read a user's list: sessions that wait for them, then pinned ones, then the others by their last day in `zone`.
 
-    One query. `within` limits the list.
+    Takes one query. `within` limits the list.
     """
     shown = max(PAGE, min(shown, MOST))
     found = _first(shown + 1, archived).read(user.pk, *_values(within))
@@ -192,9 +189,9 @@ def listing(
 def listed_before(
     user: User, place: tuple[datetime, str] | None = None, *, count: int = PAGE, only: ListFilter = EVERYTHING
 ) -> Slice:
-    """Read the rows that come after a `place`, which is a row's time and id; None: from the first on.
+    """Read the rows after a `place`, which is a row's time and id; None reads from the first row on.
 
-    One query; one more on SQLite where words are searched.
+    Takes one query, and one more on SQLite if words are searched.
     """
     rows = _with_status(user, _filtered(user, only)).select_related("owner", "run", "workspace")
     rows = rows.order_by("-updated_at", "pk")
@@ -223,7 +220,7 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
 
 
 def recent(user: User, count: int, within: Within | None = None) -> list[Listed]:
-    """Read the last active sessions, wherever they are in the list."""
+    """Read the sessions with the last activity, pinned or not."""
     return _all_listed(_last_active(count).read(user.pk, *_values(within)), user)
 
 
@@ -233,7 +230,7 @@ def deleted_sessions(user: User) -> list[Session]:
 
 
 def others_in(user: User, session_ids: Iterable[str]) -> int:
-    """Count the other people who can open those of these sessions that the user owns."""
+    """Return how many other users can open the sessions among these that the user owns."""
     own = Session.objects.filter(pk__in=list(session_ids), owner=user).exclude(status=Session.Status.DELETED)
     invited = User.objects.filter(shares__session__in=own)
     members = User.objects.filter(memberships__workspace__in=own.exclude(workspace_role="").values("workspace"))
@@ -241,12 +238,12 @@ def others_in(user: User, session_ids: Iterable[str]) -> int:
 
 
 def unread_sessions(user: User) -> QuerySet[Row]:
-    """What the list marks as unread, in no order: to be asked whether there is any."""
+    """Return the sessions that the list marks as unread, unordered, to check whether there are any."""
     return _rows(user, archived=False).filter(revision__gt=F("read"), unread=True).order_by()
 
 
 def grouped(rows: list[Listed], now: datetime, zone: tzinfo) -> list[Group]:
-    """Put rows, in their order, under headings; empty ones are left out."""
+    """Group rows under headings, in their order. Empty groups are left out."""
     today = now.astimezone(zone).date()
     waiting = _("Waiting for you (%(count)s)") % {"count": sum(row.waiting for row in rows)}
     groups: dict[str, Group] = {}
@@ -269,7 +266,7 @@ def _age(age: timedelta) -> tuple[str, str]:
     return "older", _("Older")
 
 
-@lru_cache(maxsize=64)  # a page asks for as many rows as it shows
+@lru_cache(maxsize=64)  # a page requests as many rows as it shows
 def _first(count: int, archived: bool) -> Composed[tuple[Any, ...]]:
     """Compose the query for the first rows of a list."""
 
@@ -293,7 +290,7 @@ def _values(within: Within | None) -> tuple[int, ...]:
 
 
 def _places(workspace: int | None = None, *others: int) -> Q | None:
-    """Return the condition of a `Within`."""
+    """Return the condition of a `Within`, or None for all sessions."""
     if workspace is None:
         return None
     return Q(workspace=workspace) | ~Q(workspace__in=others) if others else Q(workspace=workspace)
@@ -301,13 +298,13 @@ def _places(workspace: int | None = None, *others: int) -> Q | None:
 
 def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
     status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
-    # An agent's work for another session is reached from that one, and listed while it goes on or waits for people.
+    # A session in which an agent works for another one is opened from that one. It is listed while it runs or waits.
     shown = Q(caller_session=None) | ~Q(run__state=RunState.IDLE)
     return _with_status(user, listed_sessions_of(user).filter(within or Q(), shown, status=status))
 
 
 def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
-    """Add what the list shows of each session for one user: pinned, unread, working, waiting; those that wait first."""
+    """Add the user's status to sessions: pinned, unread, mentioned, waiting. Sort those that wait first."""
     mine = FilteredRelation("participations", condition=Q(participations__user=user))
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
     is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=F("mine__mentioned_revision"))
@@ -323,42 +320,35 @@ def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
 
 
 def _waiting(user: User) -> Case:
-    """Whether a session waits for an answer that the user may give."""
+    """Return an expression for whether a session waits for an answer that the user may give."""
     of_turn = ChatMessage.objects.filter(session=OuterRef("pk"), turn_id=OuterRef("run__turn_id"))
-    open_for_user = of_turn.filter(~_agreed(user), status=MessageStatus.WAITING, subsession__isnull=True)
+    open_for_user = of_turn.filter(
+        ~agreed(user), ~lacks_role(user), status=MessageStatus.WAITING, subsession__isnull=True
+    )
     is_paused = Q(run__state=RunState.WAITING, run__delegating=False) & Exists(open_for_user)
     waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(of_turn.filter(ASKING)))
     mine = When((Q(owner=user) | _may_edit(user)) & waits, then=Value(True))
     return Case(mine, default=Value(False), output_field=BooleanField())
 
 
-def _agreed(user: User) -> Q:
-    """Return whether a user has approved a call that waits for others, too. The list of their ids is read as text."""
-    ids: Combinable = Coalesce(KT("approval__agreed"), Value(""))
-    for sign, by in ((" ", ""), ("[", ","), ("]", ",")):
-        ids = Replace(ids, Value(sign), Value(by))
-    wanted = Concat(Value(","), Cast(Value(user.pk), CharField()), Value(","))
-    return Q(GreaterThan(StrIndex(ids, wanted), 0))
-
-
 def _may_edit(user: User) -> Q:
-    """Return whether a user is an editor of a session that they may see, by a share or as a member of the workspace."""
+    """Return a condition for sessions in which the user is an editor, by a share or as a member of the workspace."""
     shared = Share.objects.filter(session=OuterRef("pk"), user=user, role=SessionRole.EDITOR)
     return Q(Exists(shared)) | Q(open_to(user), workspace_role=SessionRole.EDITOR)
 
 
 def _unseen(user: User) -> QuerySet[ChatMessage]:
-    """What has been said since the person looked."""
+    """Return the messages that others have sent since the user read the session."""
     return ChatMessage.objects.filter(said_by_others(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
 
 
 def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
-    """Make the rows of what `_first` and `_last_active` read."""
+    """Return the rows of the list for the values that `_first` and `_last_active` read."""
     return [_listed(Facts._make(each[: len(COLUMNS)]), user, _owner(each, user)) for each in found]
 
 
 def _owner(read: tuple[Any, ...], user: User) -> User:
-    """Return the owner; of others, only the name and the picture are read."""
+    """Return the owner. For other users, only the name and the picture are read."""
     pk = read[COLUMNS.index("owner_id")]
     return user if pk == user.pk else User(pk=pk, **dict(zip(NAMED_BY, read[len(COLUMNS) :], strict=True)))
 
@@ -383,12 +373,12 @@ def _listed(facts: Facts, user: User, owner: User) -> Listed:
 
 
 def said_by_others(user: User | OuterRef) -> Q:
-    """Which messages can be unread: what others, the agent above all, have said to the end or are waiting for."""
+    """Return a condition for messages that can be unread: complete ones of others or agents, and open questions."""
     return is_said() & (Q(user=None) | ~Q(user=user))
 
 
 def is_said() -> Q:
-    """Which messages are said to the end, or wait for an answer."""
+    """Return a condition for messages that are complete, or wait for an answer."""
     unfinished = Q(status__in=(MessageStatus.QUEUED, MessageStatus.STREAMING))
     said = Q(type__in=(MessageType.TEXT, MessageType.ERROR)) & ~unfinished
     return Q(removed_at=None) & (said | Q(status=MessageStatus.WAITING, subsession__isnull=True))

@@ -1,4 +1,4 @@
-"""Who has a session, for those who are to learn of a change. `chat.access` decides who may see it."""
+"""The users of sessions, to notify them of changes. `chat.access` decides who may see a session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def people_in(session_ids: Iterable[str]) -> set[int]:
 
 
 def places_of_people(session_ids: Iterable[str]) -> list[tuple[str, int]]:
-    """Return each of these sessions with each user who has it in their list, even if it is deleted, in one query."""
+    """Return pairs of session id and user id for all who have the sessions in their list, in one query.
+
+    Deleted sessions are included.
+    """
     ids = set(session_ids)
     owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("pk", "owner_id")
     invited = Share.objects.filter(session__in=ids, user__is_active=True)
@@ -46,9 +49,9 @@ def _entered(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
 
 
 def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
-    """Return who may write in sessions that are not deleted and are in their lists, in one query.
+    """Return pairs of user id and session id for users who may write in sessions of their lists, in one query.
 
-    The result has pairs of user id and session id.
+    Deleted sessions are left out.
     """
     ids = set(session_ids)
     owners = Session.objects.filter(pk__in=ids, owner__is_active=True).exclude(status=Session.Status.DELETED)

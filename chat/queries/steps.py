@@ -1,4 +1,4 @@
-"""Steps as clients read them: page by page, and what may have changed since a revision (CTX-04, LIVE-03)."""
+"""Steps for clients: page by page, and those that may have changed since a revision (CTX-04, LIVE-03)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNFINISHED = (MessageStatus.STREAMING, *AT_WORK)
 
 @dataclass(frozen=True, slots=True)
 class StepPage:
-    """Some steps in order; `next` is the `after` of the page behind it, None at the session's end."""
+    """Some steps in order. `next` is the `after` of the following page, or None at the session's end."""
 
     revision: int
     steps: list[Step]
@@ -30,7 +30,7 @@ class StepPage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPage:
-    """Some turns in order; `next` likewise."""
+    """Some turns in order. `next` is the `after` of the following page, or None at the session's end."""
 
     revision: int
     turns: list[TurnSegments]
@@ -39,9 +39,10 @@ class SegmentPage:
 
 @dataclass(frozen=True, slots=True)
 class StepChanges:
-    """What may have changed up to `revision`: steps as they are, and ids of steps that may have been and are not.
+    """Steps that may have changed up to `revision`, and the ids of steps that may be `gone`.
 
-    `growing`: for each step whose content ends with a text that still grows, that message's id, and the text so far.
+    `growing` has, for each step whose content ends with a text that is still streaming, the id of that message and the
+    text so far.
     """
 
     revision: int
@@ -54,7 +55,7 @@ class StepChanges:
 def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> StepPage:
     """Read at most `limit` steps whose `sequence` is greater than `after`."""
     limit = max(1, min(limit, MOST_STEPS))
-    place = after // 2  # the message place of step number `after`: see `sequence_of`
+    place = after // 2  # the sequence number of the message at step number `after`; see `sequence_of`
     behind = _turns(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
     start = _turn_before(session.pk, place + 1)
     found = steps(_rows(session.pk, start, behind), _around(session.pk, start))
@@ -66,7 +67,7 @@ def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> 
 
 
 def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) -> SegmentPage:
-    """Read what the agent did in the turns that begin after a place, so many messages and the rest of the last turn."""
+    """Read what the agent did in the turns after a place: `limit` messages, and the rest of the last turn."""
     limit = max(1, min(limit, MOST_STEPS))
     live = ChatMessage.objects.in_conversation(session.pk).filter(sequence__gt=after)
     start = live.filter(type=MessageType.TURN_START, sequence__gt=after + limit).order_by("sequence").first()
@@ -76,10 +77,10 @@ def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) 
 
 
 def steps_since(session_id: str, since: int) -> StepChanges | None:
-    """Read the steps that may have changed after a revision, or all for 0; None if the session is gone.
+    """Read the steps that may have changed after a revision, or all for 0. Return None if the session does not exist.
 
-    Steps in progress are always included: no revision counts their progress. The session is read first: rows may be
-    newer than its revision, never older. A step that a client gets twice does no harm.
+    Steps in progress are always included, because their progress raises no revision. The session is read first, so rows
+    may be newer than its revision, but never older. It does no harm if a client gets a step twice.
     """
     session = Session.objects.filter(pk=session_id).only("revision").first()
     if session is None:
@@ -97,7 +98,7 @@ def _changes(session: Session, found: list[Sourced], rows: list[ChatMessage], en
 
 
 def _changed(session_id: str, since: int) -> list[ChatMessage]:
-    """Read what is new; messages that are queued are no steps yet."""
+    """Read the changed rows. Queued messages are not steps yet."""
     rows = ChatMessage.objects.filter(session=session_id)
     news = rows.filter(revision__gt=since).exclude(sequence=None, removed_at=None)
     at_work = rows.filter(sequence__gte=_turn_before(session_id, None), status__in=UNFINISHED)
@@ -116,7 +117,7 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:
-    """Tell whether people who spoke before may be named otherwise now: one speaks no more alone, or again (CTX-06)."""
+    """Return whether names of earlier users may change, because other users have sent messages (CTX-06)."""
     news = [row for row in changed if speaker(row) == MessageRole.USER]
     if not news:
         return False
@@ -129,25 +130,25 @@ def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -
 
 
 def _people_changed(session_id: str, since: int) -> bool:
-    """Whether rows may have got other neighbours since: agents only add rows at the end."""
+    """Return whether rows may have other neighbors since a revision. Agents only add rows at the end."""
     news = ChatMessage.objects.filter(session=session_id, revision__gt=since)
     return news.filter(Q(removed_at__isnull=False) | Q(revisions__isnull=False)).exists()
 
 
 def _turns(session_id: str) -> QuerySet[ChatMessage]:
-    """What people say: nothing before it and nothing behind it are one message of the model's."""
+    """Return the users' messages. No message for the model combines rows from before and after one of them."""
     live = ChatMessage.objects.in_conversation(session_id)
     return live.filter(type=MessageType.TEXT, role=MessageRole.USER, include_in_context=True)
 
 
 def _turn_before(session_id: str, sequence: int | None) -> int:
-    """Return the sequence of the last user message before a place (None: the session's end); 0 if there is none."""
+    """Return the sequence of the last user message before a place (None: the session's end), or 0."""
     turns = _turns(session_id) if sequence is None else _turns(session_id).filter(sequence__lt=sequence)
     return turns.aggregate(last=Max("sequence"))["last"] or 0
 
 
 def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatMessage]:
-    """Read live rows in order, from one place to another."""
+    """Read live rows in order, from sequence `start` to `end`."""
     rows = ChatMessage.objects.in_conversation(session_id).filter(sequence__gte=start).order_by("sequence")
     found = list(rows if end is None else rows.filter(sequence__lte=end))
     fetch_attachments(found, with_text=True)
@@ -161,6 +162,6 @@ def _around(session_id: str, start: int) -> Around:
 
 
 def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:
-    """Read one row for each name of each person."""
+    """Return one row for each name of each user."""
     people = turns.order_by().values_list("user_id", "sender").distinct()
     return [ChatMessage(user_id=user_id, sender=sender) for user_id, sender in people]

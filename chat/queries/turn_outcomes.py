@@ -1,4 +1,4 @@
-"""How the turn of a sent message ended, for clients that wait for it."""
+"""The outcome of a sent message's turn, for clients that wait for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from enum import StrEnum
 from chat.access import session_for
 from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, SessionRun, User
 from chat.queries import messages
+from chat.queries.cast import REPEATS
 from chat.queries.messages import Page
 
 
 class Outcome(StrEnum):
-    """What became of a message's turn; the first two are not final.
+    """The outcome of a message's turn. The first two are not final.
 
-    `held`: a stop has put the message on hold until a person sends it. `waiting`: the agent waits for a person.
-    `withdrawn`: the message was taken back, removed or retried away.
+    HELD: a stop has put the message on hold until a user sends it. WAITING: the agent waits for a user. WITHDRAWN: the
+    message was withdrawn, removed or replaced by a retry.
     """
 
     QUEUED = "queued"
@@ -41,7 +42,10 @@ OF_MARKER = {
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """`turn_id` is "" and `sequence` None while the message is queued or held."""
+    """An outcome. `turn_id` is "" and `sequence` None while the message is queued or held.
+
+    `turn_id` is the message's turn or, if that has failed and its agent has answered again, the later turn.
+    """
 
     outcome: Outcome
     turn_id: str = ""
@@ -49,15 +53,15 @@ class TurnOutcome:
 
 
 def outcome_of(user: User, session_id: str, message_id: str) -> TurnOutcome:
-    """Read how far the turn of a sent message is, through the access gate. Raises NoSuchSession."""
+    """Return the outcome so far of a sent message's turn, through the access gate. Raise NoSuchSession."""
     session_for(user, session_id)
     return read_outcome(session_id, message_id)
 
 
 def read_outcome(session_id: str, message_id: str) -> TurnOutcome:
-    """Read how far the turn of a sent message is.
+    """Return the outcome so far of a sent message's turn.
 
-    The run is read before the end of the turn: a turn that ends in between is found ended.
+    The run is read before the end of the turn, so that a turn that ends in between counts as ended.
     """
     row = ChatMessage.objects.filter(session=session_id, pk=message_id).first()
     if row is None or row.removed_at is not None:
@@ -65,28 +69,45 @@ def read_outcome(session_id: str, message_id: str) -> TurnOutcome:
     if row.status == MessageStatus.QUEUED:
         return TurnOutcome(Outcome.HELD if row.held else Outcome.QUEUED)
     run = SessionRun.objects.get(pk=session_id)
-    ends = ChatMessage.objects.in_conversation(session_id).filter(turn_id=row.turn_id, type=MessageType.TURN_DONE)
+    turn_id, place = row.turn_id, row.sequence or 0
+    while (outcome := _outcome_of_turn(run, turn_id)) is Outcome.FAILED and (later := _repeated(run, turn_id, place)):
+        turn_id, place = later
+    return TurnOutcome(outcome, turn_id, row.sequence)
+
+
+def _outcome_of_turn(run: SessionRun, turn_id: str) -> Outcome:
+    ends = ChatMessage.objects.in_conversation(run.pk).filter(turn_id=turn_id, type=MessageType.TURN_DONE)
     status = ends.order_by("-sequence").values_list("status", flat=True).first()
-    outcome = _outcome(run, row.turn_id, status)
+    outcome = _outcome(run, turn_id, status)
     if outcome is Outcome.RUNNING and run.state == RunState.RUNNING and _is_asking(run):
-        outcome = Outcome.WAITING
-    return TurnOutcome(outcome, row.turn_id, row.sequence)
+        return Outcome.WAITING
+    return outcome
+
+
+def _repeated(run: SessionRun, turn_id: str, after: int) -> tuple[str, int] | None:
+    """Return the last turn in which the agent of a failed turn answers again, as the id and sequence of its start.
+
+    Only turns after a sequence count, so that an imported session cannot contain a circle.
+    """
+    starts = ChatMessage.objects.in_conversation(run.pk).filter(type=MessageType.TURN_START, sequence__gt=after)
+    start = starts.filter(**{f"arguments__{REPEATS}": turn_id}).order_by("-sequence").first()
+    return (start.turn_id, start.sequence or 0) if start else None
 
 
 def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:
     if run.turn_id == turn_id:
         is_asking = run.state == RunState.WAITING and not run.delegating
         return Outcome.WAITING if is_asking else Outcome.RUNNING
-    # The marker of the end may have been removed: the turn is over all the same.
+    # A user may have removed the marker of the end. The turn has ended all the same.
     return OF_MARKER.get(MessageStatus(status), Outcome.COMPLETED) if status else Outcome.COMPLETED
 
 
 def _is_asking(run: SessionRun) -> bool:
-    """Whether a running call of the turn waits for people."""
+    """Return whether a running call of the turn waits for people."""
     return ChatMessage.objects.filter(ASKING, session=run.pk, turn_id=run.turn_id).exists()
 
 
 def messages_of_turn(user: User, session_id: str, turn_id: str, chars: int) -> Page:
-    """Read the messages of a turn in order, the first page of them. Raises NoSuchSession."""
+    """Read the messages of a turn, in order, as one page. Raise NoSuchSession."""
     session, _role = session_for(user, session_id)
     return messages.page_after(session, 0, limit=200, chars=chars, turn_id=turn_id)

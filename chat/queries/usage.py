@@ -1,4 +1,4 @@
-"""What a session has cost so far: tokens by model, turns and how quick they were."""
+"""The usage of a session so far: tokens by model, costs, turns, and their durations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEASURED = Q(input_tokens__isnull=False) | Q(output_tokens__isnull=False) | Q(fi
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """Tokens of one model; cached input is counted in `input_tokens` too. No `cost`: its price is not known."""
+    """Tokens of one model. `input_tokens` includes cached input. `cost` is None if the price is not known."""
 
     provider: str
     model: str
@@ -40,7 +40,7 @@ class ModelUsage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A session's figures. `longest_seconds` and `first_token_ms` are None while nothing is known of them."""
+    """A session's usage. `longest_seconds` and `first_token_ms` are None if they are not known."""
 
     models: list[ModelUsage]
     turns: int
@@ -53,7 +53,7 @@ class Usage:
 
     @property
     def costs(self) -> tuple[Money, ...]:
-        """What it cost, by currency; nothing if the price of one of the models is not known."""
+        """The costs by currency. Empty if the price of one of the models is not known."""
         return total_of(each.cost for each in self.models)
 
     @property
@@ -66,9 +66,9 @@ class Usage:
 
 
 def usage_of(session: Session, turn_id: str = "") -> Usage:
-    """Return the figures of a session, or of one of its turns, in one query.
+    """Return the usage of a session, or of one of its turns, in one query.
 
-    Messages that were withdrawn or removed have been paid for: their tokens count, but not their turns.
+    Messages that were withdrawn or removed have been paid for, so their tokens count, but their turns do not.
     """
     rows = ChatMessage.objects.filter(MEASURED | Q(type=MessageType.TURN_DONE), session=session.pk)
     rows = rows.filter(turn_id=turn_id) if turn_id else rows
@@ -93,7 +93,7 @@ def _model(group: dict[str, Any]) -> ModelUsage:
 
 
 def cost_of_message(message: MessageSnapshot) -> Money | None:
-    """Return the cost of the response of which this is the last message; None if that is not known."""
+    """Return the cost of the response of which this is the last message, or None if it is not known."""
     usage = message.usage
     if usage is None:
         return None

@@ -23,19 +23,19 @@ from chat.projections.invariants import (
 )
 from chat.queries.attachments import fetch_attachments
 
-# How many sessions are read by one query, and how many of its rows at once.
+# The number of sessions that one query reads, and of rows that are fetched at a time.
 SESSIONS_AT_ONCE = 200
 ROWS_AT_ONCE = 2000
-# How often a session is read again that seems wrong, because it may have changed between two queries.
+# How many times a session with problems is read again, because it may have changed between two queries.
 LOOKS = 3
-# How many problems of one session are listed: one mistake may show in each of its messages.
+# The most problems that are listed for one session, because one mistake may show in each of its messages.
 MOST_LINES = 5
 FIELDS = (*CONTEXT_FIELDS, "session_id", "turn_id", "revision", "held", "removed_at")
 
 
 @dataclass(slots=True)
 class Verification:
-    """What has been checked so far, by kind."""
+    """A check of the database, with the number of checked items by kind."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -59,13 +59,13 @@ class Verification:
             last = part[-1]
 
     def _look(self, session_ids: Sequence[str]) -> Iterator[tuple[Session, list[str]]]:
-        for session, rows, found in _looked_at(session_ids):
+        for session, rows, found in _checked_sessions(session_ids):
             self.counts["sessions"] += 1
             self.counts["messages"] += rows
             yield session, found
 
     def _problems_of_files(self) -> Iterator[str]:
-        """Find attachments without their file. Forks share files, which are looked at once. Raises FilesUnavailable."""
+        """Yield attachments without their file. Files that forks share are checked once. Raise FilesUnavailable."""
         attached = Attachment.objects.order_by("file", "pk").values_list("file", "session_id", "pk", "size")
         found = attached.iterator(chunk_size=ROWS_AT_ONCE)
         for name, sharing in groupby(found, lambda row: row[0]):
@@ -76,7 +76,7 @@ class Verification:
                 yield f"{session_id}: attachment {pk} {problem}"
 
     def _problems_of_knowledge(self) -> Iterator[str]:
-        """Find files of workspaces, removed ones, too, without their file."""
+        """Yield files of workspaces, including removed ones, whose stored file is missing or has another size."""
         rows = KnowledgeFile.objects.order_by("pk").values_list("workspace_id", "pk", "file", "size")
         for workspace_id, pk, name, size in rows.iterator(chunk_size=ROWS_AT_ONCE):
             self.counts["files"] += 1
@@ -85,7 +85,7 @@ class Verification:
                 yield f"workspace {workspace_id}: knowledge file {pk} {problem}"
 
     def _problems_of_pictures(self) -> Iterator[str]:
-        """Find users without the file of their picture, whose size is not known."""
+        """Yield users whose picture file is missing. The sizes of pictures are not stored."""
         rows = User.objects.exclude(picture="").order_by("pk").values_list("pk", "picture")
         for pk, name in rows.iterator(chunk_size=ROWS_AT_ONCE):
             self.counts["files"] += 1
@@ -105,7 +105,7 @@ def _problem_of_file(name: str, size: int | None = None) -> str:
 
 
 def _problems_of_database() -> Iterator[str]:
-    """Yield what the database itself finds wrong: a damaged file, rows that refer to missing ones."""
+    """Yield the problems of the database as a whole, such as a damaged file or references to missing rows."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA integrity_check(20)")
@@ -121,7 +121,7 @@ def _problems_of_database() -> Iterator[str]:
 
 
 def problems_of_workspaces(**filters: object) -> Iterator[str]:
-    """Find rows that do not name the workspace of their session."""
+    """Yield rows whose workspace is not that of their session."""
     for kind, model in (("message", ChatMessage), ("run", SessionRun), ("attachment", Attachment)):
         rows = model._default_manager.filter(**filters).exclude(workspace_id=F("session__workspace_id"))
         for session_id, pk, workspace_id in rows.values_list("session_id", "pk", "workspace_id")[:20]:
@@ -130,10 +130,10 @@ def problems_of_workspaces(**filters: object) -> Iterator[str]:
 
 
 def _settled_problems(session_id: str) -> Iterator[str]:
-    """Yield the problems of a session that are the same when it is read again and did not change in between."""
+    """Yield the problems of a session that remain when it is read again and has not changed in between."""
     for _ in range(LOOKS):
         before = _version(session_id)
-        found = [line for _session, _rows, lines in _looked_at([session_id]) for line in lines]
+        found = [line for _session, _rows, lines in _checked_sessions([session_id]) for line in lines]
         if not found:
             return
         if before == _version(session_id):
@@ -148,8 +148,8 @@ def _version(session_id: str) -> tuple[object, ...] | None:
     return SessionRun.objects.filter(pk=session_id).values_list(*columns).first()
 
 
-def _looked_at(session_ids: Sequence[str]) -> Iterator[tuple[Session, int, list[str]]]:
-    """Yield sessions with the number of their messages and what is wrong with them."""
+def _checked_sessions(session_ids: Sequence[str]) -> Iterator[tuple[Session, int, list[str]]]:
+    """Yield sessions with the number of their messages and their problems."""
     sessions = Session.objects.in_bulk(session_ids)
     runs = SessionRun.objects.in_bulk(session_ids)
     settled = MessageDelta.objects.exclude(message__status=MessageStatus.STREAMING)

@@ -1,4 +1,4 @@
-"""Read webhooks and their deliveries, and write the body of a request."""
+"""Read webhooks and their deliveries, and build the body of a request."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from chat import access
 from chat.models import ChatMessage, Session, Webhook, WebhookDelivery
 from chat.permissions import Permission
 
-# A condition of SQL: whether the workspace of a row of chat_session, called {session}, has webhooks that are on.
+# An SQL condition: the workspace of a row of chat_session, called {session}, has webhooks that are on.
 HAS_WEBHOOKS = (
     "EXISTS (SELECT 1 FROM chat_webhook WHERE workspace_id = {session}.workspace_id"
     " AND is_enabled AND removed_at IS NULL)"
 )
-# Texts in a request, in characters.
+# The most characters of a text in a request.
 LONGEST_TEXT = 20_000
-# The values of a request's `data` that are not known for each event.
+# The values of a request's `data` that not every event has.
 _UNKNOWN = {"turn_id": None, "message_id": None, "status": None, "agent": None, "model": None}
 
 
@@ -31,7 +31,7 @@ def webhooks_in(workspace_id: int) -> QuerySet[Webhook]:
 
 
 def live_webhooks() -> QuerySet[Webhook]:
-    """Return the webhooks that get deliveries: those that are on, and not removed. HAS_WEBHOOKS says the same."""
+    """Return the webhooks that get deliveries: those that are on, and not removed. HAS_WEBHOOKS is the same in SQL."""
     return Webhook.objects.filter(is_enabled=True, removed_at=None)
 
 
@@ -46,9 +46,10 @@ def deliveries_of(webhook: Webhook, most: int) -> list[WebhookDelivery]:
 
 
 def body_of(delivery: WebhookDelivery) -> bytes:
-    """Return the body of the request for a delivery, with the texts of this moment if it has any.
+    """Return the body of the request for a delivery, with the present texts if the webhook includes texts.
 
-    Texts are those that the webhook's author may read: a webhook shows no one more of a session than they see.
+    Texts are included only if the webhook's author may read them, so that no one gets more of a session than they may
+    see.
     """
     webhook, session = delivery.webhook, delivery.session
     data: dict[str, Any] = {"workspace_id": webhook.workspace_id, "session_id": None, **_UNKNOWN, **delivery.facts}

@@ -1,4 +1,4 @@
-"""The files of a session's workspace, for users who may see the session."""
+"""The files in a session's folder, for users who may see the session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.agents_setup import sandbox
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageStatus, MessageType, Session
 
-# The tools that change one file, and say what has changed.
+# The tools that change one file, and report the change.
 CHANGING = ("write_file", "edit_file")
 MOST_CHANGES = 50
 
@@ -28,7 +28,7 @@ class NoSuchFile(ServiceError):
 
 
 def listing_of(session: Session, path: str) -> Listing:
-    """List a folder; a workspace that no command has used yet is empty. Raises NoSuchFile."""
+    """List a folder. The session's folder is empty until a command has used it. Raise NoSuchFile."""
     try:
         return browsing.list_folder(sandbox(session.pk).workspace, path)
     except NotThere:
@@ -38,7 +38,7 @@ def listing_of(session: Session, path: str) -> Listing:
 
 
 def open_file(session: Session, path: str) -> OpenFile:
-    """Open a file, which the caller closes. Raises NoSuchFile."""
+    """Open a file, which the caller closes. Raise NoSuchFile."""
     try:
         return browsing.open_file(sandbox(session.pk).workspace, path)
     except NotThere:
@@ -46,7 +46,7 @@ def open_file(session: Session, path: str) -> OpenFile:
 
 
 def files_below(session: Session, path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield the names and contents of all files below a folder, for an archive. Raises NoSuchFile."""
+    """Yield the names and contents of all files below a folder, for an archive. Raise NoSuchFile."""
     listed = listing_of(session, path)
     above = len(listed.path) + 1 if listed.path else 0
 
@@ -54,14 +54,14 @@ def files_below(session: Session, path: str) -> Iterator[tuple[str, Iterator[byt
         try:
             for file in browsing.walk(sandbox(session.pk).workspace, listed.path):
                 yield file.entry.path[above:], file.pieces()
-        except NotThere:  # it is empty, or gone
+        except NotThere:  # the folder is empty, or was deleted
             return
 
     return contents()
 
 
 def has_files(session: Session) -> bool:
-    """Tell whether an archive of the workspace would have any file."""
+    """Return whether an archive of the session's files would contain any file."""
     try:
         for file in browsing.walk(sandbox(session.pk).workspace):
             file.stream.close()
@@ -72,7 +72,7 @@ def has_files(session: Session) -> bool:
 
 
 def has_file(session: Session, path: str) -> bool:
-    """Tell whether the file that a tool has named is there."""
+    """Return whether a file that a tool has named still exists."""
     try:
         open_file(session, path.removeprefix(f"{WORKSPACE}/")).stream.close()
     except NoSuchFile:
@@ -81,7 +81,7 @@ def has_file(session: Session, path: str) -> bool:
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time that a command may have set to anything."""
+    """Return a file's time in UTC, or 1970 if it is out of range. Commands can set any time."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
@@ -89,7 +89,7 @@ def moment(seconds: float) -> datetime:
 
 
 def last_changes(session: Session) -> list[ChatMessage]:
-    """Return the calls by which the last turn with such calls has changed files, in order."""
+    """Return the calls that changed files in the last turn with such calls, in order."""
     calls = ChatMessage.objects.in_conversation(session.pk).filter(
         type=MessageType.TOOL_GROUP, tool_name__in=CHANGING, status=MessageStatus.COMPLETE, is_error=False
     )

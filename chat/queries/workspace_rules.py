@@ -14,10 +14,10 @@ Verdict = ApprovalRule.Verdict
 
 
 def added(rules: Rules, session: Session, agent: str) -> Rules:
-    """Return the rules of an agent of a session with those of its workspace. One query.
+    """Return the rules of an agent of a session combined with those of its workspace. One query.
 
-    What people have always allowed for the agent counts as approved in advance, the workspace's other rules as the
-    agent's own: the strongest one decides.
+    Rules that always allow a tool for this agent count as approvals in advance. The workspace's other rules count as
+    the agent's own, of which the strongest one decides.
     """
     rows = ApprovalRule.objects.filter(workspace=session.workspace_id, agent__in=("", agent))
     for row in rows.order_by("pk"):
@@ -36,5 +36,5 @@ def added(rules: Rules, session: Session, agent: str) -> Rules:
 
 
 def rules_in(workspace: Workspace) -> QuerySet[ApprovalRule]:
-    """Return the rules of a workspace, those for all agents first, with who made them."""
+    """Return the rules of a workspace with the users who made them, rules for all agents first."""
     return ApprovalRule.objects.filter(workspace=workspace).select_related("user").order_by("agent", "rule", "pk")

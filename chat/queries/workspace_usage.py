@@ -1,4 +1,4 @@
-"""What the sessions of a workspace have used, by their owners."""
+"""The usage of a workspace's sessions, by their owners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.models import Session, User, Workspace
 
 @dataclass(frozen=True, slots=True)
 class OwnerUsage:
-    """The sessions of one owner in a workspace: how many there are, and all tokens of them."""
+    """The number of sessions of one owner in a workspace, and the sum of their tokens."""
 
     user: User
     sessions: int
@@ -19,7 +19,7 @@ class OwnerUsage:
 
 
 def usage_by_owner(workspace: Workspace) -> list[OwnerUsage]:
-    """Return who has used how many tokens, most first, in two queries. Deleted sessions count until they are purged."""
+    """Return the usage by owner, most tokens first, in two queries. Deleted sessions count until they are purged."""
     sessions = Session.objects.filter(workspace=workspace).order_by()
     counted = sessions.values("owner").annotate(count=Count("pk"), tokens=Sum("total_tokens"))
     rows = {each["owner"]: each for each in counted}

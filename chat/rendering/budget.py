@@ -1,7 +1,7 @@
 """Limits for rendering one text, and the meter that stops work in time.
 
-The limits on size, output, expansion and colours depend only on the text, so that a page and a stream agree. The meter
-measures time, and only decides in which process the work is done.
+The limits on size, output, expansion and colors depend only on the text, so that a page and a stream agree. The meter
+measures time, and it decides only in which process the work is done.
 """
 
 from __future__ import annotations
@@ -10,52 +10,52 @@ from dataclasses import dataclass
 from math import inf
 from time import perf_counter, thread_time
 
-# Markdown is rendered up to the end of the line in which it reaches this length; the rest is shown as source. Ordinary
-# text of this length takes 0.1 to 0.3 s of CPU, and twice that in a browser.
+# In characters. Markdown is rendered up to the end of the line that reaches this length; the rest is shown as source.
+# Ordinary text of this length takes 0.1 to 0.3 s of CPU time, and twice that in a browser.
 LONGEST_MARKDOWN = 100_000
-# A longer line is cut there.
+# If that line is longer than this, it is cut here.
 LONGEST_LINE = 4_000
-# The longest unfinished block of a stream. Parsing this much takes about 20 ms.
+# The longest unfinished block of a stream, in characters. Parsing it takes about 20 ms.
 LONGEST_TAIL = 50_000
-# How many times longer than its source HTML may be. The rest is shown as source, which is at worst five times longer.
+# How many times longer than its source HTML may be. The rest is shown as source, which is at most five times longer.
 # HTML below a fixed length is always accepted.
 OUTPUT_FACTOR = 15
 LEAST_OUTPUT = 100_000
-# Text that is not Markdown (user messages, tool results) has no links, colours and layout after this many characters.
+# Text that is not Markdown (user messages, tool results) has no links, colors or layout after this many characters.
 LONGEST_STYLED = 100_000
-# How many characters link references may add to a text, or its own length if that is more. cmark has the same rule.
+# The characters that link references may add to a text, or the text's length if that is more. cmark has the same rule.
 MOST_EXPANDED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much one call may render.
+    """The limits of one call of the renderer.
 
-    `seconds` of CPU; the length of code that may be highlighted (`coloured`), as the worst case of a lexer grows with
-    the square of the length; and whether a lexer may be loaded, which takes 10 to 50 ms.
+    `seconds` are CPU time. `colored` is the length of code that may be highlighted, because the worst case of a lexer
+    grows with the square of the length. `loads_lexers`: a lexer may be loaded, which takes 10 to 50 ms.
     """
 
     seconds: float = inf
-    coloured: float = inf
+    colored: float = inf
     loads_lexers: bool = True
 
 
 UNLIMITED = Allowance()
-# One frame of a stream, or one finished message.
+# For one frame of a stream, or one finished message.
 ON_LOOP = Allowance(0.03, 3_000, loads_lexers=False)
-# One text in the thread of a request, which shares the interpreter lock with the event loop.
+# For one text in the thread of a request, which shares the interpreter lock with the event loop.
 IN_THREAD = Allowance(0.05, 3_000)
 
 
 class BudgetExceeded(BaseException):
     """The meter's time is used up.
 
-    Not an Exception: code around the parser catches those, as a text that cannot be rendered at all.
+    It is not an Exception, because code around the parser treats an Exception as a text that cannot be rendered at all.
     """
 
 
 class Meter:
-    """Stops work in the current thread after some seconds of CPU. The time of other threads does not count."""
+    """Stops work in the current thread after some seconds of CPU time. The time of other threads does not count."""
 
     def __init__(self, seconds: float = inf) -> None:
         self._count = 0
@@ -66,13 +66,13 @@ class Meter:
         return self._until != inf
 
     def start(self, seconds: float, now: float | None = None) -> None:
-        """Allow this many seconds of CPU from now on; `now` is the thread's CPU time if the caller has read it."""
+        """Allow this many seconds of CPU time from now on. `now` is the thread's CPU time if the caller has read it."""
         self._until = inf if seconds == inf else seconds + (thread_time() if now is None else now)
-        # Reading the thread's CPU time is a system call, which the clock is not. CPU time never passes elapsed time.
+        # Reading the thread's CPU time is a system call; reading the clock is not. CPU time never exceeds elapsed time.
         self._not_before = seconds + perf_counter()
 
     def tick(self, steps: int = 1) -> None:
-        """Count small steps, and check the clock at every sixteenth. Raises BudgetExceeded."""
+        """Count small steps, and check the time after every 16 steps. Raise BudgetExceeded."""
         self._count += steps
         if self._count >= 16:
             self._count = 0
@@ -87,7 +87,8 @@ class Meter:
 class Expansions:
     """Counts the characters that link references add to a text.
 
-    After the limit references stay text. `strict` raises BudgetExceeded instead, for streams, whose length is unknown.
+    After the limit, references stay text. With `strict`, BudgetExceeded is raised instead, for streams of unknown
+    length.
     """
 
     def __init__(self, limit: int = MOST_EXPANDED, *, strict: bool = False) -> None:
@@ -96,7 +97,7 @@ class Expansions:
         self._added = 0
 
     def add(self, characters: int) -> bool:
-        """Count characters to add; False if that is too many. Raises BudgetExceeded if strict."""
+        """Count characters to add. Return False if they are too many; if strict, raise BudgetExceeded."""
         self._added += characters
         if self._added > self._limit and self._strict:
             raise BudgetExceeded
@@ -104,7 +105,7 @@ class Expansions:
 
 
 def end_of_markdown(text: str, before: int = 0) -> int | None:
-    """Return where the Markdown of a long text ends; None if it does not end in this piece.
+    """Return the index at which the Markdown of a long text ends, or None if it does not end in this piece.
 
     `before` is the number of characters before this piece.
     """
@@ -118,10 +119,10 @@ def end_of_markdown(text: str, before: int = 0) -> int | None:
 
 
 def most_expanded(source_length: int) -> int:
-    """Return how many characters link references may add to a source."""
+    """Return the number of characters that link references may add to a source."""
     return max(MOST_EXPANDED, source_length)
 
 
 def most_output(source_length: int) -> int:
-    """Return how long the HTML of a source may be."""
+    """Return the maximum length of the HTML of a source, in characters."""
     return max(LEAST_OUTPUT, OUTPUT_FACTOR * source_length)

@@ -1,7 +1,7 @@
 """Render the rows of the session list.
 
-A change in a session makes the pages of all its users load their list. Nearly all of its rows are as they were, and are
-not rendered again.
+A change in a session makes the pages of all its users reload their lists. Nearly all rows have not changed, so they are
+cached and not rendered again.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from django.utils.translation import get_language
 from chat.caches import kept_unless_debug
 from chat.queries.session_list import Listed
 
-# Rows of 2 KB.
+# The number of rows that are cached. A row takes about 2 KB.
 KEPT = 4_000
 
 
 class Owner(NamedTuple):
-    """The user whose session another user sees."""
+    """The owner of a session, as shown to another user. A plain value, so that rows are compared by it."""
 
     pk: int
     sender: str
 
 
 def row_html(listed: Listed, current: str) -> SafeString:
-    """Return a session's row; `current` is the id of the session that the page shows."""
-    # Users are equal by their ids, whatever their names are.
+    """Return the HTML of a session's row. `current` is the id of the session that the page shows."""
+    # User objects with the same id are equal even if their names differ, so the row is cached by the name, too.
     owner = Owner(listed.owner.pk, listed.owner.sender) if listed.owner else None
     return _row(replace(listed, owner=None), owner, listed.id == current, get_language())
 

@@ -1,1 +1,1 @@
-"""Run agents: claim sessions, turn the events of an agent into rows and deltas, generate titles."""
+"""Runners: they claim sessions, run agents, turn the agents' events into rows and deltas, and generate titles."""

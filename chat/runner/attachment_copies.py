@@ -15,15 +15,15 @@ from chat.queries.attachments import NoSuchAttachment, data_of
 
 logger = logging.getLogger(__name__)
 
-# File systems allow 255 bytes. A number may be added.
+# In bytes. File systems allow 255, and a number may be added to the name.
 LONGEST_NAME = 200
 LONGEST_ENDING = 40
 
 
 def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
-    """Copy the attachments of these rows for an agent with tools for files. It does without what cannot be copied.
+    """Copy the attachments of these rows to the agent's workspace, if the agent has tools for files.
 
-    Raises FilesUnavailable.
+    A file that cannot be copied is left out. Raise FilesUnavailable if the storage of the files cannot be reached.
     """
     if agent.sandbox is None:
         return agent
@@ -35,7 +35,7 @@ def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
     except FilesUnavailable:
         raise
     except OSError as error:
-        logger.warning("Attachments could not be copied to %s: %r", agent.sandbox.workspace, error)
+        logger.warning("Could not copy attachments to %s: %r", agent.sandbox.workspace, error)
         return agent
     return replace(agent, sandbox=replace(agent.sandbox, copies=ATTACHMENTS)) if usable and files else agent
 
@@ -53,7 +53,7 @@ def _data_of(attachment: Attachment) -> bytes | None:
 
 
 def names_of(names: Iterable[str]) -> Iterator[str]:
-    """Make names of files in one folder: short enough, and each different from those before it."""
+    """Yield names for files in one folder. Each is short enough and differs from the names before it."""
     taken = set[str]()
     for name in names:
         stem, dot, ending = name.rpartition(".")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from enum import Enum
 
 from django.conf import settings
 from django.utils import timezone
@@ -27,11 +28,10 @@ from chat.queries.messages import answer_to
 from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
 from chat.runner.compactor import compact, failed
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
-from chat.runner.endings import HandedOver, NotWritten, RunEnd
 from chat.runner.figures import COUNTED, count
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runner.tracing import TurnTrace, begin_trace
-from chat.runner.writer import Fenced, Rewound, Writer
+from chat.runner.writer import ClaimJobs, Fenced, NotWritten, Rewound, Writer
 from chat.runs.changes import (
     AppendText,
     AskPeople,
@@ -51,22 +51,36 @@ from chat.runs.reducer import reduce
 from chat.runs.tool_reducer import find_tool
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
 from chat.services.runs.delegation import report
-from chat.services.runs.recording import Job, Recorded
+from chat.services.runs.recording import Recorded
 
 logger = logging.getLogger(__name__)
 
-# Seconds after which a call that has asked people looks for an answer again, in case a wakeup was lost.
+# Seconds after which a call that waits for an answer reads the rows again, in case a wakeup was lost.
 ANSWER_POLL = 2.0
 
 BROKEN = _("Something went wrong. The error was logged. Retry, and contact your administrator if it happens again.")
 EXHAUSTED = _(
-    "The server stopped several times during this answer, so Parley didn’t try again. "
+    "The server stopped several times during this answer, so Parley didn’t continue it. "
     "Retry, and contact your administrator if it happens again."
 )
 
 
+class RunEnd(Enum):
+    """The reason why a bridge ended: no message is queued, or another worker continues the session."""
+
+    DONE = "done"
+    HANDED_OVER = "handed over"
+
+
+class HandedOver(Exception):  # not an error: another worker continues the turn
+    """The turn was stopped between two responses, so that another worker continues it.
+
+    The process stops, its worker is drained, or an administrator moves the session.
+    """
+
+
 class Bridge:
-    """Runs the turns of one claim until no message is queued. Use `run` as a task; call `stop` on the same loop."""
+    """Runs the turns of one claim until no message is queued. Run `run` as a task; call `stop` on the same loop."""
 
     def __init__(
         self,
@@ -80,31 +94,28 @@ class Bridge:
         agent_input: AgentInput | None = None,
     ) -> None:
         self.claim = claim
-        # The turn that was begun with this claim, and the input of its first response, which are not read again.
+        # The turn that was begun with this claim, and the input of its first response. They are not read again.
         self._begun = begun
         self._first_input = agent_input
         self._writer = writer
         self._delta_publisher = delta_publisher
         self._threads = threads
         self._input_reads = input_reads
-        # The number of the last job that was submitted.
-        self._written = 0
+        self._jobs = ClaimJobs(writer, claim)
         self._state = TurnState(turn_id="", began=0.0, closed=True)
-        # What is being published, by message: a text, or calls that the model writes at once.
+        # The text that is being published, by message. It can also be the arguments of calls that the model is writing.
         self._streams: dict[str, OutgoingText] = {}
-        # The record of the next response's request, and of the current one's until the response has a row.
+        # The record of the next request, and that of the current request until its response has a row.
         self._next_request: RecordRequest | None = None
         self._request: RecordRequest | None = None
-        self._last_write: asyncio.Future[Recorded] | None = None
-        self._write_error: BaseException | None = None
         self._agent_task: asyncio.Task[None] | None = None
         self._stop_turn = ""
         self._is_handing_over = False
-        # Set, and replaced, when people may have answered a running call.
+        # Set, and then replaced, when a user may have answered a running call.
         self._answers = asyncio.Event()
-        # What tells the session that asked this one.
+        # Tasks that report to the session whose agent called this one.
         self._reports: set[asyncio.Task[int]] = set()
-        # The spans of the turn, if traces are wanted.
+        # The spans of the turn, if traces are on.
         self._trace: TurnTrace | None = None
 
     async def run(self) -> RunEnd:
@@ -131,27 +142,27 @@ class Bridge:
 
     @property
     def turn_id(self) -> str:
-        """The id of the present or last turn."""
+        """The id of the current or last turn."""
         return self._state.turn_id
 
     def hand_over(self) -> None:
-        """End before the next request to the model, so that another worker continues the turn there."""
+        """Stop before the next request to the model, so that another worker continues the turn from there."""
         self._is_handing_over = True
-        self.look_for_answers()
+        self.check_for_answers()
 
-    def look_for_answers(self) -> None:
-        """Let calls that have asked people look whether they have an answer, or can wait no longer."""
+    def check_for_answers(self) -> None:
+        """Make calls that wait for an answer read the rows again, or end their wait if the session is handed over."""
         self._answers.set()
         self._answers = asyncio.Event()
 
     def stop(self, turn_id: str) -> None:
-        """Stop a turn and commit its partial output (RUN-08). No effect if it is over; valid before it begins."""
+        """Stop a turn and commit its partial output (RUN-08). Do nothing if it is over; it may not have begun yet."""
         self._stop_turn = turn_id
         if self._agent_task is not None and self._state.turn_id == turn_id:
             self._agent_task.cancel()
 
     async def _run_turn(self, turn: TurnSnapshot) -> str:
-        """Run one turn to its end. Return the id of the next turn if that has begun already, else ""."""
+        """Run one turn to its end. Return the id of the next turn if that has already begun, else ""."""
         try:
             self._restart(turn)
             if not turn.cut:
@@ -175,9 +186,11 @@ class Bridge:
             raise
         except Exception as error:
             if isinstance(error.__cause__, Rewound):
-                logger.warning("Session %s lost its last rows in a failover; resuming", self.claim.session_id)
+                logger.warning(
+                    "Session %s lost its last changes in a database failover; resuming its turn", self.claim.session_id
+                )
                 return await self._run_turn(await self._load_turn())
-            logger.exception("Turn of session %s could not be recorded; closing it", self.claim.session_id)
+            logger.exception("Could not record the turn of session %s; closing the turn", self.claim.session_id)
             turn = await self._load_turn()
             self._restart(turn)
             if turn.compacting:
@@ -187,26 +200,25 @@ class Bridge:
             return await self._next_turn_id()
 
     async def _next_turn_id(self) -> str:
-        recorded = await self._wait_until_written()
+        recorded = await self._jobs.wait()
         if recorded and recorded.caller:
             await self._threads.run_with_retry(report, recorded.caller)
         return recorded.next_turn if recorded else ""
 
     async def _load_turn(self) -> TurnSnapshot:
-        """Read the open turn. Raises Fenced."""
-        self._first_input = None  # it is of the turn before
+        """Read the open turn. Raise Fenced if the claim is lost."""
+        self._first_input = None  # it belongs to an earlier turn
         turn = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
         if turn is None:
             raise Fenced(self.claim.session_id)
         return turn
 
     def _restart(self, turn: TurnSnapshot) -> None:
-        """Start from the rows, without anything from memory."""
+        """Reset the state of the turn to what the rows contain."""
         self._drop_streams()
-        self._state, self._written = turn.state, turn.written
+        self._state, self._jobs = turn.state, ClaimJobs(self._writer, self.claim, turn.written)
         add_log_ids(turn=turn.state.turn_id)
         self._trace = begin_trace(self.claim.session_id, turn.state)
-        self._write_error, self._last_write = None, None
 
     def _drop_streams(self) -> None:
         for stream in self._streams.values():
@@ -214,7 +226,7 @@ class Bridge:
         self._streams.clear()
 
     async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
-        """Summarise earlier messages. Nothing is written unless the summary is complete."""
+        """Summarize earlier messages. Nothing is written unless the summary is complete."""
         if exhausted:
             self._end_compaction(failed(AgentError(EXHAUSTED)))
         elif not stopping:
@@ -253,7 +265,7 @@ class Bridge:
                         continue
                     self._apply(event)
                     if isinstance(event, ToolStarted):
-                        await self._wait_until_written()  # the rows show each tool that may have run (RUN-15)
+                        await self._jobs.wait()  # the rows show each tool that may have run (RUN-15)
         except AgentError as error:
             await self._end(TurnFailed(error))
         except (Fenced, HandedOver, NotWritten):
@@ -263,7 +275,7 @@ class Bridge:
             await self._end(TurnFailed(AgentError(BROKEN)))
 
     async def _await_answer(self, call_id: str, number: int) -> Json | None:
-        """Wait until people have answered a running call; None if the session has to go to another process."""
+        """Wait until a running call is answered; return None if the session is handed over to another process."""
         while not self._is_handing_over:
             news = self._answers
             tool = find_tool(self._state, call_id)
@@ -276,24 +288,24 @@ class Bridge:
         return None
 
     async def _end(self, event: TurnFinished | TurnFailed | Stopped) -> None:
-        """Close the turn, unless its changes could not be written: `_run_turn` closes it then.
+        """Close the turn. If its changes could not be written, `_run_turn` closes it instead.
 
         The end of a complete answer does not wait for the answer's last rows, so that both are written in one
-        transaction. If the rows cannot be written, the end is not written either, because jobs are numbered.
+        transaction. Jobs are numbered, so if the rows cannot be written, the end is not written either.
         """
         if not isinstance(event, TurnFinished):
-            await self._wait_until_written()
+            await self._jobs.wait()
         self._apply(event)
 
     async def _read_input(self) -> tuple[Agent, Sequence[Message]]:
         """Read the agent and the context of the next response."""
-        await self._wait_until_written()
+        await self._jobs.wait()
         if self._is_handing_over and self._stop_turn != self._state.turn_id:
             raise HandedOver
         try:
             agent_input = await self._build_input()
         except ModelNotFound:
-            await registry().models()  # the provider's list may have arrived since
+            await registry().models()  # the provider's list may have arrived in the meantime
             agent_input = await self._build_input()
         if await registry().servers.settle(agent_input.tool_names, agent_input.servers):
             agent_input = await self._build_input()
@@ -312,37 +324,18 @@ class Bridge:
                 raise AgentError(NO_FILES) from error
 
     async def _has_pending(self) -> bool:
-        await self._wait_until_written()
+        await self._jobs.wait()
         return await self._threads.run_with_retry(has_queued, self.claim.session_id)
 
-    async def _wait_until_written(self) -> Recorded | None:
-        """Wait until all changes are in the rows. Return the result of the last job, None if there was none.
-
-        Raises Fenced, or NotWritten from its cause.
-        """
-        if self._last_write is None:
-            return None
-        await asyncio.wait([self._last_write])
-        error = self._write_error or self._last_write.exception()
-        if isinstance(error, Fenced):
-            raise error
-        if error is not None:
-            raise NotWritten from error
-        return self._last_write.result()
-
     def _report_question(self, recorded: asyncio.Future[Recorded]) -> None:
-        """Show the session whose agent asked this one whether a running call waits for people (RUN-18)."""
+        """Show in the calling session, if there is one, whether a call in this session waits for a user (RUN-18)."""
         if not recorded.cancelled() and recorded.exception() is None and (caller := recorded.result().caller):
             task = asyncio.get_running_loop().create_task(self._threads.run_with_retry(report, caller))
             self._reports.add(task)
             task.add_done_callback(self._reports.discard)
 
-    def _keep_first_error(self, recorded: asyncio.Future[Recorded]) -> None:
-        if not recorded.cancelled() and self._write_error is None:
-            self._write_error = recorded.exception()
-
     def _apply(self, event: TurnEvent) -> None:
-        """Reduce an event and submit its changes. Never waits."""
+        """Reduce an event and submit its changes, without waiting for the write."""
         if isinstance(event, COUNTED):
             count(event, self._state)
         if self._trace is not None:
@@ -363,22 +356,19 @@ class Bridge:
 
     def _submit(self, changes: Sequence[Change]) -> None:
         changes = self._with_request(changes)
-        before = self._take_ended_streams(changes)
-        self._written += 1
-        self._last_write = self._writer.submit(Job(self.claim, self._written, changes, before))
-        self._last_write.add_done_callback(self._keep_first_error)
+        recorded = self._jobs.submit(changes, self._take_ended_streams(changes))
         if any(isinstance(change, AskPeople | WithdrawQuestion) for change in changes):
-            self._last_write.add_done_callback(self._report_question)
+            recorded.add_done_callback(self._report_question)
         for change in changes:
             if isinstance(change, InsertMessage) and change.fields.get("status") == "streaming":
                 length = len(change.fields["text"])
                 kind = change.fields["type"]
                 stream = OutgoingText(self.claim.session_id, change.id, kind, length, length)
                 self._streams[change.id] = stream
-                self._last_write.add_done_callback(stream.announce)
+                recorded.add_done_callback(stream.announce)
 
     def _with_request(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Add the record of a response's request to its first row. A response without rows leaves no record."""
+        """Add the record of the request to the first row of its response. A response without rows leaves no record."""
         request = self._request
         if request is None or not any(
             isinstance(change, InsertMessage) and change.fields.get("response_id") == request.response_id
@@ -389,7 +379,7 @@ class Bridge:
         return [request, *changes]
 
     def _take_ended_streams(self, changes: Sequence[Change]) -> list[TextAppended]:
-        """Return the last text of the streams that these changes end. It is published before them."""
+        """Return the remaining text of the streams that these changes end. It is published before the changes."""
         last = []
         for change in changes:
             if isinstance(change, UpdateMessage) and change.compact and change.id in self._streams:

@@ -1,4 +1,4 @@
-"""Let a session's model summarise the older turns of its context (CTX-07)."""
+"""Let a session's model summarize the older turns of its context (CTX-07)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_SUMMARY = _("The model wrote no summary. Try again, or choose another model."
 
 @dataclass(frozen=True, slots=True)
 class CompactionInput:
-    """The rows to summarise, the agent that does it, and the tokens of the rest of the request."""
+    """The rows to summarize, the agent that summarizes them, and the tokens of the rest of the request."""
 
     agent: Agent
     compaction: Compaction
@@ -47,7 +47,10 @@ class CompactionInput:
 
 
 def read_input(session_id: str) -> CompactionInput | None:
-    """Read a session's context; None if there is nothing to summarise. Raises AgentError without a usable model."""
+    """Read a session's context; return None if there is nothing to summarize.
+
+    Raise AgentError without a usable model.
+    """
     session = Session.objects.get(pk=session_id)
     request = next_request(session, "turn_id", *MEASURED)
     if request.agent is None:
@@ -64,10 +67,10 @@ def read_input(session_id: str) -> CompactionInput | None:
 
 
 async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCompaction:
-    """Summarise earlier messages of a session; report why not, if there is nothing to summarise or it fails."""
+    """Summarize earlier messages of a session. Return a report instead if there is nothing to summarize or it fails."""
     try:
         source = await threads.run_with_retry(read_input, session_id)
-        return await summarise(source) if source else ReportCompaction("nothing")
+        return await summarize(source) if source else ReportCompaction("nothing")
     except FilesUnavailable:
         return failed(AgentError(NO_FILES))
     except AgentError as error:
@@ -75,13 +78,13 @@ async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCo
 
 
 def failed(error: AgentError) -> ReportCompaction:
-    """Report a compaction that failed, in words that other languages can say, too."""
+    """Return the report of a failed compaction. It includes the error in a form that can be translated later."""
     words = error.words
     return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)
 
 
-async def summarise(source: CompactionInput) -> InsertSummary:
-    """Ask the model for the summary, piece by piece. Raises AgentError."""
+async def summarize(source: CompactionInput) -> InsertSummary:
+    """Summarize the conversation piece by piece with the model. Raise AgentError."""
     text, tokens = "", 0
     for piece in source.pieces:
         text, used = await _ask(source.agent, _question(text, piece))
@@ -101,7 +104,7 @@ async def summarise(source: CompactionInput) -> InsertSummary:
 
 
 def first_of(planned: Compaction) -> str:
-    """Return the first row of those that follow one another: a system prompt may be far before them."""
+    """Return the id of the first row of the last unbroken series. A system prompt may be far before the others."""
     rows = planned.rows
     place = len(rows) - 1
     while place > 0 and rows[place - 1].sequence == (rows[place].sequence or 0) - 1:

@@ -12,10 +12,10 @@ from typing import Any
 from chat.bus.events import TextAppended
 from chat.bus.publisher import publish
 
-# Seconds between two frames of a stream: usually, and at most when the event loop is busy.
+# Seconds between two frames of a stream: normally, and at most while the event loop is busy.
 INTERVAL = 0.05
 LONGEST_INTERVAL = 0.2
-# The weight of one frame's delay in the moving average, and by how many times the average the interval grows.
+# The weight of one frame's delay in the moving average, and the factor of the average by which the interval grows.
 SMOOTHING = 0.02
 STRETCH = 4
 
@@ -26,10 +26,11 @@ def _do_nothing() -> None:
 
 @dataclass(eq=False, slots=True)
 class OutgoingText:
-    """The text of one streaming message that is being published. `length` and `sent` count characters, `kind` is the
-    type of the message.
+    """The text of one streaming message that is being published.
 
-    Nothing is sent before the message itself has been committed and published (`announced`).
+    `length` and `sent` count characters; `kind` is the type of the message. Nothing is sent until the message itself
+    has
+    been committed and published (`announced`).
     """
 
     session_id: str
@@ -43,7 +44,7 @@ class OutgoingText:
     on_announced: Callable[[], None] = _do_nothing
 
     def announce(self, recorded: asyncio.Future[Any]) -> None:
-        """Allow the text to be sent, after its message was published. A callback of the write's future."""
+        """Allow the text to be sent if the message was published. A callback of the write's future."""
         self.announced = not recorded.cancelled() and recorded.exception() is None
         if self.announced:
             self.on_announced()
@@ -60,11 +61,11 @@ class OutgoingText:
 
 
 class DeltaPublisher:
-    """Sends a stream's first text immediately, and more text once per interval.
+    """Sends a stream's first text immediately, and later text once per interval.
 
-    When the event loop is busy, frames become fewer, not later. Text is held back while another worker may have the
-    session: after `allow_until`. Each frame compares the monotonic clock, because a timer would be late when the
-    process was suspended.
+    While the event loop is busy, the interval grows, so that frames are fewer instead of late. After `allow_until`,
+    another worker may have the session, so text is held back. Each frame checks the monotonic clock, because a timer
+    would be late after the process was suspended.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class DeltaPublisher:
         self._average_delay = 0.0
 
     def allow_until(self, moment: float) -> None:
-        """Publish until a moment of the monotonic clock, and send the text that was held back."""
+        """Publish until a time of the monotonic clock, in seconds, and send the text that was held back."""
         self._allowed_until = moment
         held, self._held = self._held, set()
         for stream in held:

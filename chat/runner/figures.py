@@ -1,4 +1,4 @@
-"""Count what a turn's events say about models: tokens, errors, first tokens and outcomes."""
+"""Count tokens, errors, first tokens and outcomes of a turn's events for the metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNTED = (ResponseDone, RetryScheduled, TurnFinished, TurnFailed, Stopped)
 
 
 def count(event: TurnEvent, state: TurnState) -> None:
-    """Count an event of a turn; `state` is that before it."""
+    """Count an event of a turn. `state` is the state before the event."""
     match event:
         case ResponseDone():
             count_tokens(state.provider, state.model, event.usage)
@@ -29,7 +29,7 @@ def count(event: TurnEvent, state: TurnState) -> None:
 
 
 def count_tokens(provider: str, model: str, usage: Usage) -> None:
-    """Count the tokens of a response."""
+    """Count the tokens of a response by kind."""
     kinds = {
         "input": usage.input_tokens,
         "output": usage.output_tokens,
@@ -37,7 +37,7 @@ def count_tokens(provider: str, model: str, usage: Usage) -> None:
         "cache_write": usage.cache_write_tokens,
     }
     for kind, number in kinds.items():
-        if number and number > 0:  # some servers send nonsense
+        if number and number > 0:  # some servers send negative numbers
             metrics.tokens.labels(provider, model, kind).inc(number)
 
 

@@ -1,4 +1,4 @@
-"""Read the files of messages that a model accepts, for one request."""
+"""Read the files of messages for one request, as far as the model accepts them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
 from chat.queries import attachments
 from chat.queries.attachments import MODEL_IMAGE, NoSuchAttachment
 
-# The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte. Vendors reject
-# more than 32 MB.
+# In bytes. The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte.
+# Vendors reject more than 32 MB.
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PAGES = 100
 FileParts = Mapping[str, tuple[Part, ...]]
@@ -23,23 +23,23 @@ Reader = Callable[[Attachment, str], tuple[str, int]]
 
 
 def read(attachment: Attachment, form: str) -> tuple[str, int]:
-    """Read a file for a model."""
+    """Return a file, or a smaller form of it, as base64, and its size in bytes."""
     data = attachments.data_of(attachment, form)
     return b64encode(data).decode(), len(data)
 
 
 def file_sizes(attachment: Attachment, form: str) -> tuple[str, int]:
-    """Return the size of a file without its data, for previews of a request."""
+    """Return "" and the size of a file in bytes, for previews of a request."""
     return "", attachments.size_of(attachment, form)
 
 
 def load_file_parts(rows: Sequence[ChatMessage], takes: Capabilities, reader: Reader = read) -> FileParts:
-    """Read the files of these messages that the model accepts, by id: the newest ones if they exceed MOST_BYTES."""
+    """Return the parts of the files that the model accepts, by id. If they exceed MOST_BYTES, take the newest ones."""
     parts: dict[str, tuple[Part, ...]] = {}
     room = MOST_BYTES
     for attachment in _newest_first(rows, takes):
         media_type, form = _form(attachment)
-        # A smaller form is much smaller than the file, and its size is known when it is read.
+        # A smaller form is much smaller than the file, and its size is known only after it was read.
         if not form and attachment.size > room:
             parts[attachment.pk] = as_text(attachment, TOO_MUCH)
             continue
@@ -66,7 +66,7 @@ def _takes(takes: Capabilities, attachment: Attachment) -> bool:
 
 
 def _form(attachment: Attachment) -> tuple[str, str]:
-    """Return the media type in which a file is sent to a model, and the suffix of the stored form."""
+    """Return the media type in which a file is sent to a model, and the suffix of the stored form ("": the file)."""
     is_image = attachment.kind == Attachment.Kind.IMAGE
     size = (attachment.width or 0, attachment.height or 0)
     if is_image and not serves_as_it_is(attachment.media_type, size, attachment.size):

@@ -1,6 +1,6 @@
 """The heartbeat is a thread that renews a worker's lease on a database connection of its own (RUN-15).
 
-So the lease does not depend on free threads, on the connection pool, or on the event loop.
+So the renewal does not depend on free threads, on the connection pool, or on the event loop.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from chat.runs.liveness import process_lock
 
 logger = logging.getLogger(__name__)
 
-# The share of the lease, or of the lock's grace period, in which a worker publishes. After that other workers may soon
-# have its sessions.
+# The part of the lease, or of the lock's grace period, in which a worker publishes. Later, other workers may soon take
+# its sessions.
 SAFE_SHARE = 0.75
-# Seconds without a heartbeat's report on the event loop after which it counts as stalled, and the lease is not renewed.
+# Seconds for which a report waits for the event loop. Then the loop counts as blocked, and the lease is not renewed.
 LONGEST_STALL = 60.0
-# Seconds between two looks at whether another worker has died.
+# Seconds between two checks for workers that have died.
 LOOK_SECONDS = 0.5
-# Milliseconds (PostgreSQL). A beat never waits long for another transaction.
+# Milliseconds (PostgreSQL). They keep a beat from waiting long for another transaction.
 LIMITS = {"statement_timeout": 5_000, "lock_timeout": 1_000, "idle_in_transaction_session_timeout": 5_000}
 
 
 class Heartbeat:
     """The heartbeat's thread. It calls `running`; `report` and `silence` are called on the event loop that starts it.
 
-    `silence(until)` says that the connection and its lock are lost: other workers may take the sessions after `until`.
+    `silence(until)` reports that the connection and its lock are lost: other workers may take the sessions after
+    `until`, a time of the monotonic clock in seconds.
     """
 
     def __init__(
@@ -51,19 +52,20 @@ class Heartbeat:
         self._silence = silence
         self._loop = asyncio.get_running_loop()
         self._first: asyncio.Future[None] = self._loop.create_future()
-        self._last_report = time.monotonic()
+        # When the oldest report that the event loop has not handled yet was made; None if there is none.
+        self._reported_at: float | None = None
         self._delay = FIRST_DELAY
         self._stopping = False
         self._wake, self._waker = os.pipe()
         self._thread = threading.Thread(target=self._run, name="parley-heartbeat", daemon=True)
 
     async def start(self) -> None:
-        """Register the worker and wait for its first beat. Raises the error of that beat."""
+        """Register the worker and wait for its first beat. Raise the error of that beat."""
         self._thread.start()
         await self._first
 
     async def stop(self) -> None:
-        """Release the worker's sessions, then end the thread."""
+        """Release the worker's sessions and end the thread."""
         self._stopping = True
         self.hurry()
         await asyncio.to_thread(self._thread.join)
@@ -71,7 +73,7 @@ class Heartbeat:
         os.close(self._waker)
 
     def hurry(self) -> None:
-        """Start the next beat immediately; from any thread."""
+        """Start the next beat immediately. Can be called from any thread."""
         os.write(self._waker, b"!")
 
     def _run(self) -> None:
@@ -81,35 +83,38 @@ class Heartbeat:
             self._beat_until_stopped(keeper)
             keeper.end()
         except Error as error:
-            logger.warning("The sessions of this worker stay claimed until its lease expires: %s", error)
+            logger.warning(
+                "Could not release the lease; the sessions of this worker stay claimed until it expires: %s", error
+            )
         except RuntimeError as error:  # the event loop was closed without stopping the heartbeat
-            logger.error("The heartbeat stops, because its event loop is closed: %s", error)
+            logger.error("The heartbeat stopped, because its event loop is closed: %s", error)
         finally:
             connection.close()
 
     def _beat_until_stopped(self, keeper: LeaseKeeper) -> None:
         is_first = True
         while not self._stopping:
-            if time.monotonic() - self._last_report > LONGEST_STALL:
+            waiting_since = self._reported_at
+            if waiting_since is not None and time.monotonic() - waiting_since > LONGEST_STALL:
                 logger.error(
-                    "The event loop is stalled; the lease is not renewed, so that other workers take the sessions"
+                    "The event loop is blocked; the lease is not renewed, so that other workers take the sessions"
                 )
-                self._loop.call_soon_threadsafe(self._note_report)
                 self._wait(keeper.interval)
                 continue
             try:
                 beat = keeper.beat(self._running())
                 is_first, self._delay = False, FIRST_DELAY
+                self._reported_at = self._reported_at or time.monotonic()
                 self._loop.call_soon_threadsafe(self._deliver, beat)
-                self._look_until_next_beat(keeper)
+                self._check_until_next_beat(keeper)
             except Exception as error:
                 if is_first:
                     self._loop.call_soon_threadsafe(self._first.set_exception, error)
                     return
                 self._wait(self._delay_after(error, keeper))
 
-    def _look_until_next_beat(self, keeper: LeaseKeeper) -> None:
-        """Wait for the next beat. It comes at once when a look finds a worker that has died."""
+    def _check_until_next_beat(self, keeper: LeaseKeeper) -> None:
+        """Wait until the next beat is due. Return early when a check finds that a worker has died."""
         beat_at = time.monotonic() + keeper.interval
         while (left := beat_at - time.monotonic()) > 0:
             pause = min(left, LOOK_SECONDS) if keeper.has_others else left
@@ -117,8 +122,8 @@ class Heartbeat:
                 return
 
     def _delay_after(self, error: Exception, keeper: LeaseKeeper) -> float:
-        """Return how many seconds to wait after a failed beat."""
-        logger.warning("Cannot renew the lease: %s", error, exc_info=not isinstance(error, Error))
+        """Log a failed beat, and return how many seconds to wait before the next one."""
+        logger.warning("Could not renew the lease: %s", error, exc_info=not isinstance(error, Error))
         if _is_disconnected():
             connection.close()
             keeper.disconnected()
@@ -127,9 +132,9 @@ class Heartbeat:
         return jittered(delay)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait until the time is over, `hurry` is called, or the server closes the connection, which frees its lock.
+        """Wait until the time is over, `hurry` is called, or the server closes the connection and so frees its lock.
 
-        Return whether the wait has ended early.
+        Return whether the wait ended early.
         """
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
@@ -141,13 +146,10 @@ class Heartbeat:
         return bool(woken)
 
     def _deliver(self, beat: HeartbeatResult) -> None:
-        self._note_report()
+        self._reported_at = None
         self._report(beat)
         if not self._first.done():
             self._first.set_result(None)
-
-    def _note_report(self) -> None:
-        self._last_report = time.monotonic()
 
 
 def _is_disconnected() -> bool:

@@ -1,4 +1,4 @@
-"""The access tokens of MCP servers to which people have signed in: one process at a time renews those in the rows."""
+"""Access tokens of the MCP servers to which users have signed in. One process at a time renews a stored token."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from chat.services.people import mcp_sign_in
 
 T = TypeVar("T")
 
-# For how long one process may take to renew a token, and how often the others look whether it has.
+# Seconds that one process may take to renew a token, and seconds between two checks of the others whether it has.
 RENEWAL_SECONDS = 40.0
 LOOK_AGAIN = 0.2
 THREADS = 1
 
 
 class StoredTokens:
-    """The tokens of one server, as agents.mcp.sign_in.Tokens. Keeps the last one until it expires or is refused."""
+    """The tokens of one server, an agents.mcp.sign_in.Tokens.
+
+    It keeps the last token until it expires or is refused.
+    """
 
     def __init__(self, server: AddedServer, threads: Threads) -> None:
         self._server = server
         self._id = row_id(server)
         self._threads = threads
         self._grant: Grant | None = None
-        # The requests of one connection renew together.
+        # Requests over the same connection share one renewal.
         self._renewing = asyncio.Lock()
 
     async def current(self) -> str:
@@ -43,7 +46,7 @@ class StoredTokens:
         return self._grant.access_token
 
     async def _renew(self, refused: str | None) -> None:
-        """Get a valid token that is not the refused one: another process's, or a new one."""
+        """Get a valid token that is not the refused one. It can be one that another process has renewed."""
         async with self._renewing:
             while True:
                 grant = await self._do(mcp_sign_in.grant_of, self._id)
@@ -58,14 +61,14 @@ class StoredTokens:
             present = await self._do(mcp_sign_in.grant_of, self._id)
             if present == grant:
                 present = await self._renewed(grant)
-            else:  # another process has renewed it in between, or someone has disconnected the server
+            else:  # another process has renewed it in between, or a user has disconnected the server
                 await self._do(mcp_sign_in.give_up_renewal, self._id)
             if present is None:
                 raise SignInEnded
             self._grant = present
 
     async def _renewed(self, grant: Grant) -> Grant | None:
-        from agents.mcp.oauth import renew  # takes a second to import, as the connection has done
+        from agents.mcp.oauth import renew  # takes a second, unless the connection has already imported it
 
         try:
             new = await renew(self._server, grant)
@@ -82,7 +85,7 @@ class StoredTokens:
 
 
 class TokenStore:
-    """Makes the tokens of servers; `close` ends its thread."""
+    """Creates the tokens of servers. `close` ends its thread."""
 
     def __init__(self) -> None:
         self._threads = Threads(THREADS, "parley-mcp")

@@ -1,7 +1,7 @@
-"""Deliver push messages: by HTTPS, to public addresses only, a few at a time, with repetition.
+"""Deliver push messages by HTTPS, to public addresses only, a few at a time, and repeat those that fail.
 
-A browser says which address its messages go to, so a user could name any. Each is checked when its socket is made, as
-those of `web_fetch`; nothing of an answer but its status is read.
+The address of a push service comes from the browser, so a user could give any address. Each address is checked when its
+socket is created, like those of `web_fetch`. Of an answer, only its status is read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -26,35 +26,42 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLICY = Policy(ports=PORTS)
-# Which certificates are accepted. True: those of public authorities.
+# The certificates that are accepted. True: those of public authorities.
 TLS: ssl.SSLContext | bool = True
 AT_ONCE = 20
-# For the whole request: a service that sends a byte now and then would keep its place for hours.
+# Seconds for the whole request. Without this limit, a service that sends a byte from time to time would keep a place.
 SECONDS = 10.0
 # Seconds before each repetition.
 PAUSES = (1.0, 10.0)
 LONGEST_PAUSE = 60.0
-# Stands for a status where an address is not connected to.
+# The status that is used for an address to which no connection is made.
 REFUSED = 403
 
 
 class Result(Enum):
-    """What came of a message. GONE: the service does not know the browser any more."""
+    """The outcome of a message.
+
+    GONE: the push service does not know the browser any more. DROPPED: the message may no longer be sent.
+    """
 
     DELIVERED = "delivered"
     FAILED = "failed"
     GONE = "gone"
+    DROPPED = "dropped"
 
 
-async def deliver(pushes: Sequence[Push], *, patient: bool = True) -> list[Result]:
-    """Deliver messages; return what came of each. Never raises for a service that fails.
+# Returns whether a message may be sent again, because its user may lose access during a pause.
+MayRepeat = Callable[[Push], Awaitable[bool]]
 
-    A `patient` caller waits until a service that has failed, or takes no more for now, was asked again.
+
+async def deliver(pushes: Sequence[Push], may_repeat: MayRepeat | None = None) -> list[Result]:
+    """Deliver messages and return the outcome of each, in order. Never raise for a push service that fails.
+
+    With `may_repeat`, repeat a request after a pause if the service fails or limits the rate. Otherwise try only once.
     """
     await load_client()
     import aiohttp
 
-    pauses = PAUSES if patient else ()
     gate = Gate(POLICY)
     connector = aiohttp.TCPConnector(
         resolver=POLICY.resolver or aiohttp.ThreadedResolver(),
@@ -71,16 +78,16 @@ async def deliver(pushes: Sequence[Push], *, patient: bool = True) -> list[Resul
         trust_env=False,
         timeout=aiohttp.ClientTimeout(total=SECONDS),
     ) as session:
-        return await asyncio.gather(*(_deliver(session, places, push.request, pauses) for push in pushes))
+        return await asyncio.gather(*(_deliver(session, places, push, may_repeat) for push in pushes))
 
 
 async def _deliver(
-    session: aiohttp.ClientSession, places: asyncio.Semaphore, request: PushRequest, pauses: Sequence[float]
+    session: aiohttp.ClientSession, places: asyncio.Semaphore, push: Push, may_repeat: MayRepeat | None
 ) -> Result:
-    host, why = URL(request.url).host, ""
-    for pause in (*pauses, None):
-        async with places:  # the time for a request begins when it has one
-            status, wait, why = await _send(session, request)
+    host, why = URL(push.request.url).host, ""
+    for pause in (*(PAUSES if may_repeat else ()), None):
+        async with places:  # a request's time limit starts only when it has a place
+            status, wait, why = await _send(session, push.request)
         if 200 <= status < 300:
             return Result.DELIVERED
         if status in (404, 410):
@@ -88,12 +95,14 @@ async def _deliver(
         if pause is None or (status and status != 429 and status < 500):
             break
         await asyncio.sleep(min(LONGEST_PAUSE, max(pause, wait)))
-    logger.warning("The push service %s has not taken a message: %s", host, why)
+        if may_repeat and not await may_repeat(push):
+            return Result.DROPPED
+    logger.warning("The push service %s did not accept a notification: %s", host, why)
     return Result.FAILED
 
 
 async def _send(session: aiohttp.ClientSession, request: PushRequest) -> tuple[int, float, str]:
-    """Return the status, 0 without an answer; how many seconds the service asks to wait; and why it failed."""
+    """Return the status (0 without an answer), the seconds to wait that the service requests, and why it failed."""
     import aiohttp
 
     try:

@@ -1,7 +1,7 @@
-"""Push messages about sessions that wait for people, answers that have taken a while, and mentions.
+"""Push messages about sessions that wait for users, about answers that have taken a while, and about mentions.
 
-They say what the page's own notifications say (`static/js/messages/notifications.js`): the session's title, and who
-asks what, but nothing of an answer.
+They contain what the page's own notifications contain (`static/js/messages/notifications.js`): the session's title and
+the question, but no text of an answer.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from chat.models import (
 from chat.queries.push import reachable
 from chat.queries.session_people import editors_in
 from chat.rendering.messages.questions import QuestionCard
+from chat.runs.approvals import standing_of
 from chat.security import web_push
 from chat.security.web_push import PushRequest, PushTarget, Urgency
 from chat.snapshots import MessageSnapshot
 
-# As on the page: shorter turns are not worth a notification.
+# In seconds, as on the page. Shorter turns cause no notification.
 LONG_TURN_SECONDS = 20.0
-# How long a push service keeps a message for a browser that is not connected.
+# Seconds for which a push service keeps a message for a browser that is not connected.
 WAITING_SECONDS, DONE_SECONDS, TEST_SECONDS = 24 * 3600, 4 * 3600, 60
 LONGEST_TITLE, LONGEST_BODY = 120, 240
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that its worker has released: the last claim of the session, and its last turn."""
+    """A run that its worker has released: the epoch of its claim, and its last turn."""
 
     session_id: str
     epoch: int
@@ -53,7 +54,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A message that mentions people."""
+    """A message that mentions users."""
 
     session_id: str
     message_id: str
@@ -64,15 +65,20 @@ Cause = EndedRun | Mentioned
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A message for one browser."""
+    """A message for one browser. `session_id` is "" for a test message, which is about no session."""
 
     subscription_id: int
+    user_id: int
+    session_id: str
     request: PushRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is said about a session, and to whom. `about` is the message with the question or the mention, if any."""
+    """A message about a session for some users.
+
+    `about` is the row with the question or the mention, if there is one.
+    """
 
     kind: Literal["waiting", "done", "failed", "mentioned"]
     session: Session
@@ -81,15 +87,21 @@ class Notice:
 
 
 def pushes_about(causes: Iterable[Cause]) -> list[Push]:
-    """Return the messages about ended runs and mentions."""
+    """Return the push messages about ended runs and mentions."""
     causes = list(causes)
     ended = [each for each in causes if isinstance(each, EndedRun)]
     mentions = [each for each in causes if isinstance(each, Mentioned)]
     return [*(_about_runs(ended) if ended else ()), *(_about_mentions(mentions) if mentions else ())]
 
 
+def may_still_be_sent(push: Push) -> bool:
+    """Return whether a message may be sent now: its user still has the session, and its browser gets messages."""
+    place = (push.user_id, push.session_id)
+    return place in access.roles([place]) and reachable([push.user_id]).filter(pk=push.subscription_id).exists()
+
+
 def _about_mentions(mentions: Sequence[Mentioned]) -> list[Push]:
-    """Return the messages to those who are mentioned, may see the session, and have not read on since."""
+    """Return messages for the mentioned users who may see the session and have not read that far."""
     rows = ChatMessage.objects.filter(pk__in=[each.message_id for each in mentions], removed_at=None)
     rows = rows.select_related("session").order_by("revision")
     latest = {(user_id, row.session_id): row for row in rows for user_id, *_place in row.mentions or ()}
@@ -113,8 +125,8 @@ def _browsers_of(user_ids: Iterable[int]) -> dict[int, list[PushSubscription]]:
 
 
 def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
-    """Return the messages about ended runs, without those that have been claimed again since."""
-    if not PushSubscription.objects.exists():  # so it is where no one has turned notifications on
+    """Return messages about ended runs, without the runs that have been claimed again."""
+    if not PushSubscription.objects.exists():  # most often, no user has turned notifications on
         return []
     epochs = {each.session_id: each for each in ended}
     runs = SessionRun.objects.filter(pk__in=epochs, session__status=Session.Status.ACTIVE).select_related("session")
@@ -134,28 +146,50 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
 
 
 def example(browser: PushSubscription) -> Push:
-    """Return a message by which a user sees that a browser gets them."""
+    """Return a test message, with which a user can check that notifications reach the browser."""
     with _language_of(browser):
         title, body = "Parley", _("Notifications work in this browser.")
-    return _message(browser, title, body, reverse("settings"), "test", TEST_SECONDS, "high")
+    return _message(browser, "", (title, body), reverse("settings"), TEST_SECONDS, "high")
 
 
 def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterator[Notice]:
-    """Tell the people who can answer, without those who have agreed to all that waits: it waits for others."""
+    """Yield notices for the users who can answer. Users who have approved all waiting calls, or may not, get none."""
     waiting = [run for run in runs if run.state == RunState.WAITING and not run.delegating]
     rows = ChatMessage.objects.filter(session__in=[run.pk for run in waiting], status=MessageStatus.WAITING)
     asks: dict[str, list[ChatMessage]] = {run.pk: [] for run in waiting}
     for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence"):
         asks[row.session_id].append(row)
+    not_asked = _not_asked([(row, people[run.pk]) for run in waiting for row in asks[run.pk]])
     for run in waiting:
-        agreed = [set((row.approval or {}).get("agreed", ())) for row in asks[run.pk]]
-        asked = people[run.pk] - (set.intersection(*agreed) if agreed else set())
+        left_out = [not_asked[row.pk] for row in asks[run.pk]]
+        asked = people[run.pk] - (set[int].intersection(*left_out) if left_out else set())
         if asked:
-            yield Notice("waiting", run.session, frozenset(asked), asks[run.pk][-1] if agreed else None)
+            yield Notice("waiting", run.session, frozenset(asked), asks[run.pk][-1] if left_out else None)
+
+
+def _not_asked(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict[str, set[int]]:
+    """Return, by question, the users who have approved the call or lack the role that its approval needs."""
+    standings = {row.pk: standing_of(row.approval) for row, _people in questions}
+    needed = {standing.needs.approvers for standing in standings.values() if standing} - {""}
+    workspaces = {row.workspace_id for row, _people in questions}
+    able = {
+        approvers: set(access.approving(approvers).filter(workspace__in=workspaces).values_list("workspace", "user"))
+        for approvers in needed
+    }
+    found: dict[str, set[int]] = {row.pk: set() for row, _people in questions}
+    for row, people in questions:
+        if standing := standings[row.pk]:
+            found[row.pk] |= standing.approved_by
+            if approvers := standing.needs.approvers:
+                found[row.pk] |= {each for each in people if (row.workspace_id, each) not in able[approvers]}
+    return found
 
 
 def _done(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
-    """Tell the owner, and who has started the turn, unless they have seen its end. Sub-agents tell their callers."""
+    """Yield notices for the owner and the user who started the turn, unless they have seen its end.
+
+    Sub-agents report to their callers instead.
+    """
     idle = {run.pk: run for run in runs if run.state == RunState.IDLE and not run.session.caller_session_id}
     of_turns = ChatMessage.objects.filter(session__in=idle, turn_id__in=turn_ids, removed_at=None)
     ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
@@ -179,7 +213,7 @@ def _push(notice: Notice, browser: PushSubscription) -> Push:
     place = "#waiting" if notice.kind == "waiting" else f"#{notice.about.pk}" if notice.about else ""
     address = reverse("session", args=[notice.session.pk]) + place
     seconds = WAITING_SECONDS if is_urgent else DONE_SECONDS
-    return _message(browser, title, body, address, notice.session.pk, seconds, "high" if is_urgent else "normal")
+    return _message(browser, notice.session.pk, (title, body), address, seconds, "high" if is_urgent else "normal")
 
 
 def _body(notice: Notice) -> str:
@@ -197,12 +231,19 @@ def _body(notice: Notice) -> str:
 
 
 def _message(
-    browser: PushSubscription, title: str, body: str, address: str, tag: str, seconds: int, urgency: Urgency
+    browser: PushSubscription,
+    session_id: str,
+    texts: tuple[str, str],
+    address: str,
+    seconds: int,
+    urgency: Urgency,
 ) -> Push:
+    (title, body), tag = texts, session_id or "test"
     values = {"title": _cut(title, LONGEST_TITLE), "body": _cut(body, LONGEST_BODY), "url": address, "tag": tag}
     payload = json.dumps(values, ensure_ascii=False).encode()
     target = PushTarget(browser.endpoint, browser.p256dh, browser.auth)
-    return Push(browser.pk, web_push.request_to(target, payload, seconds=seconds, urgency=urgency, topic=tag))
+    request = web_push.request_to(target, payload, seconds=seconds, urgency=urgency, topic=tag)
+    return Push(browser.pk, browser.user_id, session_id, request)
 
 
 def _language_of(browser: PushSubscription) -> translation.override:

@@ -1,4 +1,4 @@
-"""The request that a session would send next, as a preview for users and API clients."""
+"""The next request of a session, as a preview for users and API clients."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ MEASURED = ("model", "timestamp", "input_tokens")
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
-    """The next request and the rows it is made from. Without an `agent` it cannot be sent, and `problem` says why.
+    """The next request and the rows it is made from.
 
-    `name` is the agent of the session that it is for; "" is the session's own.
+    Without an `agent` it cannot be sent, and `problem` is the reason. `name` is the agent of the session that the
+    request
+    is for; "" means the session's own agent.
     """
 
     session: Session
@@ -78,7 +80,7 @@ class NextRequest:
 
     @property
     def request(self) -> Request:
-        """The request as the agent makes it; without an agent, the messages and the system prompt."""
+        """The request as the agent makes it. Without an agent, only the messages and the system prompt."""
         return self._request(self.messages)
 
     def _request(self, messages: Sequence[Message]) -> Request:
@@ -92,16 +94,16 @@ class NextRequest:
         return given_back(form, request, self.provider_name, dialect)
 
     def estimate(self) -> tuple[list[Block], Measure]:
-        """Return the context's blocks with estimated tokens. The rows need the `MEASURED` columns."""
+        """Return the context's blocks with estimated tokens, and the measure. The rows need the `MEASURED` columns."""
         laid = blocks(self.rows, self.files, self._given_back)
         around = of_text(self.system) + of_tools(self.tools)
         return laid, measured(laid, around, (self.provider_name, self.model))
 
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes, agent: str = "") -> NextRequest:
-    """Read a session's next request to one of its agents; "", or one that is not there, stands for its own.
+    """Read the next request of a session to one of its agents. An empty or unknown `agent` means the session's own.
 
-    `more` are columns of its rows; `reader` reads files that the model accepts.
+    `more` are additional columns to read of the rows. `reader` reads the files that the model accepts.
     """
     name = agent if agent in {each.name for each in cast.others(session)} else ""
     rows, notes = view_of(session, context_rows(session, *more), name), notes_in(session)

@@ -30,17 +30,17 @@ from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, Wr
 from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
 
-# How often a turn is claimed without finishing a response. The next claim closes it.
+# How often a turn may be claimed without finishing a response. The next claim closes it.
 MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSnapshot:
-    """An open turn. `cut`: it has unfinished rows. `answered`: its last row ends it. `cancelling`: a user stopped it.
-    `compacting`: it has no rows, and earlier messages are summarised in it.
+    """An open turn as the rows describe it. The defaults are those of a turn that has just begun.
 
-    `written` is the number of the claim's last job in the rows. `exhausted`: too many processes died in the turn.
-    The defaults are those of a turn that has just begun.
+    `cut`: it has unfinished rows. `answered`: its last row ends it. `cancelling`: a user stopped it. `written` is the
+    number of the claim's last job that is in the rows. `exhausted`: too many processes died during the turn.
+    `compacting`: the turn has no rows, and it summarizes earlier messages.
     """
 
     state: TurnState
@@ -54,7 +54,7 @@ class TurnSnapshot:
 
 @transaction.atomic
 def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
-    """Read a claimed session. Return None if its claim is lost, or if nothing is queued; the claim is released then."""
+    """Read a claimed session. Return None if the claim is lost or nothing is queued; then the claim is released."""
     tx = SessionTransaction.lock(claim.session_id)
     run = tx.run
     if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
@@ -68,7 +68,7 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
         run.save(update_fields=["done", "owner", "attempts"])
         return None
     if run.waiting_since is not None:
-        # The time in which a turn waited for people is no part of its duration.
+        # The time for which a turn waited for an answer is not part of its duration.
         if run.turn_started_at is not None:
             run.turn_started_at += timezone.now() - run.waiting_since
         run.waiting_since = None
@@ -77,7 +77,7 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
 
 
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
-    """Read the open turn of a session that was claimed before; None if the claim is lost."""
+    """Read the open turn of a session that was claimed before; return None if the claim is lost."""
     claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
     run = claimed.select_related("session").first()
     return _snapshot(run.session, run, mono) if run is not None else None
@@ -118,7 +118,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         tools=_open_tools(rows, mono),
         sources=_sources(rows),
     )
-    # Pending calls are not a cut: a retry leaves them, too, and the run executes them.
+    # Pending calls do not count as cut: a retry leaves them in place, too, and the run executes them.
     cut = any(row.status in IN_FLIGHT or row.is_asking for row in rows)
     is_done = is_answered(rows) and not state.tools
     return TurnSnapshot(
@@ -137,14 +137,14 @@ def _seconds_since(began: datetime | None) -> float:
 
 
 def _texts_of_cut_response(rows: Sequence[ChatMessage], mono: float) -> tuple[ResponseText, ...]:
-    """Return the texts of the response that was cut off, if there is one."""
+    """Return the texts of the response that was cut off; empty if there is none."""
     cut = {row.response_id for row in rows if row.status == MessageStatus.STREAMING}
     texts = (row for row in rows if row.type == MessageType.TEXT and row.response_id in cut)
     return tuple(ResponseText(row.pk, mono - _seconds_since(row.timestamp)) for row in texts)
 
 
 def _sources(rows: Sequence[ChatMessage]) -> tuple[Source, ...]:
-    """Return the pages that the turn's tools have found so far, each once."""
+    """Return the pages that the turn's tools have found so far, without duplicates."""
     return tuple(dict.fromkeys(source for row in rows for source in read_sources(row.sources)))
 
 
@@ -170,7 +170,7 @@ def _has_run(row: ChatMessage) -> bool:
 
 
 def is_answered(rows: Sequence[ChatMessage]) -> bool:
-    """Return whether a turn's last row ends it (RUN-12): a complete assistant text or an error does."""
+    """Return whether a turn's last row ends it (RUN-12). A complete assistant text or an error does."""
     last = next((row for row in reversed(rows) if row.type != MessageType.TURN_START), None)
     if last is None:
         return not agents_from(rows[0] if rows else None)

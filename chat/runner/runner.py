@@ -1,4 +1,4 @@
-"""The runner of a process claims sessions that are due, runs a bridge for each, and acts on heartbeat results."""
+"""The runner of a process. It claims sessions that are due, runs a bridge for each, and acts on heartbeats."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.db import Threads
 from chat.log_context import set_worker
 from chat.runner.agent_input import AgentInput, first_input
-from chat.runner.bridge import Bridge
+from chat.runner.bridge import Bridge, RunEnd
 from chat.runner.delta_publisher import DeltaPublisher
-from chat.runner.endings import RunEnd
 from chat.runner.heartbeat import SAFE_SHARE, Heartbeat
 from chat.runner.push_notifier import PushNotifier
 from chat.runner.title_generator import TitleGenerator
@@ -33,17 +32,17 @@ from chat.runs.local_runner import BegunTurn
 
 logger = logging.getLogger(__name__)
 
-# Seconds between two looks for due sessions, when nothing wakes the runner. Redis can lose a wakeup.
+# Seconds between two checks for due sessions when nothing wakes the runner. Redis can lose a wakeup.
 POLL = 1.0
 TEAM_POLL = 0.25
 CLAIM_AT_ONCE = 20
-# A process whose event loop is this many seconds late leaves new sessions to other processes for a poll.
+# Seconds. A process whose event loop is this late leaves new sessions to other processes until the next poll.
 BUSY_LAG = 0.1
 GIVE_BACK_AFTER = 5.0
 THREADS = 6
-# How many of the threads read contexts at the same time. Claims and stops need the others.
+# The number of threads that may read contexts at the same time. The others are left for claims and stops.
 INPUT_READS_AT_ONCE = 4
-# Milliseconds (PostgreSQL). Unlike a request, a run can wait for a slow disk: it has its own connection.
+# Milliseconds (PostgreSQL). They are longer than for a request, because a run can wait for a slow disk.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 10_000}
 
 
@@ -52,7 +51,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.worker_id = ""
-        # Claims need no fsync: after a power cut another worker claims again.
+        # Claims need no fsync: after a power cut, another worker claims the session again.
         self._threads = Threads(THREADS, "parley-runner", durable=False, limits=LIMITS)
         self._input_reads = asyncio.Semaphore(INPUT_READS_AT_ONCE)
         self._writer = Writer(self._cancel_lost)
@@ -60,13 +59,13 @@ class Runner:
         self._title_generator = TitleGenerator(self._threads)
         self._push_notifier = PushNotifier()
         self._running: dict[str, tuple[Bridge, asyncio.Task[RunEnd]]] = {}
-        # The claims that run or are about to be given back, by session. The heartbeat's thread reads them.
+        # The claims that run or are about to be given back, by session. The heartbeat's thread reads them, too.
         self._claims: dict[str, Claim] = {}
-        # Turns that services are beginning now, with a claim for this runner, and which of them were stopped already.
+        # Turns that services are beginning now with claims for this runner, and those that are already stopped.
         self._reserving = threading.Lock()
         self._reserved = 0
         self._stopped_early: dict[str, str] = {}
-        # Whether due sessions wait for a place here.
+        # Whether due sessions wait for a place in this process.
         self._is_full = False
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +73,7 @@ class Runner:
         self._heartbeat: Heartbeat | None = None
         self._poll = TEAM_POLL if settings.REDIS_URL else POLL
         self._lag = 0.0
-        # The process is about to stop, or an operator has asked the worker to hand its sessions over.
+        # The process is about to stop, or an administrator has drained the worker.
         self._is_draining = self._is_stopping = self._is_drained = False
         self._safe_until = 0.0
         self._renewed_at = 0.0
@@ -95,9 +94,9 @@ class Runner:
             self._spawn(self._measure_lag())
 
     async def drain(self, seconds: float) -> None:
-        """Claim nothing more, and wait up to `seconds` until no session runs.
+        """Claim no more sessions, and wait up to `seconds` until none runs.
 
-        Turns with tools are handed over before their next response; other workers continue them.
+        Turns with tools are handed over before their next response, and other workers continue them.
         """
         self._is_draining = True
         for bridge, _ in self._running.values():
@@ -131,18 +130,18 @@ class Runner:
 
     @property
     def running(self) -> int:
-        """How many sessions run."""
+        """The number of running sessions."""
         return len(self._running)
 
     @property
     def lease_age(self) -> float | None:
-        """Seconds since the lease was renewed; None before the first heartbeat."""
+        """The seconds since the lease was renewed; None before the first heartbeat."""
         return time.monotonic() - self._renewed_at if self._renewed_at else None
 
     # -- turns that services of this process begin, called from their threads ---------------------------------------
 
     def reserve(self) -> str:
-        """Reserve a place, unless other sessions wait for one."""
+        """Reserve a place and return the worker's id; return "" if there is none or other sessions wait for one."""
         with self._reserving:
             if self._is_full or not self._has_room() or time.monotonic() >= self._safe_until:
                 return ""
@@ -152,7 +151,7 @@ class Runner:
     def take(self, turn: BegunTurn) -> None:
         """Run a turn in a reserved place.
 
-        The calling thread builds what the model gets first: another one would have to be woken for it.
+        The calling thread builds the first input of the model, because it would take time to wake another thread.
         """
         _call_soon(self._loop, self._on_begun, turn, first_input(turn))
 
@@ -176,14 +175,14 @@ class Runner:
     # -- wakeups ----------------------------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        """Return whether this process wants more sessions. From any thread."""
+        """Return whether this process can take more sessions. Can be called from any thread."""
         if self._is_draining or self._is_stopping or self._is_drained or self._lag >= BUSY_LAG:
             return False
         capacity: int = settings.CAPACITY
         return len(self._running) + self._reserved < capacity
 
     def _take_wakeup(self, loop: asyncio.AbstractEventLoop, wakeup: Wakeup) -> bool:
-        """Act on a wakeup of this process, unless it concerns another worker. From any thread."""
+        """Act on a wakeup of this process and return True, unless another worker must handle it. From any thread."""
         if wakeup.kind is WakeupKind.WORK:
             if not self._has_room():
                 return False
@@ -205,12 +204,12 @@ class Runner:
             if wakeup.kind is WakeupKind.STOP:
                 bridge.stop(wakeup.turn_id)
             else:
-                bridge.look_for_answers()
+                bridge.check_for_answers()
         elif wakeup.kind is WakeupKind.STOP and self._reserved and wakeup.worker == self.worker_id:
             self._stopped_early[wakeup.session_id] = wakeup.turn_id
 
     async def _receive_forever(self) -> None:
-        """Act on wakeups of other processes. One that arrives when this process is full goes to another."""
+        """Act on wakeups of other processes. Pass on a wakeup for work if this process is full."""
         from chat.bus.redis_wakeups import receive  # most installations have no Redis
 
         async for wakeup in receive(lambda: self.worker_id, self._has_room):
@@ -220,7 +219,7 @@ class Runner:
                 self._on_wakeup(wakeup)
 
     async def _measure_lag(self) -> None:
-        """Measure how late the event loop is, once per poll."""
+        """Measure how late the event loop is, every TEAM_POLL seconds."""
         while True:
             began = time.monotonic()
             await asyncio.sleep(TEAM_POLL)
@@ -235,11 +234,15 @@ class Runner:
                 while await self._claim_some(look_first=not woken):
                     woken = True
             except Exception as error:  # the loop must survive any error, because the sessions are still due
-                _warn("Cannot claim sessions, trying again", error)
-            woken = await _wait_and_clear(self._wake, self._poll)
+                _warn("Could not claim sessions; retrying", error)
+            woken = False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll):
+                    woken = await self._wake.wait()
+                self._wake.clear()
 
     async def _claim_some(self, *, look_first: bool) -> bool:
-        """Claim due sessions; return whether more may be due. `look_first` avoids a write lock when none is."""
+        """Claim due sessions and return whether more may be due. `look_first` avoids a write lock if none is due."""
         free: int = min(CLAIM_AT_ONCE, settings.CAPACITY - len(self._running) - self._reserved)
         self._is_full = free <= 0
         if free <= 0 or self._is_draining or self._is_drained or time.monotonic() >= self._safe_until:
@@ -259,7 +262,7 @@ class Runner:
     ) -> None:
         present = self._claims.get(claim.session_id)
         if present is not None and present.worker_id == claim.worker_id and present.epoch >= claim.epoch:
-            return  # the heartbeat has adopted it since
+            return  # the heartbeat has adopted the claim in the meantime
         if claim.session_id in self._running:
             self._running[claim.session_id][1].cancel()
         bridge = Bridge(
@@ -285,7 +288,7 @@ class Runner:
             if len(self._running) == settings.CAPACITY - 1:
                 self._wake.set()  # a place is free
         if not task.cancelled() and task.exception() is not None:
-            logger.error("Session %s could not be run", claim.session_id, exc_info=task.exception())
+            logger.error("Could not run session %s", claim.session_id, exc_info=task.exception())
             self._spawn(self._give_back(claim, failed=True))
         elif not task.cancelled() and task.result() is RunEnd.HANDED_OVER:
             self._handovers.add(handover := self._spawn(self._give_back(claim, failed=False)))
@@ -301,7 +304,7 @@ class Runner:
             del self._claims[claim.session_id]
 
     async def _give_back(self, claim: Claim, *, failed: bool) -> None:
-        """Release a session so that it is due again; one that failed after GIVE_BACK_AFTER seconds."""
+        """Release a session so that it is due again. If it has failed, wait GIVE_BACK_AFTER seconds first."""
         given = False
         if failed:
             await asyncio.sleep(GIVE_BACK_AFTER)
@@ -310,7 +313,7 @@ class Runner:
                 await self._threads.run(partial(lease.give_back, claim, failed=failed))
                 given = True
             except Exception as error:  # this worker keeps its lease, so no other worker would free the session
-                _warn("Cannot give a session back, trying again", error)
+                _warn("Could not release a session; retrying", error)
                 await asyncio.sleep(GIVE_BACK_AFTER)
         self._forget(claim)
         self._wake.set()
@@ -318,7 +321,7 @@ class Runner:
     # -- the heartbeat ----------------------------------------------------------------------------------------------
 
     def _on_beat(self, beat: HeartbeatResult) -> None:
-        """Act on a heartbeat. No other worker takes the sessions for one lease from the beginning of the beat."""
+        """Act on a heartbeat. For one lease from the beginning of the beat, no other worker takes the sessions."""
         self.worker_id = beat.worker_id
         self._renewed_at = beat.began
         set_worker(beat.worker_id)
@@ -341,12 +344,15 @@ class Runner:
             self._wake.set()
 
     def _on_disconnect(self, until: float) -> None:
-        """Stop publishing at `until`: other workers see that the connection is closed and may take the sessions."""
+        """Stop publishing at `until`.
+
+        Other workers see that the connection is closed and may take the sessions then.
+        """
         self._safe_until = min(self._safe_until, until)
         self._delta_publisher.allow_until(self._safe_until)
 
     def _cancel_lost(self, claim: Claim) -> None:
-        """Cancel a run whose claim is lost: its changes would be rejected."""
+        """Cancel a run whose claim is lost, because its changes would be rejected."""
         running = self._running.get(claim.session_id)
         if running is not None and running[0].claim == claim:
             logger.warning("Session %s has been taken over by another worker", claim.session_id)
@@ -358,18 +364,7 @@ def _warn(message: str, error: Exception) -> None:
     logger.warning("%s: %s", message, error, exc_info=not isinstance(error, Error))
 
 
-async def _wait_and_clear(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event and clear it. Return False if it was not set in time."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    event.clear()
-    return True
-
-
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
-    """Call a function on the loop, from any thread. A loop that has just closed needs no wakeup."""
+    """Call a function on the loop, from any thread. If the loop has just been closed, do nothing."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)

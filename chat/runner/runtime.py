@@ -1,4 +1,4 @@
-"""Background services of a server process: publisher, hub, maintenance, webhooks and, if embedded, a runner."""
+"""The background services of a server process: publisher, hub, maintenance, webhooks and, if embedded, a runner."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MAINTENANCE_INTERVAL = 60.0
 
 
 class Maintenance:
-    """Runs maintenance jobs that are due, once a minute, and starts schedules when they are due.
+    """Runs due maintenance jobs once a minute, and starts schedules when they are due.
 
-    Each has a thread of its own: a job can take minutes.
+    Jobs and schedules have one thread each, because a job can take minutes.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Maintenance:
         self._tasks = [loop.create_task(self._run_forever()), loop.create_task(self._start_forever())]
 
     async def stop(self) -> None:
-        """Stop after the current batch. The next start continues."""
+        """Stop after the current batch. The next process that runs the job continues it."""
         self._stopping.set()
         for task in self._tasks:
             task.cancel()
@@ -69,7 +69,7 @@ class Maintenance:
                 wait = await self._starts.run(scheduled_runs.look, None, Deadline(stopping=self._stopping))
             except Exception as error:  # likewise
                 wait = scheduled_runs.INTERVAL
-                logger.warning("Schedules could not be looked at: %r", error)
+                logger.warning("Could not check for due schedules: %r", error)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What runs in this process now, for the metrics. `lease_age` is None without a runner that has a lease."""
+    """Figures of this process for the metrics. `lease_age` is in seconds, or None without a runner that has a lease."""
 
     running: int = 0
     lease_age: float | None = None
@@ -96,9 +96,9 @@ _runtime: Runtime | None = None
 
 
 async def start(*, serves: bool = True, runs: bool | None = None) -> None:
-    """Start the services on the running event loop: those of a server that `serves` clients, and those that run agents.
+    """Start services on the running loop: with `serves` those for clients, with `runs` those that run agents.
 
-    Without `runs`, the setting RUNNER decides. Raises RuntimeError if they are running already.
+    If `runs` is None, the setting RUNNER decides. Raise RuntimeError if the services are already running.
     """
     global _runtime
     if _runtime is not None:
@@ -131,17 +131,17 @@ async def start(*, serves: bool = True, runs: bool | None = None) -> None:
 
 
 async def drain() -> None:
-    """Let running turns end, or go to other workers, for up to GRACE_SECONDS. No other session is claimed."""
+    """Let running turns end or move to other workers, for up to GRACE_SECONDS. Claim no other session."""
     if _runtime is None or _runtime.runner is None or not settings.GRACE_SECONDS:
         return
     if running := _runtime.runner.running:
         turns = "one running turn" if running == 1 else f"{running} running turns"
-        logger.info("Waiting up to %s s for %s to end", settings.GRACE_SECONDS, turns)
+        logger.info("Waiting up to %s seconds for %s to end", settings.GRACE_SECONDS, turns)
     await _runtime.runner.drain(settings.GRACE_SECONDS)
 
 
 async def stop() -> None:
-    """Stop the services. Running sessions are released for the next worker."""
+    """Stop the services. Release running sessions for the next worker."""
     global _runtime
     running, _runtime = _runtime, None
     if running is None:
@@ -165,24 +165,27 @@ async def stop() -> None:
 
 
 def hub() -> Hub:
-    """Return the hub of this process. Raises RuntimeError before `start`."""
+    """Return the hub of this process. Raise RuntimeError before `start`."""
     if _runtime is None or _runtime.hub is None:
         raise RuntimeError("the live stream has not been started in this process")
     return _runtime.hub
 
 
 def may_stream(user_id: int) -> bool:
-    """Return whether a user may open another stream or waiting request here. Can be called from any thread."""
+    """Return whether a user may open another stream or waiting request in this process.
+
+    Can be called from any thread.
+    """
     return _runtime is None or _runtime.hub is None or _runtime.hub.may_stream(user_id)
 
 
 def worker_id() -> str | None:
-    """Return the id of this process's worker; None if other processes run the agents."""
+    """Return the id of this process's worker; return None if other processes run the agents."""
     return _runtime.runner.worker_id if _runtime is not None and _runtime.runner is not None else None
 
 
 def figures() -> Figures:
-    """Return what runs in this process now."""
+    """Return the current figures of this process."""
     if _runtime is None:
         return Figures()
     runner, hub = _runtime.runner, _runtime.hub
@@ -195,13 +198,13 @@ def figures() -> Figures:
 
 
 def end_streams() -> None:
-    """End endless HTTP responses, so that a server that stops does not wait for them."""
+    """End HTTP responses that have no end, so that a stopping server does not wait for them."""
     if _runtime is not None and _runtime.hub is not None:
         _runtime.hub.end_streams()
 
 
 async def _list_models_forever() -> None:
-    """Keep the model list up to date. The registry decides when to ask the providers."""
+    """Keep the model list up to date. The registry decides when to query the providers."""
     while True:
         await registry().models()
         await asyncio.sleep(LIST_INTERVAL)

@@ -1,4 +1,4 @@
-"""Ask a model for a session's title in the background, after the first turn."""
+"""Generate a session's title with a model in the background, after the first turn."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from chat.services.sessions.titles import Untitled
 
 logger = logging.getLogger(__name__)
 
-# How many titles are requested at the same time, so that turns take precedence.
+# The number of titles that are requested at the same time. It is low, so that turns take precedence.
 AT_ONCE = 4
 # Seconds for one request.
 TIMEOUT = 30.0
-# Characters of a reply. A longer reply is not a title.
+# In characters. A longer reply is not a title.
 LONGEST_REPLY = 400
 INSTRUCTIONS = (
     "You name conversations for a list of them. Answer with a title of two to six words that says what the "
@@ -41,7 +41,7 @@ class TitleGenerator:
         self._in_progress: set[str] = set()
 
     async def name(self, session_id: str) -> None:
-        """Let the session's model replace an automatic title. Never raises."""
+        """Replace an automatic title with one from the session's model. Never raise."""
         if (
             settings.TITLES != "model" or session_id in self._in_progress
         ):  # a second turn may end before the first title arrives
@@ -51,7 +51,9 @@ class TitleGenerator:
             async with self._semaphore:
                 await self._name(session_id)
         except Exception as error:
-            logger.info("Session %s keeps its first words as its title: %r", session_id, error)
+            logger.info(
+                "No title was generated for session %s, which keeps its first words as its title: %r", session_id, error
+            )
         finally:
             self._in_progress.discard(session_id)
 
@@ -63,14 +65,17 @@ class TitleGenerator:
 
 
 def request_of(untitled: Untitled) -> Request:
-    """Build the request. The conversation's beginning is one text, so that the model does not continue it."""
+    """Build the request. The beginning of the conversation is one text, so that the model does not continue it."""
     conversation = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in untitled.opening)
     question = f"<conversation>\n{conversation}\n</conversation>\n\nThe title:"
     return question_to(untitled.agent, INSTRUCTIONS, question)
 
 
 async def _reply(untitled: Untitled) -> tuple[str, int | None]:
-    """Return the model's reply ("" if it fails or takes too long), and its tokens (None if the reply was cut off)."""
+    """Return the model's reply and its tokens.
+
+    The reply is "" if it fails or takes too long. The tokens are None if the reply was cut off.
+    """
     reply, tokens, response = "", None, Response()
     try:
         async with (

@@ -1,6 +1,6 @@
 """Traces for OpenTelemetry, by its conventions for generative AI: turns, requests to models, and tools.
 
-Nothing is imported or done unless OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans have names, ids and counts, and no content.
+Without OTEL_EXPORTER_OTLP_ENDPOINT, nothing is imported or traced. Spans contain names, ids and counts, but no content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _provider: TracerProvider | None = None
 
 
 def missing_package() -> str:
-    """Return which package is missing for traces; "" if none is, or if they are off."""
+    """Return the name of the package that is missing for traces; return "" if none is missing or traces are off."""
     if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return ""
     try:
@@ -55,7 +55,7 @@ def open_tracing() -> None:
 
 
 async def close_tracing() -> None:
-    """Send what is left, from a thread."""
+    """Send the remaining spans from a thread, and end tracing."""
     global _provider
     provider, _provider = _provider, None
     if provider is not None:
@@ -63,14 +63,14 @@ async def close_tracing() -> None:
 
 
 def begin_trace(session_id: str, state: TurnState) -> TurnTrace | None:
-    """Begin the trace of a turn, or of its rest; None if traces are off."""
+    """Begin the trace of a turn, or of the rest of a continued turn; return None if traces are off."""
     if _provider is None:
         return None
     return TurnTrace(_provider.get_tracer("parley"), session_id, state)
 
 
 class TurnTrace:
-    """The spans of one turn: `invoke_agent`, and below it `chat` for each request and `execute_tool` for each tool."""
+    """The spans of one turn: `invoke_agent`, with a child `chat` per request and a child `execute_tool` per tool."""
 
     def __init__(self, tracer: Tracer, session_id: str, state: TurnState) -> None:
         from opentelemetry.trace import set_span_in_context
@@ -86,7 +86,7 @@ class TurnTrace:
         self._tools: dict[str, Span] = {}
 
     def apply(self, event: TurnEvent, state: TurnState) -> None:
-        """Begin or end a span; `state` is that before the event."""
+        """Begin or end a span for an event. `state` is the state before the event."""
         match event:
             case ResponseStarted():
                 self._begin_response(event)
@@ -108,7 +108,7 @@ class TurnTrace:
                 self.end("stopped")
 
     def end(self, outcome: str, error: str = "") -> None:
-        """End the turn with what is still open in it. Later calls do nothing."""
+        """End the turn's span and all open spans in it. Later calls do nothing."""
         self._fail_response(outcome)
         for tool in self._tools.values():
             _end(tool, outcome)
@@ -168,7 +168,7 @@ class TurnTrace:
 
 
 def _end(span: Span, error: str = "") -> None:
-    """End a span; `error` is the kind of what went wrong. Its words could quote the conversation."""
+    """End a span. `error` is only the kind of the failure, because its text could quote the conversation."""
     from opentelemetry.trace import StatusCode
 
     if error:

@@ -1,4 +1,4 @@
-"""Deliver to webhooks what is due: at once after a commit of this process, and by looking from time to time."""
+"""Deliver due events to webhooks: immediately after a commit of this process, and at regular intervals."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from chat.services.webhooks import delivering, outbox
 
 logger = logging.getLogger(__name__)
 
-# Seconds until the next look where nothing is due before. It finds what another process has left.
+# Seconds until the next check if nothing is due earlier. The check finds deliveries that another process has left.
 LOOK_INTERVAL = 15.0
-# Webhooks at once, in this process. A webhook has one request at a time.
+# The number of webhooks that this process sends to at the same time. A webhook has one request at a time.
 AT_ONCE = 8
-# A webhook that answers quickly gets what is due for it in a row, for so many seconds; then others have their turn.
+# Seconds. A webhook that answers quickly gets its due deliveries one after another for this time, then others follow.
 TURN_SECONDS = 2.0
-# Seconds until a webhook is looked at again that another process delivers to.
+# Seconds until a webhook to which another process is delivering is checked again.
 BUSY_SECONDS = 1.0
 STOP_SECONDS = 2.0
 
 
 class WebhookDeliverer:
-    """Delivers while the process runs. What it has taken when it ends is due again when the lease ends.
+    """Delivers while the process runs. Deliveries that are unfinished when it ends are due again after their lease.
 
-    A slow address holds one of the AT_ONCE places while its request runs, and has the next turn after all others.
+    A slow address occupies one of the AT_ONCE places during its request, and all other webhooks come before its next
+    one.
     """
 
     def __init__(self, clock: Callable[[], datetime] = timezone.now) -> None:
         self._clock = clock
-        # No data is lost with a commit that a power cut undoes: the delivery is repeated.
+        # A commit that is lost in a power cut loses no data, because the delivery is repeated.
         self._threads = Threads(1, "parley-webhooks", durable=False)
         self._loop = asyncio.get_running_loop()
         self._hinted = asyncio.Event()
@@ -46,7 +47,7 @@ class WebhookDeliverer:
         self._task = self._loop.create_task(self._run_forever())
 
     async def stop(self) -> None:
-        """Let requests that are under way end, for STOP_SECONDS: each that is cut off is repeated."""
+        """Let running requests end, for up to STOP_SECONDS. Requests that are cut off are repeated later."""
         outbox.unlisten(self._hint)
         self._is_stopping = True
         self._task.cancel()
@@ -67,15 +68,15 @@ class WebhookDeliverer:
             self._hinted.clear()
             try:
                 pause = await self._begin_due()
-            except Exception as error:  # usually the database is unavailable; the next look tries again
-                logger.warning("Deliveries to webhooks were not looked for: %r", error)
+            except Exception as error:  # usually the database is unavailable; the next check tries again
+                logger.warning("Could not check for webhook deliveries: %r", error)
                 pause = LOOK_INTERVAL
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._hinted.wait()
 
     async def _begin_due(self) -> float:
-        """Begin with the webhooks that are due, as far as there are places. Return the seconds until the next look."""
+        """Begin deliveries to due webhooks, as far as there are places. Return the seconds until the next check."""
         due = await self._threads.run(delivering.due)
         now = self._clock()
         self._turns = {id: turn for id, turn in self._turns.items() if id in due or id in self._working}
@@ -87,13 +88,13 @@ class WebhookDeliverer:
         return min([LOOK_INTERVAL, *later])
 
     async def _work(self, webhook_id: int) -> None:
-        """Deliver to one webhook for one turn."""
+        """Deliver to one webhook for up to TURN_SECONDS."""
         pause = 0.0
         try:
             if not await self._deliver(webhook_id):
                 pause = BUSY_SECONDS
         except Exception as error:  # as above
-            logger.warning("Deliveries to webhook %s were not made: %r", webhook_id, error)
+            logger.warning("Could not deliver to webhook %s: %r", webhook_id, error)
             pause = BUSY_SECONDS
         finally:
             self._turns[webhook_id] = self._loop.time()
@@ -101,7 +102,7 @@ class WebhookDeliverer:
             self._loop.call_later(pause, self._hinted.set)
 
     async def _deliver(self, webhook_id: int) -> bool:
-        """Send what is due in order, until something fails. Return whether there was anything for this process."""
+        """Send due deliveries in order until one fails. Return whether this process could take any."""
         until, is_any = self._loop.time() + TURN_SECONDS, False
         while self._loop.time() < until and not self._is_stopping:
             taken = await self._threads.run(delivering.take, webhook_id, self._clock())

@@ -1,7 +1,7 @@
-"""Send one request to a webhook's address: to public addresses only, and to hosts that the operator allows.
+"""Send one request to a webhook's address: to public addresses, and to internal hosts that the operator allows.
 
-An address is checked when its socket is made, as those of `web_fetch`. Redirects are not followed, and nothing of an
-answer but its status is read: what a machine says to Parley is shown to no one.
+An address is checked when its socket is created, like those of `web_fetch`. Redirects are not followed. Only the status
+of an answer is read, so that no user can see the content of a host's answer.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from chat.services.webhooks import delivering
 from chat.services.webhooks.delivering import Answer, Taken
 
 Problem = WebhookDelivery.Problem
-# For the whole request.
+# Seconds for the whole request.
 SECONDS = 10.0
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "Parley webhooks"}
 
 
 def send_now(taken: Taken) -> Answer:
-    """Send a delivery that a person asks for, and record what came of it."""
+    """Send a delivery that a user requests, and record the answer."""
     return_connection()
     answer: Answer = async_to_sync(send)(taken, timezone.now())
     delivering.finish(taken, answer, timezone.now())
@@ -39,7 +39,7 @@ def send_now(taken: Taken) -> Answer:
 
 
 async def send(taken: Taken, at: datetime) -> Answer:
-    """Send a delivery, signed at a time. Never raises for an address that fails."""
+    """Send a delivery, signed with the time `at`. Never raise for an address that fails."""
     if not taken.secrets:
         return Answer(None, Problem.SECRET, 0)
     await load_client()

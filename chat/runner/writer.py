@@ -1,6 +1,6 @@
 """The writer of a process writes the changes of all its runs in batches, with several sessions per transaction.
 
-It writes durable changes as soon as its thread is free. Text waits for up to 250 ms or 2 KB, which bounds what a crash
+It writes durable changes as soon as its thread is free. Text waits for up to 250 ms or 2 KB, which limits what a crash
 can lose. Streaming never blocks on the database.
 """
 
@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from django.db import OperationalError
 
 from chat import metrics
+from chat.bus.events import TextAppended
 from chat.db import LOCK_TIMEOUT, Threads, sqlstate
+from chat.runs.changes import Change
 from chat.runs.lease import Claim
 from chat.services.runs.recording import Batch, Job, Outcome, PendingText, Recorded, record
 
@@ -24,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 TEXT_INTERVAL = 0.25
 TEXT_SIZE = 2048
-# Seconds between two tries for sessions whose rows another transaction has locked.
+# Seconds between two tries to write sessions whose rows another transaction has locked.
 BUSY_INTERVAL = 0.05
 # Milliseconds (PostgreSQL). One long transaction must not block the writer of all sessions.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 250, "idle_in_transaction_session_timeout": 10_000}
@@ -36,6 +38,10 @@ class Fenced(Exception):  # not an error: another worker runs the session now
 
 class Rewound(Exception):  # not an error of the turn: the database lost rows in a failover
     """The rows lack earlier jobs of the claim; nothing was written."""
+
+
+class NotWritten(Exception):  # its cause is the error
+    """Changes of the turn could not be written."""
 
 
 @dataclass(slots=True)
@@ -128,26 +134,28 @@ class Writer:
         return bool(self._busy_jobs or self._busy_texts)
 
     async def _write(self, jobs: list[_QueuedJob], texts: list[PendingText], wait: bool) -> None:
-        """Write a batch. An error in one batch must not stop the writer, which serves all runs."""
+        """Write a batch. Catch every error, because the writer serves all runs and must continue."""
         try:
             try:
                 with metrics.flush_seconds.time():
                     batch = await self._record([queued.job for queued in jobs], texts, wait)
             except Exception:
-                logger.exception("A batch of changes could not be written; trying each session separately")
+                logger.exception("Could not write a batch of changes; writing each session separately")
                 await self._write_by_session(jobs, texts)
             else:
                 self._deliver(jobs, texts, batch)
         except Exception as error:
-            logger.exception("The results of a batch could not be delivered")
+            logger.exception("Could not deliver the results of a batch of changes")
             for queued in jobs:
                 if not queued.done.done():
                     queued.done.set_exception(error)
 
     def _take_due_texts(self, sessions: set[str]) -> list[PendingText]:
-        """Take the texts to write now: all every 250 ms; else long ones, and those of `sessions`, which have changes.
+        """Take the texts to write now.
 
-        A session's changes may end the message of its text.
+        Every 250 ms these are all texts. Otherwise they are long texts and those of `sessions`, because changes of a
+        session
+        may end the message of its text.
         """
         now = time.monotonic()
         if self._closing or now - self._texts_written >= TEXT_INTERVAL:
@@ -165,7 +173,7 @@ class Writer:
         ]
 
     async def _sleep(self) -> None:
-        """Sleep until a job is submitted, or the texts are due, or busy sessions are to be tried again."""
+        """Sleep until a job is submitted, texts are due, or busy sessions must be tried again."""
         seconds = None
         if self._has_busy():
             seconds = BUSY_INTERVAL
@@ -177,7 +185,7 @@ class Writer:
         self._wake.clear()
 
     async def _write_by_session(self, jobs: list[_QueuedJob], texts: list[PendingText]) -> None:
-        """Write each session in a transaction of its own, so that one bad change does not affect the others."""
+        """Write each session in its own transaction, so that one bad change does not affect the others."""
         sessions = {each.job.claim.session_id for each in jobs} | {text.claim.session_id for text in texts}
         for session_id in sessions:
             mine = [queued for queued in jobs if queued.job.claim.session_id == session_id]
@@ -185,7 +193,7 @@ class Writer:
             try:
                 batch = await self._record([queued.job for queued in mine], its_texts, wait=True)
             except Exception as error:
-                logger.exception("Changes of session %s could not be written", session_id)
+                logger.exception("Could not write the changes of session %s", session_id)
                 for queued in mine:
                     if not queued.done.done():
                         queued.done.set_exception(error)
@@ -193,13 +201,13 @@ class Writer:
             self._deliver(mine, its_texts, batch)
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
-        """Write, and retry while the database is unavailable. Claims and job numbers make a repeated write harmless."""
+        """Write a batch, and retry while the database is unavailable. Claims and job numbers make a repeat harmless."""
         return await self._threads.run_with_retry(
             _record_or_skip_locked, jobs, texts, wait, unless=lambda: self._closing
         )
 
     def _deliver(self, jobs: Sequence[_QueuedJob], texts: Sequence[PendingText], batch: Batch) -> None:
-        """Give the results of a batch, whose events `record` has published, to the runs."""
+        """Set the results of a batch for the runs. `record` has already published its events."""
         self._busy_texts += [text for text, outcome in zip(texts, batch.texts, strict=True) if outcome is Outcome.BUSY]
         for queued, recorded in zip(jobs, batch.jobs, strict=True):
             session_id = queued.job.claim.session_id
@@ -220,8 +228,45 @@ class Writer:
             self._on_fenced(claim)
 
 
+class ClaimJobs:
+    """The jobs of one claim, numbered in order. `written` is the number of the last one that is in the rows."""
+
+    def __init__(self, writer: Writer, claim: Claim, written: int = 0) -> None:
+        self._writer = writer
+        self._claim = claim
+        self._number = written
+        self._last: asyncio.Future[Recorded] | None = None
+        self._error: BaseException | None = None
+
+    def submit(self, changes: Sequence[Change], before: Sequence[TextAppended] = ()) -> asyncio.Future[Recorded]:
+        """Submit changes as the next job. `before` is text that is published before them."""
+        self._number += 1
+        self._last = self._writer.submit(Job(self._claim, self._number, changes, before))
+        self._last.add_done_callback(self._keep_first_error)
+        return self._last
+
+    async def wait(self) -> Recorded | None:
+        """Wait until all jobs are written. Return the result of the last job, or None if there was none.
+
+        Raise Fenced, or NotWritten from the first error of a write.
+        """
+        if self._last is None:
+            return None
+        await asyncio.wait([self._last])
+        error = self._error or self._last.exception()
+        if isinstance(error, Fenced):
+            raise error
+        if error is not None:
+            raise NotWritten from error
+        return self._last.result()
+
+    def _keep_first_error(self, recorded: asyncio.Future[Recorded]) -> None:
+        if not recorded.cancelled() and self._error is None:
+            self._error = recorded.exception()
+
+
 def _record_or_skip_locked(jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
-    """Write a batch without the sessions whose rows are locked: for too long, or at all if `wait` is off."""
+    """Write a batch without the sessions whose rows are locked. With `wait`, wait for the locks first."""
     if wait:
         try:
             return record(jobs, texts)

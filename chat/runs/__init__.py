@@ -1,1 +1,1 @@
-"""The rules of a run: the lease that a worker holds, and the pure reducer from agent events to row changes."""
+"""The rules of a run: the lease of a worker, and the pure reducer from agent events to row changes."""

@@ -1,4 +1,4 @@
-"""Approvals of several people, or of people with a role: what a call needs and what it has (ChatMessage.approval)."""
+"""Approvals of several users, or of users with a role: the requirement and the decisions (ChatMessage.approval)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from agents.messages import Json
 
 @dataclass(frozen=True, slots=True)
 class PersonDecision:
-    """What one person has decided. `edited`: they changed the call's arguments, so earlier approvals do not count.
+    """The decision of one user, made at the ISO 8601 time `at`.
 
-    `lapsed`: they may not approve the call any more, so theirs does not count.
+    `edited`: the user changed the call's arguments, so earlier approvals do not count. `lapsed`: the user may not
+    approve the call any more, so this approval does not count.
     """
 
     user_id: int | None
@@ -33,17 +34,24 @@ class PersonDecision:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a call needs, and all decisions in their order."""
+    """The approvals that a call needs, and all decisions in order."""
 
     needs: Requirement
     decisions: tuple[PersonDecision, ...]
 
     @property
     def approvals(self) -> tuple[PersonDecision, ...]:
-        """The approvals of the arguments as they are."""
+        """The approvals that count: those of the current arguments that have not lapsed."""
         given = [each for each in self.decisions if each.approved]
         edits = [place for place, each in enumerate(given) if each.edited]
         return tuple(each for each in given[edits[-1] if edits else 0 :] if not each.lapsed)
+
+    @property
+    def lapsed(self) -> tuple[PersonDecision, ...]:
+        """The approvals of users who lost the right to give them and have not approved again since."""
+        valid = {each.user_id for each in self.approvals}
+        lapsed = {each.user_id: each for each in self.decisions if each.approved and each.lapsed}
+        return tuple(each for user_id, each in lapsed.items() if user_id not in valid)
 
     @property
     def missing(self) -> int:
@@ -51,18 +59,18 @@ class Standing:
 
     @property
     def approved_by(self) -> set[int]:
-        """The ids of those whose approvals count."""
+        """The ids of the users whose approvals count."""
         return {each.user_id for each in self.approvals if each.user_id is not None}
 
     def only_of(self, user_ids: Collection[int]) -> Standing:
-        """Return the standing in which no other approvals than those of these users count."""
+        """Return the standing in which only the approvals of these users count."""
         lapsed = [each for each in self.approvals if each.user_id not in user_ids]
         decisions = (replace(each, lapsed=True) if each in lapsed else each for each in self.decisions)
         return replace(self, decisions=tuple(decisions))
 
 
 def standing_of(approval: object) -> Standing | None:
-    """Read a row's column; None if anyone who may answer can decide alone, or it was edited by hand."""
+    """Read the column of a row. Return None if anyone who may answer can decide alone, or if the value is invalid."""
     if not isinstance(approval, dict):
         return None
     try:
@@ -75,20 +83,24 @@ def standing_of(approval: object) -> Standing | None:
 def with_decision(
     standing: Standing, *, user_id: int, name: str, at: datetime, approved: bool, edited: bool = False
 ) -> Json:
-    """Return the column with another decision."""
+    """Return the column with a further decision."""
     decision = PersonDecision(user_id, name, at.isoformat(), approved, edited)
-    after = replace(standing, decisions=(*standing.decisions, decision))
+    return column_of(replace(standing, decisions=(*standing.decisions, decision)))
+
+
+def column_of(standing: Standing) -> Json:
+    """Return the value of the column `approval` for a standing."""
     return {
         "needed": standing.needs.approvals,
         "approvers": standing.needs.approvers,
-        "decisions": [*map(asdict, after.decisions)],
-        # Those for whom the call does not wait any more, where a query finds them.
-        "agreed": sorted(after.approved_by),
+        "decisions": [*map(asdict, standing.decisions)],
+        # For queries: the users for whose decision the call does not wait any more.
+        "agreed": sorted(standing.approved_by),
     }
 
 
 def without_person(approval: object, user_id: int, name: str) -> object:
-    """Return the column with another name in a person's place."""
+    """Return the column with `name` in place of a user."""
     if standing_of(approval) is None or not isinstance(approval, dict):
         return approval
     decisions = [

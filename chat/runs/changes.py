@@ -11,7 +11,7 @@ from chat.session_snapshot import Activity, AgentStatus, CompactionOutcome
 
 @dataclass(frozen=True, slots=True)
 class InsertMessage:
-    """A new row at the end of the session; `fields` are columns of ChatMessage."""
+    """A new row at the end of the session. `fields` are columns of ChatMessage."""
 
     id: str
     name: MessageEventName
@@ -21,7 +21,7 @@ class InsertMessage:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMessage:
-    """New values for a row; `compact` folds its delta rows into its text first."""
+    """New values for a row. `compact`: first add the text of its delta rows to its own, and delete them."""
 
     id: str
     name: MessageEventName
@@ -64,15 +64,16 @@ class RecordRequest:
     response_id: str = ""
 
     def columns(self) -> Json:
-        """Return the values by column. They share the tuples, which `asdict` would copy one by one."""
+        """Return the values by column. In contrast to `asdict`, this does not copy the tuples."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class InsertSummary:
-    """A summary that stands for the rows from `first` to `after`, which a model has read at `read_revision`.
+    """A summary that replaces the rows from `first` to `after`, which a model has read at `read_revision`.
 
-    `messages` counts them, `context_used` estimates the context after it, and `tokens` were used to make it.
+    `messages` is their number, `context_used` an estimate of the context with the summary, and `tokens` the tokens that
+    were used to make it.
     """
 
     after: str
@@ -108,7 +109,7 @@ class ReportStatus:
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """A files_changed event: files of the workspace have changed."""
+    """A files_changed event: session files have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ class ReportCancelled:
 class CloseTurn:
     """End the turn: begin the next one with the queued messages, or release the session.
 
-    `for_queued`: the turn ends only to deliver queued messages (RUN-06). If they were withdrawn since, nothing of the
-    job is written and the turn continues.
+    `for_queued`: the turn ends only to deliver queued messages (RUN-06). If they have been withdrawn since, nothing of
+    the job is written and the turn continues.
     """
 
     for_queued: bool = False
@@ -131,19 +132,19 @@ class CloseTurn:
 
 @dataclass(frozen=True, slots=True)
 class PauseTurn:
-    """Release the session until people or other agents have answered, unless the turn can go on already (UI-12)."""
+    """Release the session until users or other agents have answered, unless the turn can already continue (UI-12)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """Begin the session in which another agent does what a call asks for. The call is updated before, in the job."""
+    """Begin the subsession for the task of a call. The call is updated before, in the same job."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskPeople:
-    """Let a running call wait for people: the payload of an `agents.elicitation.Elicitation`."""
+    """Make a running call wait for users. `question` is the payload of an `agents.elicitation.Elicitation`."""
 
     id: str
     question: Json
@@ -151,7 +152,7 @@ class AskPeople:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawQuestion:
-    """Let a call that waits for people go on without an answer."""
+    """Let a call that waits for users continue without an answer. `why` is the reason."""
 
     id: str
     why: str

@@ -1,4 +1,4 @@
-"""What running calls ask people, as ChatMessage.asked has it: one record per question, in the order of asking."""
+"""The questions of a running call to users, in the column ChatMessage.asked: one record per question, in order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agents.messages import Json
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question: its `answer` as people gave it, None if they have not; `withdrawn` says why no one can any more.
+    """One question. `answer` is the users' answer, or None. `answered_at` is in ISO 8601.
 
-    `answered_at` is ISO 8601.
+    If the question cannot be answered any more, `withdrawn` is the reason.
     """
 
     question: Elicitation
@@ -29,12 +29,12 @@ class Asked:
 
 
 def records_of(asked: object) -> list[Json]:
-    """Return the records in the column."""
+    """Return the records in the column, without values that are not objects."""
     return [each for each in asked if isinstance(each, dict)] if isinstance(asked, list) else []
 
 
 def asked_of(asked: object) -> list[Asked]:
-    """Read the column, without what was set by hand and is none."""
+    """Return the valid questions in the column."""
     found = []
     for each in records_of(asked):
         question = read_elicitation(each.get("question"))
@@ -46,7 +46,7 @@ def asked_of(asked: object) -> list[Asked]:
 
 
 def open_record(asked: object) -> Json | None:
-    """Return the record of the question that waits for an answer; None if there is none."""
+    """Return the record of the question that waits for an answer, or None."""
     last = next(reversed(records_of(asked)), None)
     return last if last is not None and last.get("answer") is None and not last.get("withdrawn") else None
 
@@ -58,7 +58,7 @@ def with_last(asked: object, values: Json) -> list[Json]:
 
 
 def without_answerer(asked: object, user_id: int, name: str) -> object:
-    """Return the column with another name in a person's place, and without what they have written."""
+    """Return the column with `name` in place of a user, and without the content of this user's answers."""
     if not any(each.get("answered_by_id") == user_id for each in records_of(asked)):
         return asked
     return [_without(each, name) if each.get("answered_by_id") == user_id else each for each in records_of(asked)]

@@ -1,7 +1,7 @@
 """Requests to run a session, claims with a fencing epoch, and leases of workers (RUN-15).
 
-All functions are synchronous; each is one transaction or part of the caller's, and can be repeated if the answer to its
-COMMIT was lost. docs/architecture.md (Runs) has the rules.
+All functions are synchronous. Each is one transaction or a part of the caller's transaction, and can be repeated if the
+answer to its COMMIT was lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chat.bus.wakeups import Wakeup, WakeupKind, send
 from chat.models import RunState, SessionRun, Worker
 from chat.overrides.composed_queries import Composed
 
-# Among how many of the oldest due sessions a claim chooses, if it cannot take all.
+# If a claim cannot take all due sessions, it chooses among this many of the oldest ones.
 FAIR_WINDOW = 1000
 DUE = Q(wanted__gt=F("done"), owner__isnull=True)
 
@@ -73,14 +73,14 @@ def renew(worker_id: str) -> bool:
 
 
 def is_drained(worker_id: str) -> bool:
-    """Return whether a worker was asked to claim nothing, and to hand its sessions over."""
+    """Return whether a worker was asked to claim no sessions and to hand over its own."""
     return Worker.objects.filter(id=worker_id, draining=True).exists()
 
 
 def set_draining(worker_id: str, draining: bool) -> bool:
-    """Ask a worker to claim nothing and to hand its sessions over, or to work again. Return False if it does already.
+    """Ask a worker to claim no sessions and to hand over its own, or to work again.
 
-    Its next heartbeat finds the request.
+    The worker finds the request with its next heartbeat. Return False if this changes nothing.
     """
     return bool(Worker.objects.filter(id=worker_id, draining=not draining).update(draining=draining))
 
@@ -108,8 +108,8 @@ def release_worker(worker_id: str) -> None:
 def take_over(worker_id: str, renewal: Renewal) -> bool:
     """Free the sessions of a dead worker, and delete it, unless it has renewed its lease after `renewal`.
 
-    Locked rows are left for the next call, so that a hanging transaction cannot block this one. Return whether sessions
-    were freed.
+    Locked rows are skipped, so that a hanging transaction cannot block this one. The next call frees them. Return
+    whether sessions were freed.
     """
     with transaction.atomic():
         worker = _locked(Worker.objects.filter(id=worker_id)).first()
@@ -125,7 +125,7 @@ def take_over(worker_id: str, renewal: Renewal) -> bool:
 
 
 def request(session_id: str) -> None:
-    """Request a run of the session in the caller's transaction; wake a runner on commit."""
+    """Request a run of the session in the caller's transaction, and wake a runner on commit."""
     waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
     SessionRun.objects.filter(session=session_id).update(wanted=F("wanted") + 1, due_since=waiting_since)
     wake_on_commit(session_id)
@@ -142,18 +142,18 @@ def wake_on_commit(*session_ids: str) -> None:
 
 
 def claim(worker_id: str, limit: int) -> list[Claim]:
-    """Claim up to `limit` due sessions, the oldest first; each gets a new epoch.
+    """Claim up to `limit` due sessions, the oldest first. Each gets a new epoch.
 
-    A worker whose lease has expired gets none until it renews the lease, and one that handed a session over does not
-    get it back while there are others. If more sessions are due than it can claim, those of workspaces with the fewest
-    running sessions come first, so that one with a long backlog does not delay the others.
+    A worker whose lease has expired gets none until it renews the lease. A worker that has handed over a session does
+    not get it back while there are other workers. If more than `limit` sessions are due, sessions of workspaces with
+    the fewest running sessions come first, so that a workspace with a long backlog does not delay the others.
     """
     with transaction.atomic():
         chosen = _first_due(limit + 1).read(worker_id)
         if len(chosen) > limit:
             oldest = _waiting_for(worker_id).values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
             chosen = in_turns(oldest, _running_by_workspace())[:limit]
-        # Only what is claimed is locked: other workers skip locked rows, and end their look if they find no others.
+        # Lock only the chosen rows, because other workers skip locked rows, and stop if they find no others.
         found = _CHOSEN.read(worker_id, *chosen) if chosen else []
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
             owner=worker_id, claimant=worker_id, epoch=F("epoch") + 1, written=0, attempts=F("attempts") + 1
@@ -162,14 +162,14 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
 
 
 def _waiting_for(worker_id: str) -> QuerySet[SessionRun]:
-    """Return the due sessions that a worker may have."""
+    """Return the due sessions that a worker may claim, the oldest first."""
     alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
     others = Exists(Worker.objects.filter(lease_until__gt=Now(), draining=False).exclude(id=worker_id))
     may_have = Q(leaving_epoch=None) | ~Q(leaving_epoch=F("epoch")) | ~Q(claimant=worker_id) | ~others
     return SessionRun.objects.filter(DUE, alive, may_have).order_by("due_since")
 
 
-@lru_cache(maxsize=128)  # a worker claims as many as it has room for
+@lru_cache(maxsize=128)  # the count varies with the worker's free places
 def _first_due(count: int) -> Composed[str]:
     return Composed(lambda worker_id: _waiting_for(worker_id).values_list("session_id", flat=True)[:count])
 
@@ -183,9 +183,10 @@ _CHOSEN = Composed(_chosen)
 
 
 def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:
-    """Order sessions, given with their workspaces from the oldest on, so that workspaces get the same number of places.
+    """Return session ids in an order in which all workspaces get the same number of places.
 
-    `running` says how many each of them has.
+    `oldest` are pairs of session and workspace, the oldest first. `running` is the number of running sessions of each
+    workspace.
     """
     seen = Counter(running)
     places = []
@@ -201,7 +202,7 @@ def _running_by_workspace() -> dict[int, int]:
 
 
 def adopt(claim: Claim) -> Claim | None:
-    """Claim a session again that the worker owns but does not run; None if its row is locked or has changed."""
+    """Claim a session again that the worker owns but does not run. Return None if its row is locked or has changed."""
     owned = SessionRun.objects.filter(pk=claim.session_id, owner=claim.worker_id, epoch=claim.epoch)
     with transaction.atomic():
         if not _locked(owned).exists():
@@ -211,8 +212,8 @@ def adopt(claim: Claim) -> Claim | None:
 
 
 def is_work_due() -> bool:
-    """Return whether a session is due. Only reads, so that an idle poll takes no write lock."""
-    # Any row would do, but without the order both databases scan all sessions instead of the index.
+    """Return whether a session is due. This only reads, so that an idle poll takes no write lock."""
+    # Any row is enough, but without the order, both databases scan all sessions instead of the index.
     return bool(_ANY_DUE.read())
 
 
@@ -228,7 +229,7 @@ def run_rows(worker_id: str, session_ids: Collection[str]) -> dict[str, RunRow]:
 
 
 def give_back(claim: Claim, *, failed: bool = True) -> None:
-    """Release a claim whose session is still due. It counts as an attempt at the turn unless it has not `failed`."""
+    """Release a claim whose session is still due. If it has `failed`, it counts as an attempt at the turn."""
     claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
     attempts = F("attempts") if failed else Greatest(F("attempts"), 1) - 1
     if claimed.update(owner=None, attempts=attempts):
@@ -238,8 +239,8 @@ def give_back(claim: Claim, *, failed: bool = True) -> None:
 def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     """Mark the open turn as cancelling in the caller's transaction. Return False if no turn is open.
 
-    The first user who stops a turn is recorded. `user_id` is None if no user stops it. No worker has a turn that waits
-    for people: a run is requested, which ends it.
+    The first user who stops a turn is recorded. `user_id` is None if no user stops it. A turn that waits for users has
+    no worker, so a run is requested that ends it.
     """
     open_turn = SessionRun.objects.filter(session=session_id).exclude(state=RunState.IDLE)
     found = open_turn.select_for_update().values_list("turn_id", "state", "owner_id").first()
@@ -258,14 +259,14 @@ def ask_to_stop(session_id: str, user_id: int | None) -> bool:
 def ask_to_hand_over(session_id: str) -> bool:
     """Ask the worker of a session to hand it over before the next response. Return False if no worker has it.
 
-    Its next heartbeat finds the request.
+    The worker finds the request with its next heartbeat.
     """
     claimed = SessionRun.objects.filter(pk=session_id, owner__isnull=False)
     return bool(claimed.update(leaving_epoch=F("epoch")))
 
 
 def take_from_worker(session_id: str) -> None:
-    """Fence the worker of a session in the caller's transaction. The session is due again, for another one."""
+    """Fence the worker of a session in the caller's transaction. The session is due again, for another worker."""
     claimed = SessionRun.objects.filter(pk=session_id, owner__isnull=False)
     if claimed.update(owner=None, leaving_epoch=F("epoch")):
         wake_on_commit(session_id)
@@ -285,7 +286,7 @@ def _read_run_rows(runs: QuerySet[SessionRun]) -> dict[str, RunRow]:
 
 
 def _locked(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Lock rows and skip locked ones. (SQLite locks the whole database when a transaction begins.)"""
+    """Return a query that locks its rows and skips locked ones. SQLite locks the whole database at BEGIN instead."""
     return rows.select_for_update(skip_locked=True, of=("self",))
 
 

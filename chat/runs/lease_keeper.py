@@ -1,4 +1,4 @@
-"""One heartbeat: renew the worker's lease, and compare the rows of its sessions with what it runs."""
+"""The heartbeat of a worker: it renews the lease, and compares the rows of sessions with the worker's claims."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from chat.runs.liveness import ProcessLock, Watch
 logger = logging.getLogger(__name__)
 
 BEATS_PER_LEASE = 5
-# If more than this share of a lease, and this many seconds, passed between two looks at the other workers, the database
-# was unavailable for them, too.
+# If more than this share of a lease, and more than this many seconds, passed between two checks of the other workers,
+# the database was probably unavailable for them, too.
 LONGEST_GAP = 0.6
 SHORTEST_GAP = 2.0
 
@@ -30,7 +30,7 @@ class HeartbeatResult:
 
     `lost`: claims that the worker no longer has. `stops`: turns to stop, by session. `adopted`: new claims of sessions
     that the worker owned but did not run. `freed`: whether sessions of dead workers have become due. `leaving`:
-    sessions to hand over. `drained`: whether the worker should claim nothing, and hand all over.
+    sessions to hand over. `drained`: whether the worker should claim no sessions and hand over all of its own.
     """
 
     worker_id: str
@@ -47,8 +47,8 @@ class HeartbeatResult:
 class Reconciliation:
     """A worker's claims compared with the rows.
 
-    `suspects` are claims that differ, but may be about to be released or run. They count as lost or unserved if the
-    next comparison finds the same.
+    `suspects` are claims that differ from their row, but may be about to be released or run. If the next comparison
+    finds the same difference, they count as lost or unserved.
     """
 
     lost: list[Claim]
@@ -82,7 +82,7 @@ def reconcile(
 
 
 class LeaseKeeper:
-    """Keeps one worker's lease. A beat can raise database errors; the next beat corrects the state."""
+    """The keeper of one worker's lease. A beat can raise database errors. The next beat then corrects the state."""
 
     def __init__(self, lock: ProcessLock, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.worker_id = ids.worker_id()
@@ -95,7 +95,7 @@ class LeaseKeeper:
 
     @property
     def interval(self) -> float:
-        """Seconds until the next beat."""
+        """The seconds between two beats."""
         usual: float = settings.LEASE_SECONDS / BEATS_PER_LEASE
         return usual
 
@@ -107,13 +107,13 @@ class LeaseKeeper:
         began = self._clock()
         self._lock.hold(self.worker_id)
         if self._is_registered and not lease.renew(self.worker_id):
-            logger.warning("Other workers have taken the sessions of this one: it had not renewed its lease in time")
+            logger.warning("Other workers took the sessions of this one, because it did not renew its lease in time")
             self.worker_id, self._is_registered = ids.worker_id(), False
             self._lock.hold(self.worker_id)
         if not self._is_registered:
             lease.register_worker(self.worker_id)
             self._is_registered = True
-            if self._is_drained:  # under its last id
+            if self._is_drained:  # it was drained under its previous id
                 lease.set_draining(self.worker_id, True)
         self._is_drained = lease.is_drained(self.worker_id)
         found = lease.run_rows(self.worker_id, running)
@@ -128,7 +128,7 @@ class LeaseKeeper:
         )
 
     def look(self) -> bool:
-        """Free the sessions of dead workers between two beats. Return whether there were any; the next beat says it."""
+        """Free the sessions of dead workers between two beats. Return whether any were freed since the last beat."""
         self._has_freed |= self._free_sessions_of_dead_workers()
         return self._has_freed
 
@@ -140,7 +140,7 @@ class LeaseKeeper:
         freed = False
         for worker_id, renewal in self._watch.look(renewals, free, began=began, ended=self._clock()).items():
             if lease.take_over(worker_id, renewal):
-                logger.warning("Worker %s is dead; other workers continue its sessions", worker_id)
+                logger.warning("Worker %s died; other workers continue its sessions", worker_id)
                 freed = True
                 metrics.takeovers.inc()
             self._lock.forget(worker_id)
@@ -148,11 +148,11 @@ class LeaseKeeper:
 
     @property
     def grace(self) -> float:
-        """Seconds for which the worker's lock may be free before others take its sessions."""
+        """The seconds for which the worker's lock may be free before other workers take its sessions."""
         return self._lock.grace
 
     def disconnected(self) -> None:
-        """Start watching the other workers again, because the database may have been unavailable for them, too."""
+        """Restart the check of other workers, because the database may have been unavailable for them, too."""
         self._watch.forget()
 
     def end(self) -> None:

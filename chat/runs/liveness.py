@@ -1,14 +1,15 @@
-"""Detect that a worker's process has ended, by a lock that its operating system or database releases.
+"""The detection of ended worker processes, by a lock that the operating system or the database releases.
 
-SQLite, where all processes are on one machine: an flock'ed file beside the database. The kernel releases it with the
-process, so a free lock is proof. Process ids are no proof: they are reused, and containers do not share them.
+With SQLite, all processes are on one machine, and the lock is an flock'ed file beside the database. The kernel releases
+it when the process ends, so a free lock is proof. A process id would not be proof, because ids are reused and
+containers do not share them.
 
-PostgreSQL: a session-level advisory lock of the heartbeat's connection. The server releases it with the connection,
-which a live process can lose, too, and opens again at once. So a lock has to be free for `GRACE` seconds, in which a
-live worker has taken it again or has stopped publishing (`heartbeat.py`). After a restart of the server all locks are
-free until the workers have reconnected, so for a while no worker counts as dead.
+With PostgreSQL, the lock is a session-level advisory lock of the heartbeat's connection. The server releases it with
+the connection. A live process can lose its connection, too, but opens a new one immediately. So a lock must be free for
+`GRACE` seconds. In this time, a live worker has taken it again or has stopped publishing (`heartbeat.py`). After a
+restart of the server, all locks are free until the workers have reconnected, so no worker counts as dead for a while.
 
-A lock that cannot be taken, or is held for too long, proves nothing. Then the lease decides.
+If a lock cannot be taken, or is held for too long, only the lease decides.
 """
 
 from __future__ import annotations
@@ -33,18 +34,21 @@ LOCK_CLASS = 7_275_394
 
 
 class ProcessLock(Protocol):
-    """The lock of one worker, and a check of other workers' locks. `grace`: seconds for which a lock has to be free."""
+    """The lock of one worker, and the check of other workers' locks.
+
+    A worker is dead if its lock is free for `grace` seconds.
+    """
 
     grace: float
 
     def hold(self, worker_id: str) -> None:
-        """Take the worker's lock, if it is not held yet. Call it before the worker is registered."""
+        """Take the worker's lock, unless it is already held. Call this before the worker is registered."""
 
     def free(self, worker_ids: Iterable[str]) -> set[str]:
         """Return the workers whose locks are known to be free."""
 
     def forget(self, worker_id: str) -> None:
-        """Remove what is left of a dead worker's lock."""
+        """Remove the remains of a dead worker's lock."""
 
     def release(self) -> None:
         """Release the lock of a worker that has stopped."""
@@ -71,14 +75,14 @@ class FileLock:
             self._held = worker_id
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            logger.warning("Other processes will not notice immediately when this one ends: %s", error)
+            logger.warning("Other processes cannot detect immediately when this one ends: %s", error)
             self.release()  # an unlocked file would mean that this process has ended
 
     def free(self, worker_ids: Iterable[str]) -> set[str]:
         return {worker_id for worker_id in worker_ids if self._is_free(self._folder / worker_id)}
 
     def _is_free(self, path: Path) -> bool:
-        """Return whether a lock is free. A missing file is no proof: the worker may not have been able to create it."""
+        """Return whether a lock is free. A missing file is not, because the worker may have failed to create it."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -110,7 +114,7 @@ class AdvisoryLock:
         self._lease_seconds = lease_seconds
 
     def hold(self, worker_id: str) -> None:
-        """Take the lock again after each reconnect. The old database session can still hold it for a while."""
+        """Take the lock, also again after a reconnect. The old database session may still hold it for a while."""
         key = _key(worker_id)
         mine = "SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = %s"
         _ask(f"SELECT pg_try_advisory_lock(%s, %s) WHERE NOT EXISTS ({mine})", [LOCK_CLASS, _signed(key), key])
@@ -119,7 +123,7 @@ class AdvisoryLock:
         held = _ask(
             "SELECT objid::bigint FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
             " WHERE locktype = 'advisory' AND classid = %s AND granted AND datname = current_database()"
-            # So soon after a restart of the server, workers have not reconnected yet.
+            # Shortly after a restart of the server, workers may not have reconnected yet.
             " UNION ALL SELECT -1 WHERE pg_postmaster_start_time() > now() - make_interval(secs => %s)",
             [LOCK_CLASS, self._lease_seconds],
         )
@@ -128,10 +132,10 @@ class AdvisoryLock:
         return {worker_id for worker_id in worker_ids if _key(worker_id) not in held}
 
     def forget(self, worker_id: str) -> None:
-        """Do nothing: an advisory lock leaves nothing behind."""
+        """Do nothing, because an advisory lock has no remains."""
 
     def release(self) -> None:
-        """The lock ends with the connection."""
+        """Do nothing, because the lock ends with the connection."""
 
 
 def process_lock(lease_seconds: float) -> ProcessLock:
@@ -142,11 +146,11 @@ def process_lock(lease_seconds: float) -> ProcessLock:
 
 
 class Watch:
-    """Decides which other workers are dead, by this process's clock alone.
+    """The decision of which other workers are dead. It uses only the clock of this process.
 
-    A worker is dead when its row has not changed for the length of its lease, or when its lock has been free for the
-    lock's grace period without a change of the row. If more than `gap` seconds pass between two looks, the database was
-    unavailable for the others, too, and all periods start again.
+    A worker is dead if its row has not changed for the length of its lease, or if its lock has been free for the lock's
+    grace period without a change of the row. If more than `gap` seconds pass between two checks, the database was
+    probably unavailable for the others, too, so all periods start again.
     """
 
     def __init__(self, *, gap: float, grace: float) -> None:
@@ -166,7 +170,10 @@ class Watch:
     def look(
         self, renewals: Mapping[str, Renewal], free: Iterable[str], *, began: float, ended: float
     ) -> dict[str, Renewal]:
-        """Take in what was read between `began` and `ended`; return the dead workers with their last renewals."""
+        """Return the dead workers with their last renewals.
+
+        `renewals` and `free` were read from the database between the monotonic times `began` and `ended`.
+        """
         if ended - self._last_look > self._gap:
             self.forget()
         self._last_look = ended
@@ -176,7 +183,7 @@ class Watch:
         free = set(free)
         dead = {}
         for worker_id, renewal in renewals.items():
-            # From the end of the first read to the begin of this one: never longer than it really was.
+            # Measured from the end of the first read to the start of this one, so that it is never too long.
             self._renewals[worker_id] = renewal
             unchanged = began - self._since.setdefault(worker_id, ended)
             free_for = self._free_for(worker_id, worker_id in free, began, ended)
@@ -194,12 +201,12 @@ class Watch:
 
 
 def _key(worker_id: str) -> int:
-    """Return 32 bits of an id. Two workers with the same bits would only wait for each other's lease."""
+    """Return a 32-bit hash of an id. If two workers have the same hash, the lease decides whether they are dead."""
     return zlib.crc32(worker_id.encode())
 
 
 def _signed(number: int) -> int:
-    """Convert to a signed integer, which PostgreSQL expects; it returns the same bits unsigned."""
+    """Return the signed integer with the same 32 bits, which PostgreSQL expects. In results, it is unsigned."""
     return number - 2**32 if number >= 2**31 else number
 
 

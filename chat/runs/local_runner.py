@@ -1,6 +1,6 @@
-"""The runner of this process, as services see it: a turn that they begin can be claimed in the same transaction.
+"""The runner of this process for services, which can claim a turn in the transaction in which they begin it.
 
-A process without a runner has none here: its turns are claimed later, by another process.
+In a process without a runner, turns are claimed later by another process.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chat.runs.turn_state import TurnState
 
 @dataclass(frozen=True, slots=True)
 class BegunTurn:
-    """A turn that has just begun, with its claim. `session` is the session's row as the transaction left it.
+    """A turn that has just begun, with its claim. `session` is the session's row at the end of the transaction.
 
-    `last_sequence` is the place of its message: the session has at most so many messages.
+    `last_sequence` is the sequence of its message, so the session has at most this many messages.
     """
 
     claim: Claim
@@ -28,13 +28,13 @@ class BegunTurn:
 
 
 class LocalRunner(Protocol):
-    """Takes turns from any thread. Each `reserve` that returned an id is followed by one `take` or `release`."""
+    """A runner that takes turns from any thread. After each `reserve` that returns an id, call `take` or `release`."""
 
     def reserve(self) -> str:
-        """Reserve a place for one session. Return the id of the worker, "" if it takes no more sessions now."""
+        """Reserve a place for one session. Return the id of the worker, or "" if it takes no more sessions now."""
 
     def take(self, turn: BegunTurn) -> None:
-        """Run a turn whose claim has been committed, in the reserved place. Raises nothing."""
+        """Run a turn whose claim has been committed, in the reserved place. Never raises."""
 
     def release(self) -> None:
         """Give up a reserved place."""
@@ -57,5 +57,5 @@ def register(runner: LocalRunner) -> Callable[[], None]:
 
 
 def local_runner() -> LocalRunner | None:
-    """Return the runner of this process, None if other processes run the agents."""
+    """Return the runner of this process, or None if other processes run the agents."""
     return _runner

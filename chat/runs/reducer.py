@@ -1,10 +1,11 @@
-"""Turn events of the agent into row changes, as a pure function. The turn can be stopped at any moment (RUN-08).
+"""The pure function from events of the agent to row changes. The turn can be stopped at any moment (RUN-08).
 
     reduce(state, event, now) -> (state, changes)
 
-Here are the ends of a turn. The events of a response are in response_reducer.py, those of tools in tool_reducer.py.
+This module handles the end of a turn. response_reducer.py handles events of a response, and tool_reducer.py those of
+tools.
 
-The state does not have the text of a streaming message. It is in the message's delta rows, which `compact` joins.
+The state does not have the text of a streaming message. That text is in the message's delta rows until `compact`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from chat.runs.turn_rows import Reduced, insert_error, insert_note, milliseconds
 from chat.runs.turn_state import Now, OpenTool, ProcessLost, Stopped, TurnEvent, TurnState
 
 RESUME_NOTE = _("The server restarted while you were answering. Continue exactly where your last message was cut off.")
-# The note is an instruction to the model. People read what it means for them.
+# The note is an instruction to the model. Users see this text in its place.
 RESUME_NOTE_SHOWN = _("The server restarted. The answer continues below.")
 
 
@@ -63,7 +64,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
 def _settle(state: TurnState, now: Now) -> Reduced:
     """Complete all open rows: streaming text and tools without a result become interrupted."""
     state, changes = drop_writing(state, now)
-    for text in state.texts:  # complete texts of the response, which have no duration yet
+    for text in state.texts:  # complete texts of the response have no duration yet
         if state.open is None or state.open.id != text.id:
             changes.append(UpdateMessage(text.id, "message_updated", {"duration_ms": milliseconds(text.began, now)}))
     if state.open is not None:
@@ -116,10 +117,10 @@ def _stop(state: TurnState, now: Now) -> Reduced:
 
 
 def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
-    """Repair the rows of a dead process. A resumed run executes calls that had not started; none runs twice (RUN-15).
+    """Repair the rows after the process has died. A resumed run executes calls that had not started (RUN-15).
 
-    The tools of a response that was cut off are not executed, because the response is incomplete. Nothing gets a
-    duration, because the time of the process's end is unknown.
+    No call runs twice. If a text or the arguments of a call were cut off, no call of this response is executed, because
+    the response is incomplete. No row gets a duration, because the time at which the process ended is unknown.
     """
     was_cut = state.open is not None or bool(state.writing)
     state, changes = drop_writing(state, now)

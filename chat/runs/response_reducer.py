@@ -1,4 +1,4 @@
-"""What a response of the model changes in the rows: its texts, its reasoning, the calls that it writes, its figures."""
+"""The row changes of a response: its texts, its reasoning, the calls that the model writes, and its metrics."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from agents.safe_text import clean
 from agents.sources import SourceNumbers, cited
 from chat.projections.context import TOOL_NOT_WRITTEN
 from chat.runs.changes import AppendText, Change, InsertMessage, RecordUsage, ReportStatus, UpdateMessage
-from chat.runs.sanitize import sanitize_json, sanitize_name, sanitize_usage
+from chat.runs.sanitize import sanitize_json, sanitize_name
 from chat.runs.turn_rows import Reduced, agent_columns, bounded_sources, insert_error, milliseconds
 from chat.runs.turn_state import Now, OpenText, OpenTool, ResponseText, TurnState, WritingCall
 
-EMPTY_ANSWER = _("The model gave an empty answer. Try again, or choose another model.")
-# Stop reasons after which a response without content is an error. After others more follows, or an error is reported.
+EMPTY_ANSWER = _("The model gave an empty answer. Retry, or choose another model.")
+# Stop reasons after which an empty response is an error. After other reasons, the turn continues or reports an error.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
 CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
 
@@ -51,7 +51,7 @@ def reduce_response(state: TurnState, event: ResponseEvent, now: Now) -> Reduced
             waited: list[Change] = [ReportStatus("thinking")] if state.retrying else []
             return _response_started(state, model, provider, window, now), waited
         case ResponseDone(reason, usage):
-            return _response_done(state, reason, sanitize_usage(usage), now)
+            return _response_done(state, reason, usage.plausible(), now)
         case RetryScheduled(_, delay, error):
             state, dropped = drop_writing(state, now)
             wait = ReportStatus("thinking", activity="retrying", code=error.code, retry_in=math.ceil(delay))
@@ -82,7 +82,7 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
     row = now.message_id()
     kind = "reasoning" if reasoning else "text"
     columns = agent_columns(state, now, type=kind, status="streaming", text=text)
-    # A text has all pages of the turn while it is written. At its end it keeps those that it cites.
+    # While a text is written, it has all sources of the turn. At its end, it keeps those that it cites.
     if state.sources and not reasoning:
         columns["sources"] = [source.to_json() for source in state.sources]
     changes.append(InsertMessage(row, "reasoning_delta" if reasoning else "text_delta", columns))
@@ -112,7 +112,7 @@ def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
 
 
 def _call_delta(state: TurnState, key: str, name: str, text: str, now: Now) -> Reduced:
-    """Show a call while the model writes its arguments. It is not a call for the model before it is complete."""
+    """Show a call while the model writes its arguments. The context has the call only when it is complete."""
     if (call := _writing(state, key)) is not None:
         return state, [AppendText(call.id, text, reasoning=False)] if text else []
     state, changes = _end_open(_first_token(state, now), now)
@@ -159,7 +159,7 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now
 
 
 def _complete_text(state: TurnState, part: Text) -> TurnState:
-    """Store the sources of a complete text, and the provider's data. A text that follows data gets its own row."""
+    """Store the sources and the provider's data of a complete text. If it has data, further text gets a new row."""
     own = _numbered(part.sources, state.sources)
     if not (part.data or own or state.sources):
         return state
@@ -174,13 +174,13 @@ def _complete_text(state: TurnState, part: Text) -> TurnState:
 
 
 def _numbered(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Give numbers to the sources that a vendor names; a page that is known has one."""
+    """Return the sources that a vendor names, with numbers. A known page keeps its number."""
     numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=known),))])
     return tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in cited_by_vendor))
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
-    """Store reasoning that came without deltas (redacted). It is not shown, but must be replayed (MSG-08)."""
+    """Store reasoning without deltas (redacted). It is not shown, but must be sent back to the model (MSG-08)."""
     state, changes = _end_open(state, now)
     row, data = now.message_id(), sanitize_json(dict(part.data)) or None
     fields = agent_columns(state, now, type="reasoning", status="complete", text=clean(part.text), provider_data=data)
@@ -188,9 +188,9 @@ def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
 
 
 def _called(state: TurnState, call: ToolCall, written: WritingCall | None, now: Now) -> Reduced:
-    """Insert a tool call where the model made it; it is executed when the response is done (MSG-08, UI-01).
+    """Insert a tool call at its place in the response. It is executed when the response is done (MSG-08, UI-01).
 
-    `written`: it has a row since the model began to write it.
+    `written` is its row, if it got one when the model began to write it.
     """
     state, changes = _end_open(state, now)
     tool = OpenTool(written.id if written else now.message_id(), call.id, sanitize_name(call.name))
@@ -219,7 +219,7 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     metrics = _metrics(state, usage)
     rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
     rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
-    changes: list[Change] = [*dropped, *_summarised(rows, state, metrics, now)]
+    changes: list[Change] = [*dropped, *_summarized(rows, state, metrics, now)]
     was_empty = not (state.texts or state.tools) and reason in FINAL
     if was_empty:
         error = AgentError(EMPTY_ANSWER)
@@ -230,7 +230,7 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
 
 
 def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> UpdateMessage:
-    """End a text with its response. A text that was cut off there can be continued (RUN-12)."""
+    """Complete a text at the end of its response. A text that was cut off there can be continued (RUN-12)."""
     is_streaming = state.open is not None and state.open.id == text.id
     status = "interrupted" if cut and is_streaming else "complete"
     fields: Json = {"duration_ms": milliseconds(text.began, now), "status": status}
@@ -241,7 +241,7 @@ def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> 
     return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 
-def _summarised(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
+def _summarized(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
     """Add the metrics to the response's last row (MSG-06), and report response_done (RUN-02) with the last text.
 
     Without a text, the last row reports response_done.

@@ -1,4 +1,4 @@
-"""What running tools change in the rows: their state, their output, what they ask people."""
+"""The row changes of tool calls: their state, their output, and their questions to users."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
 
 
 def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
-    """Show the end of a running tool's output, in place of what was shown before."""
+    """Show the last part of a running tool's output, in place of the part that was shown before."""
     tool = find_tool(state, call_id)
     if tool is None:
         return state, []
@@ -67,7 +67,7 @@ def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
 
 
 def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
-    """Ask people what a running call wants to know. The call keeps its process."""
+    """Ask users the question of a running call. The call keeps running, so the session is not released."""
     tool = find_tool(state, call_id)
     if tool is None or tool.began is None:
         return state, []
@@ -76,7 +76,7 @@ def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
 
 
 def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
-    """Let a call go on. The answer is in its row already, with the status; only a withdrawal is not."""
+    """Let a call continue. Its row already has the answer and the status, unless the question was withdrawn."""
     tool = find_tool(state, call_id)
     if tool is None or not tool.asking:
         return state, []
@@ -85,7 +85,7 @@ def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
 
 
 def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
-    """Ask people. A turn that goes on while other calls still wait asks again, which changes nothing."""
+    """Ask users. If a turn continues while a call still waits, the call asks again, which changes nothing."""
     tool = find_tool(state, event.call.id)
     if tool is None or tool.waiting:
         return state, []
@@ -99,7 +99,7 @@ def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
 
 
 def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
-    """Give a task to another agent, once: a turn that goes on while it works calls it again."""
+    """Give a task to another agent, but only once: if a turn continues while that agent works, it calls it again."""
     tool = find_tool(state, call.id)
     if tool is None or tool.waiting:
         return state, []
@@ -144,5 +144,5 @@ def tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: N
 
 
 def after_output(tool: OpenTool, text: str) -> str:
-    """Keep what a tool has shown until it was interrupted (RUN-08)."""
+    """Return a text below the output that an interrupted tool has shown, so that the output is kept (RUN-08)."""
     return f"{tool.output.rstrip()}\n{text}" if tool.output.strip() else text

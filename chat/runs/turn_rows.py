@@ -1,4 +1,4 @@
-"""The rows that a turn inserts, as columns; what the reducers of responses and of tools share."""
+"""The columns of rows that a turn inserts, for all reducers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CONTINUE_NOTE = _("Your last message was cut off. Continue exactly where it ende
 
 
 def milliseconds(since: float, now: Now) -> int:
-    """Return the time since a monotonic instant, at least 0."""
+    """Return the milliseconds since a monotonic time in seconds, at least 0."""
     return max(0, round((now.mono - since) * 1000))
 
 
 def agent_columns(state: TurnState, now: Now, **fields: object) -> Json:
-    """Return the columns that all rows of the turn's agent have, and `fields`."""
+    """Return the common columns of all rows of the turn's agent, together with `fields`."""
     return {
         "role": "assistant",
         "turn_id": state.turn_id,
@@ -39,18 +39,18 @@ def agent_columns(state: TurnState, now: Now, **fields: object) -> Json:
 
 
 def insert_note(state: TurnState, text: str, now: Now, shown: TranslatableText | None = None) -> InsertMessage:
-    """Insert a note for the model. People see `shown` in its place if there is one."""
+    """Return the insertion of a note to the model. If `shown` is given, users see it in place of the note."""
     fields = {"turn_id": state.turn_id, "mode": state.mode, "timestamp": now.wall, **note(text, shown)}
     return InsertMessage(now.message_id(), "message_updated", fields)
 
 
 def continue_note(name: str) -> Json:
-    """Return the columns of a note that lets the model continue its answer, as a user with this name asked."""
+    """Return the columns of a note that makes the model continue its answer. `name` is the user who asked for it."""
     return note(CONTINUE_NOTE, _("{name} let the agent continue.", name=name))
 
 
 def note(text: str, shown: TranslatableText | None = None) -> Json:
-    """Return the columns of a note to the model. People read `shown` in its place if there is one."""
+    """Return the columns of a note to the model. If `shown` is given, users see it in place of the note."""
     more = _translatable(text)
     if more and shown is not None:
         more["provider_data"]["words"]["shown"] = sanitize_json(shown.to_json())
@@ -58,12 +58,12 @@ def note(text: str, shown: TranslatableText | None = None) -> Json:
 
 
 def _translatable(text: str) -> Json:
-    """Store a text's translatable parts, so that users get it in their own language (UI-13)."""
+    """Return the columns with a text's template and values, so that users get it in their language (UI-13)."""
     return {"provider_data": {"words": sanitize_json(text.to_json())}} if isinstance(text, TranslatableText) else {}
 
 
 def insert_error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
-    """Insert an error row with the error's code and remedy (RUN-10)."""
+    """Return the insertion of an error row with the error's code and remedy (RUN-10)."""
     text = error.words
     data = {**_translatable(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
     fields = agent_columns(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
@@ -71,5 +71,5 @@ def insert_error(state: TurnState, error: AgentError, now: Now, **more: object) 
 
 
 def bounded_sources(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Return the last sources that a turn keeps, without those that have no address."""
+    """Return the last MOST_SOURCES sources, without those whose address is invalid."""
     return tuple(source for source in sources if is_source_address(source.url))[-MOST_SOURCES:]

@@ -13,7 +13,7 @@ from agents.messages import Source
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The instant of an event: wall time (aware), monotonic seconds, and a source of ids."""
+    """The time of an event: the aware wall time and the monotonic seconds. It also has functions for new ids."""
 
     wall: datetime
     mono: float
@@ -28,9 +28,9 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLost:
-    """The process that ran the turn died; `resume` says whether the turn continues.
+    """The process that ran the turn has died. `resume`: the turn continues.
 
-    A turn that does not continue ends as failed with `error`, or as interrupted without one.
+    Otherwise it ends as failed with `error`, or as interrupted if there is no error.
     """
 
     resume: bool
@@ -42,7 +42,7 @@ TurnEvent = AgentEvent | Stopped | ProcessLost
 
 @dataclass(frozen=True, slots=True)
 class OpenText:
-    """A streaming text or reasoning row. `whole`: the text is complete, the row not yet. `began` is monotonic."""
+    """A streaming text or reasoning row. `whole`: its text is complete, but the row is not. `began` is monotonic."""
 
     id: str
     reasoning: bool
@@ -52,10 +52,10 @@ class OpenText:
 
 @dataclass(frozen=True, slots=True)
 class ResponseText:
-    """A text row of the current response, which gets its duration when the response is done.
+    """A text row of the current response. It gets its duration when the response is done.
 
-    `data` is returned to the provider with the text in later requests; None until the text is complete. `sources` are
-    the pages that it cites; None until that is known.
+    `data` is sent back to the provider with the text in later requests; None until the text is complete. `sources` are
+    the pages that it cites; None until they are known.
     """
 
     id: str
@@ -66,10 +66,10 @@ class ResponseText:
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """A tool call without a result; `began` is None until it runs. `waiting`: for people.
+    """A tool call without a result. `began` is None until it runs. `waiting`: it waits for users or another agent.
 
-    `asking`: it runs, and people have not answered what it asked them.
-    `output` is the end of what a running tool has reported so far.
+    `asking`: it runs, and users have not answered its question yet. `output` is the last part of a running tool's
+    output so far.
     """
 
     id: str
@@ -77,7 +77,7 @@ class OpenTool:
     name: str
     began: float | None = None
     waiting: bool = False
-    # Waits for another agent instead of people.
+    # It waits for another agent, not for users.
     delegated: bool = False
     asking: bool = False
     output: str = ""
@@ -85,7 +85,7 @@ class OpenTool:
 
 @dataclass(frozen=True, slots=True)
 class WritingCall:
-    """The row of a call whose arguments the model is writing. `key` is the provider's for it, "" after a restart."""
+    """The row of a call whose arguments the model is writing. `key` is the provider's key of it, "" after a restart."""
 
     id: str
     key: str
@@ -93,10 +93,10 @@ class WritingCall:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """An open turn. `began` is monotonic; `elapsed_before` are the seconds of the turn before that.
+    """An open turn. `began` is monotonic. `elapsed_before` is the duration of the turn before `began`, in seconds.
 
-    In the current response `open` is the streaming row, `texts` are all text rows (with the streaming one), and
-    `last_row` is the newest row, `writing` are the calls that are not complete. `tools` are the calls without a result.
+    In the current response, `open` is the streaming row, `texts` are all text rows with the streaming one, `last_row`
+    is the newest row, and `writing` are the calls that are not complete. `tools` are the calls without a result.
     """
 
     turn_id: str
@@ -104,7 +104,7 @@ class TurnState:
     elapsed_before: float = 0.0
     mode: str = "agent"
     agent_id: str = ""
-    # The agent's name on its messages, in a session with several.
+    # The agent's name on its messages, if the session has several agents.
     sender: str = ""
     model: str = ""
     provider: str = ""
@@ -113,7 +113,7 @@ class TurnState:
     requested: float = 0.0
     # A request failed, and the next one has not been sent.
     retrying: bool = False
-    # The last response had nothing in it: the turn ends as failed.
+    # The last response was empty, so the turn ends as failed.
     was_empty: bool = False
     first_token_ms: int | None = None
     open: OpenText | None = None

@@ -1,4 +1,4 @@
-"""Encrypts stored secrets that must be read again, with a key derived from SECRET_KEY."""
+"""Encryption of stored secrets that must be read again. The key is derived from SECRET_KEY."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DecryptionError(Exception):
-    """The text was encrypted with a key that is not known any more."""
+    """The text was encrypted with a key that is not configured any more."""
 
 
 def encrypt(text: str) -> str:
@@ -22,7 +22,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(text: str) -> str:
-    """Raises DecryptionError."""
+    """Decrypt a text with SECRET_KEY or a fallback. Raise DecryptionError."""
     from cryptography.fernet import InvalidToken  # as below
 
     try:

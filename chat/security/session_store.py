@@ -1,4 +1,4 @@
-"""The session backend (SESSION_ENGINE): Django's own, with keys stored as hashes, and columns for what is searched."""
+"""The session backend (SESSION_ENGINE): Django's, with hashed keys, and with columns for searched values."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from django.utils.http import base36_to_int
 
 from chat.models import LoginSession
 
-# Keys of the session: the digest of the browser's push subscription, and the name of the VAPID key that it knows.
+# Keys in a session: the digest of the browser's push subscription, and the id of the VAPID key that it uses.
 PUSH, PUSH_KEY = "push", "push_key"
 
 
 def hash_key(session_key: str) -> str:
-    """Return the form in which a cookie's key is stored. Keys have 165 random bits: they need no salt."""
+    """Return the form in which a cookie's key is stored. Keys have 165 random bits, so they need no salt."""
     return sha256(session_key.encode()).hexdigest()
 
 
 class SessionStore(db.SessionStore):
-    """Django's database store over LoginSession. The cookie holds the key, the row its hash."""
+    """Django's database store over LoginSession. The cookie contains the key, and the row its hash."""
 
     @classmethod
     def get_model_class(cls) -> type[LoginSession]:
@@ -65,13 +65,13 @@ class SessionStore(db.SessionStore):
 
 
 class SeenSession(SessionStore):
-    """A browser's session where no response can set its cookie: for sockets, and before a request is read.
+    """A browser's session if no response can set its cookie: for sockets, and before a request is read.
 
-    Django gives a login that only an earlier SECRET_KEY verifies a new session key, and deletes the row of the other:
-    the browser would not get the new one.
+    When only an earlier SECRET_KEY verifies a login, Django changes the session key and deletes the old row. The
+    browser would not get the new key, so this class does neither.
     """
 
-    # Django's has the name of the class in it, and these are the rows of the other class.
+    # Django's salt contains the name of the class. This class reads the rows of SessionStore, so it uses that name.
     key_salt = f"django.contrib.sessions.{SessionStore.__qualname__}"
 
     def cycle_key(self) -> None:
@@ -82,7 +82,7 @@ class SeenSession(SessionStore):
 
 
 def _stored(row: Any, data: dict[str, Any]) -> LoginSession:
-    """Turn the row that Django's store made into one that may be stored."""
+    """Change the row that Django's store has made into one that may be stored."""
     row.session_key = hash_key(row.session_key)
     row.user_id = _user_id(data)
     row.push = data.get(PUSH, "")

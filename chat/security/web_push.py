@@ -1,6 +1,6 @@
 """Web Push messages: encrypted for one browser (RFC 8291), and signed with the key of this installation (RFC 8292).
 
-`cryptography` takes 5 MB of memory, which processes that send nothing do not need: it is imported when it is used.
+`cryptography` takes 5 MB of memory, which processes that send nothing do not need, so it is imported at its first use.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 
 Urgency = Literal["normal", "high"]
-# Push services take 4,096 bytes. The rest is for the encryption, and for services that take less.
+# In bytes. Push services accept 4,096. The difference is for the encryption, and for services that accept less.
 LARGEST_PAYLOAD = 3_000
-# Seconds: services take signatures that are valid for a day at most.
+# Seconds. Services accept signatures that are valid for a day at most.
 SIGNATURE_LIFE = 12 * 3600
 SIGNATURE_BUCKET = 6 * 3600
 RECORD_SIZE = 4096
 KEY_BYTES, POINT_BYTES, AUTH_BYTES = 32, 65, 16
-# Of the curve P-256 (SEC 2, 2.4.2): private keys are smaller.
+# The order of the curve P-256 (SEC 2, 2.4.2). Private keys are smaller.
 CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-# Used where no contact is configured. The domain is reserved (RFC 2606).
+# Used if no contact is configured. The domain is reserved (RFC 2606).
 NO_SUBJECT = "mailto:unknown@parley.invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class PushTarget:
-    """The address to which a browser's messages go, and the keys of its `PushSubscription` for encrypting them."""
+    """The address to which a browser's messages are sent, and the keys of its `PushSubscription` that encrypt them."""
 
     endpoint: str
     p256dh: str
@@ -54,22 +54,22 @@ class PushRequest:
 
 
 def is_configured() -> bool:
-    """Return whether this installation has a key to send with."""
+    """Return whether this installation has a key to sign with."""
     return bool(settings.VAPID_PRIVATE_KEY)
 
 
 def key_id() -> str:
-    """Return a name of the key: subscriptions that were made with another one cannot be used."""
+    """Return an id of the key. Subscriptions that were made with another key cannot be used."""
     return sha256(b"parley.vapid\0" + settings.VAPID_PRIVATE_KEY.encode()).hexdigest()[:16]
 
 
 def public_key() -> str:
-    """Return what browsers subscribe with (`applicationServerKey`); "" without a key."""
+    """Return the key with which browsers subscribe (`applicationServerKey`), or "" without one."""
     return _encoded(_point(_private_key(settings.VAPID_PRIVATE_KEY).public_key())) if is_configured() else ""
 
 
 def check_private_key(text: str) -> None:
-    """Raise ValueError if a text is no private key. The library, which takes 6 MB, is not loaded for it."""
+    """Raise ValueError if a text is not a private key. This does not load the library, which takes 6 MB."""
     _private_number(text)
 
 
@@ -83,7 +83,8 @@ def check_target(target: PushTarget) -> None:
 def request_to(target: PushTarget, payload: bytes, *, seconds: int, urgency: Urgency, topic: str) -> PushRequest:
     """Build the request that delivers a payload. The service keeps it for up to `seconds`.
 
-    A later message with the same `topic` replaces one that was not delivered yet.
+    A later message with the same `topic` replaces one that was not delivered yet. Raise ValueError if the payload has
+    more than LARGEST_PAYLOAD bytes.
     """
     if len(payload) > LARGEST_PAYLOAD:
         raise ValueError(f"{len(payload)} bytes are too many for a push message")
@@ -100,7 +101,7 @@ def request_to(target: PushTarget, payload: bytes, *, seconds: int, urgency: Urg
 
 
 def encrypt(payload: bytes, target: PushTarget, private_key: EllipticCurvePrivateKey | None = None) -> bytes:
-    """Encrypt a payload as one record of `aes128gcm`. Tests give the private key and, by `os.urandom`, the salt."""
+    """Encrypt a payload as one record of `aes128gcm`. Tests set the private key and, through `os.urandom`, the salt."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -138,7 +139,7 @@ def _signed(key: str, audience: str, subject: str, expires: int) -> str:
 
 @lru_cache(maxsize=4)
 def _private_key(text: str) -> EllipticCurvePrivateKey:
-    """Read a private key. Raises ValueError."""
+    """Read a private key. Raise ValueError."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.derive_private_key(_private_number(text), ec.SECP256R1())
@@ -155,7 +156,7 @@ def _private_number(text: str) -> int:
 
 
 def _public_key(point: bytes) -> EllipticCurvePublicKey:
-    """Read a browser's key. Raises ValueError."""
+    """Read a browser's key. Raise ValueError."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     if len(point) != POINT_BYTES:
@@ -174,7 +175,7 @@ def _encoded(data: bytes) -> str:
 
 
 def _decoded(text: str) -> bytes:
-    """Decode Base64 of either alphabet, with or without padding. Raises ValueError."""
+    """Decode Base64 of either alphabet, with or without padding. Raise ValueError."""
     plain = text.rstrip("=").replace("+", "-").replace("/", "_")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), altchars=b"-_", validate=True)

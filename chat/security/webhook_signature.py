@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable
 
 PREFIX = "whsec_"
-# The scheme asks for 24 to 64.
+# The scheme requires 24 to 64.
 SECRET_BYTES = 32
 
 
@@ -17,10 +17,10 @@ def new_secret() -> str:
 
 
 def headers_for(keys: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers by which a receiver checks that a request is from us, unchanged and not old.
+    """Return the headers by which a receiver checks that a request is from this server, unchanged and not old.
 
     There is a signature for each of the secrets `keys`, separated by spaces. A receiver accepts a request if one of its
-    signatures is right.
+    signatures is valid.
     """
     signed = f"{message_id}.{timestamp}.".encode() + body
     return {

@@ -1,1 +1,1 @@
-"""The web servers that Parley comes with, uvicorn and Daphne: what each lacks of bounds, and how they are run."""
+"""The web servers of Parley, uvicorn and Daphne, with the limits that each of them lacks."""

@@ -1,8 +1,8 @@
-"""Connections of Daphne: HTTP and WebSockets with bounds and backpressure.
+"""Connections of Daphne: HTTP and WebSockets with limits and backpressure.
 
-By itself Daphne reads a body to its end, and lets Twisted parse it, before the application sees the request; it takes
-whatever the application sends; and it queues frames without a limit. The classes here put a streaming request, flow
-control both ways, time limits and counted connections in place of that.
+Without these classes, Daphne reads a complete body, and lets Twisted parse it, before the application gets the request.
+It accepts everything that the application sends, and queues frames without a limit. The classes replace that by
+streamed requests, flow control in both directions, time limits and counted connections.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from chat.servers.frames import FrameEncoder
 from chat.servers.limits import LINGER_SECONDS, PONG_SECONDS, Keepalive, Limits
 from chat.servers.responses import FIRST_BYTES, response_bytes
 
-reactor: Any = twisted_reactor  # a module that becomes a reactor: nothing types it
+reactor: Any = twisted_reactor  # a module that becomes a reactor, which has no types
 
-# The opcodes of control frames begin here.
+# Opcodes from this one on are those of control frames.
 FIRST_CONTROL = 8
 
 
 class Channel(http.HTTPChannel):
-    """One connection of HTTP, whose request heads must come in time."""
+    """One HTTP connection. The head of each request must arrive in time."""
 
     transport: Any
-    # By which it is counted; a WebSocket that the connection becomes takes that over.
+    # The address under which the connection is counted. If it becomes a WebSocket, that takes the address over.
     address: str | None = None
     _first_bytes = b""
     _head_timer: Any = None
@@ -78,7 +78,7 @@ class Channel(http.HTTPChannel):
         self.refuse(400)
 
     def refuse(self, status: int) -> None:
-        """Answer by itself, unless a response has begun, and end the connection."""
+        """Send an error response, unless another response has begun, and end the connection."""
         if not any(request.startedWriting for request in self.requests):
             self.transport.write(response_bytes(status, self._first_bytes))
         self.loseConnection()
@@ -101,7 +101,7 @@ class Channel(http.HTTPChannel):
 
 
 class Request(WebRequest):
-    """A request whose body goes to the application as it arrives; nothing parses it on the way."""
+    """A request whose body is passed to the application as it arrives, without being parsed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -115,7 +115,7 @@ class Request(WebRequest):
         self.content = BytesIO()  # stays empty
 
     def begin(self, method: bytes, uri: bytes, version: bytes) -> None:
-        """Start the application, when the head has been read."""
+        """Start the application, after the head has been read."""
         self._has_begun = True
         self.method, self.uri, self.clientproto = method, uri, version
         self.path = uri.partition(b"?")[0]
@@ -126,7 +126,7 @@ class Request(WebRequest):
             self.application_queue.put_nowait({"type": "http.request", "body": data, "more_body": True})
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802
-        """Take the end of the body."""
+        """Handle the end of the body."""
         if not self._has_begun:
             self.begin(command, path, version)
         self._body_is_complete = True
@@ -167,8 +167,8 @@ class Request(WebRequest):
         has_addresses = hasattr(peer, "host") and hasattr(peer, "port")
         self.client_addr = [str(peer.host), peer.port] if has_addresses else None
         self.server_addr = [str(host.host), host.port] if has_addresses else None
-        # Daphne takes a path prefix from a header, Daphne-Root-Path, which anybody may send. Names with an underscore
-        # could pass for others once they are in Django's META (CVE-2015-0219).
+        # Daphne reads a path prefix from the header Daphne-Root-Path, which any client can send. Names with an
+        # underscore could be mistaken for other headers in Django's META (CVE-2015-0219).
         self.clean_headers = [
             (name.lower(), value)
             for name, values in self.requestHeaders.getAllRawHeaders()
@@ -190,11 +190,11 @@ class Request(WebRequest):
         }
 
     def setResponseCode(self, code: int, message: bytes | None = None) -> None:  # noqa: N802
-        """Name the status; Twisted does not know all of them, 422 among others."""
+        """Set the status with its phrase. Twisted does not know some statuses, such as 422."""
         super().setResponseCode(code, message or HTTPStatus(code).phrase.encode("ascii"))
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
-        """Answer an error that Daphne finds."""
+        """Send a response for an error that Daphne finds."""
         self.channel.refuse(status)
 
     def handle_reply(self, message: Message) -> None:
@@ -204,7 +204,7 @@ class Request(WebRequest):
             self.registerProducer(self.pace, True)
 
     def finish(self) -> None:
-        """End the response. What is left of the body is read first: it would be taken for the next request."""
+        """End the response. First read the rest of the body, which would otherwise be taken for the next request."""
         if self._body_is_complete:
             self._end()
             return
@@ -230,17 +230,17 @@ class Request(WebRequest):
 
 
 class SocketProtocol(WebSocketProtocol):
-    """A WebSocket with flow control, whose frames are counted until they have been handled."""
+    """A WebSocket with flow control. Its frames are counted until the application has handled them."""
 
     address: str | None = None
     muted: bool
-    _encoder = FrameEncoder()  # one that compresses nothing has no state
+    _encoder = FrameEncoder()  # shared: without compression it has no state
 
     def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
         self.pace = Pace()
         self._unfinished = 0
         self._keepalive = Keepalive()
-        self.transport.unregisterProducer()  # the connection of HTTP that this one has been
+        self.transport.unregisterProducer()  # the producer of the HTTP connection
         self.transport.registerProducer(self.pace, True)
         super().connectionMade()
 
@@ -274,15 +274,17 @@ class SocketProtocol(WebSocketProtocol):
         self.sendData(self._encoder.encode(content))
 
     def send_now(self, text: str) -> bool:
-        """Send a text, unless the connection takes nothing at the moment or is not open."""
+        """Send a text and return True. Return False if the connection is full or not open."""
         if self.state != self.STATE_OPEN or self.muted or not self.pace.is_open:
             return False
         self.serverSend(text)
         return True
 
     def _sendAutoPing(self) -> None:  # noqa: N802
-        """Send a ping, unless one is not answered yet: Autobahn takes a late pong for an answer to the last ping only,
-        and forgets the timer of the one before without stopping it."""
+        """Send a ping, unless the last one is unanswered.
+
+        Autobahn accepts a pong only for the last ping, and forgets the timer of an earlier one without stopping it.
+        """
         self._encoder.rest()
         if self.autoPingPending is None:
             self.autoPingTimeout = self._keepalive.pinged()
@@ -292,7 +294,7 @@ class SocketProtocol(WebSocketProtocol):
         self._keepalive.ponged()
 
     def onAutoPingTimeout(self) -> None:  # noqa: N802
-        """Close, unless the peer is sending a frame: how slowly it may do that is bounded elsewhere."""
+        """Close, unless the peer is sending a frame. How slowly it may send is limited elsewhere."""
         if self._keepalive.is_alive():
             timer = self.factory._batched_timer
             self.autoPingTimeoutCall = timer.call_later(PONG_SECONDS, self.onAutoPingTimeout)
@@ -300,14 +302,14 @@ class SocketProtocol(WebSocketProtocol):
             super().onAutoPingTimeout()
 
     def onFrameData(self, payload: bytes) -> bool | None:  # noqa: N802
-        """Take data of a frame, which is not decompressed if no one reads it."""
+        """Handle data of a frame. Data that no one reads is not decompressed."""
         if self.current_frame.opcode < FIRST_CONTROL and (self.muted or self.state != self.STATE_OPEN):
             return None
         taken: bool | None = super().onFrameData(payload)
         return taken
 
     def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802
-        if self.muted:  # it is closing
+        if self.muted:  # the socket is closing
             return
         super().onMessageFrameData(payload)
         self._unfinished += len(payload)
@@ -328,7 +330,7 @@ class SocketProtocol(WebSocketProtocol):
         self.transport.resumeProducing()
 
     def end(self, code: int) -> None:
-        """Close from the server's side, and tell the application."""
+        """Close from the server's side, and notify the application."""
         if not self.muted and hasattr(self, "application_queue"):
             self.application_queue.put_nowait({"type": "websocket.disconnect", "code": code})
         self.muted = True
@@ -336,17 +338,17 @@ class SocketProtocol(WebSocketProtocol):
             self.serverClose(code)
 
     def serverClose(self, code: int | None = None) -> None:  # noqa: N802
-        """Close; Autobahn's own way refuses the codes of servers, such as 1012."""
+        """Close with a code. Autobahn's own method refuses codes for servers, such as 1012."""
         self.sendCloseFrame(code=1000 if code is None else code)
 
 
 def accept_compression(offers: Sequence[PerMessageDeflateOffer]) -> PerMessageDeflateOfferAccept:
-    """Accept a client's first offer. Clients keep no context, so that a socket at rest has none."""
+    """Accept a client's first offer. Clients keep no context, so that an idle socket has none."""
     return PerMessageDeflateOfferAccept(offers[0], request_no_context_takeover=True)
 
 
 class RefusedConnection(Protocol):
-    """A connection too many."""
+    """A connection that exceeds the limits."""
 
     transport: Any
 

@@ -1,4 +1,4 @@
-"""Flow control of Daphne's connections: what is sent waits for the peer, and reading waits for the application."""
+"""Flow control of Daphne's connections: sending waits for the peer, and reading waits for the application."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zope.interface import implementer
 
 Message = dict[str, Any]
 
-# Reading from the network pauses while the application has so many bytes before it.
+# Reading from the network pauses while this many bytes wait for the application.
 HIGH_WATER = 64 * 1024
 
 
 @implementer(IPushProducer)
 class Pace:
-    """Whether a connection can take more: Twisted's transport tells it, those who send wait for it."""
+    """The state whether a connection can take more. Twisted's transport sets it, and senders wait for it."""
 
     def __init__(self) -> None:
         self._writable = asyncio.Event()
@@ -29,7 +29,7 @@ class Pace:
     def resumeProducing(self) -> None:  # noqa: N802  # likewise
         self._writable.set()
 
-    stopProducing = resumeProducing  # noqa: N815  # likewise: nothing will be sent any more
+    stopProducing = resumeProducing  # noqa: N815  # likewise: nothing more will be sent
 
     @property
     def is_open(self) -> bool:
@@ -40,7 +40,7 @@ class Pace:
 
 
 class InputQueue:
-    """What an application has not received yet. While that is much, nothing more is read from the network."""
+    """The messages that an application has not received yet. If they are large, reading from the network pauses."""
 
     def __init__(self, transport: Any, changed: Callable[[], None] = lambda: None) -> None:
         self._transport = transport
@@ -52,7 +52,7 @@ class InputQueue:
 
     @property
     def held(self) -> int:
-        """The bytes that wait, and those that the application handles."""
+        """The number of bytes that wait for the application or are being handled by it."""
         return self.waiting + self._in_hand
 
     def put_nowait(self, message: Message) -> None:
@@ -63,7 +63,7 @@ class InputQueue:
             self._transport.pauseProducing()
 
     async def get(self) -> Message:
-        self._in_hand = 0  # the application asks for the next message when it has handled the last one
+        self._in_hand = 0  # the application requests the next message when it has handled the last one
         self._changed()
         message = await self._queue.get()
         self._in_hand = _size(message)

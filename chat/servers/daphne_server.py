@@ -1,4 +1,4 @@
-"""Daphne inside `manage.py serve` and `manage.py runserver`: start, bounded connections, and an end without loss."""
+"""Daphne in `manage.py serve` and `manage.py runserver`: its start, limited connections, and a clean shutdown."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from chat.servers.daphne_flow import InputQueue, Message
 from chat.servers.limits import CLOSE_SECONDS, PING_SECONDS, STALL_SECONDS, limits
 from config.asgi import application, log_failed_start
 
-# Applications have this long to end when the server does.
+# Seconds in which applications may end after the server was asked to stop.
 STOP_SECONDS = 5.0
 RESTARTING = 1012
 
 
 class ChannelFactory(HTTPFactory):
-    """Accepts connections, unless there are too many."""
+    """Accepts connections up to the limits."""
 
     protocol = Channel
 
@@ -55,7 +55,7 @@ class BoundedServer(Server):
         options["websocket_max_message_size"] = options["websocket_max_frame_size"] = self.bounds.longest_frame
         super().__init__(*args, **{**options, "server_name": "Parley", "ping_interval": PING_SECONDS})
 
-    # Server.run makes both factories; ours are put in their place.
+    # Server.run creates both factories. These setters replace them by Parley's.
 
     @property
     def http_factory(self) -> ChannelFactory:
@@ -72,7 +72,7 @@ class BoundedServer(Server):
     @ws_factory.setter
     def ws_factory(self, factory: WebSocketFactory) -> None:
         factory.protocol = SocketProtocol
-        # Otherwise Autobahn takes any frame for an answer to the ping, and then does not recognise the pong.
+        # Otherwise Autobahn would take any frame for an answer to the ping, and then not recognize the pong.
         factory.setProtocolOptions(
             failByDrop=False,
             closeHandshakeTimeout=CLOSE_SECONDS,
@@ -95,13 +95,13 @@ class BoundedServer(Server):
         return queue
 
     async def handle_reply(self, protocol: Any, message: Message) -> None:
-        """Hand a message to the connection, then wait until that can take more."""
+        """Pass a message to the connection, then wait until the connection can take more."""
         await super().handle_reply(protocol, message)
         if message["type"] in ("websocket.send", "http.response.body"):
             await self._drained(protocol)
 
     async def _drained(self, protocol: Any) -> None:
-        """Wait for room. A peer that takes nothing at all is cut off."""
+        """Wait until the connection can take more. Abort it if the peer takes nothing for STALL_SECONDS."""
         transport = protocol.transport
         while not protocol.pace.is_open:
             before = _unsent(transport)
@@ -113,7 +113,7 @@ class BoundedServer(Server):
                     transport.abortConnection()
 
     def kill_all_applications(self) -> Deferred[None]:
-        """End connections with a word before the reactor cuts them."""
+        """End connections with a close code before the reactor cuts them."""
         return Deferred.fromFuture(asyncio.ensure_future(self._end_connections()))
 
     async def _end_connections(self) -> None:
@@ -131,21 +131,24 @@ class BoundedServer(Server):
 
 
 def _unsent(transport: Any) -> int:
-    """Return the bytes that a transport of Twisted's has not sent yet."""
+    """Return the number of bytes that a Twisted transport has not sent yet."""
     return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
 
 def stop_at_sigint() -> None:
-    """Let SIGINT end the process where it is ignored, as in the background of a script: Twisted would keep that."""
+    """Make SIGINT end the process even if it was ignored, as for a script's background jobs.
+
+    Twisted would leave it ignored.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def serve(listening: socket, ready: Callable[[], Awaitable[None]]) -> bool:
-    """Serve until SIGINT or SIGTERM; await `ready` once the runner runs. Return whether it did run."""
+    """Serve until SIGINT or SIGTERM. Await `ready` once the runner has started. Return whether it has started."""
     stop_at_sigint()
     server = BoundedServer(application, endpoints=["the socket that listens already"])
-    server.endpoints.clear()  # Daphne wants one to be named, and would open it itself
+    server.endpoints.clear()  # Daphne requires an endpoint, and would open it itself
     server.ready_callable = lambda: _adopt(listening, server)
     starting = twisted_loop.create_task(_start(server, ready))
     server.run()
@@ -170,7 +173,7 @@ async def _start(server: BoundedServer, ready: Callable[[], Awaitable[None]]) ->
 
 
 async def _finish() -> None:
-    """End what is left on the loop, as asyncio.run would."""
+    """End the remaining tasks and threads of the loop, as asyncio.run would."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()

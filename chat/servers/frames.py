@@ -1,7 +1,7 @@
-"""Text frames from the server as bytes (RFC 6455), compressed where the client accepts it (RFC 7692).
+"""Encode the server's text frames (RFC 6455), compressed if the client accepts compression (RFC 7692).
 
-The same for both servers, which only negotiate. Frames from the server have no mask, so those that several sockets get
-are the same bytes.
+Both servers use this module and only negotiate themselves. Frames from a server have no mask, so a frame for several
+sockets is the same bytes for all of them.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import zlib
 from functools import partial
 
-from chat.live.shared_frame import SharedFrame
+from chat.live.socket_queue import SharedFrame
 
-# The window of a socket's compression: 2 KB hold the frames of the last seconds.
+# The window of a socket's compression. Its 2 KB contain the frames of the last seconds.
 WINDOW_BITS = 11
 MEMORY_LEVEL = 2
-# A frame of so many bytes gains nothing from those before it, and is compressed quickly.
+# In bytes. A frame of this size gains nothing from the frames before it, and is compressed quickly.
 LARGE = 2_048
-# More sockets than this get the same bytes; each would otherwise compress by itself.
+# If more sockets than this get a frame, it is compressed once for all of them instead of once per socket.
 FEW_SOCKETS = 8
-# A context begins with so many frames in a short time: a socket that only joins a session needs none.
+# The number of frames in a short time after which a context begins. A socket that only joins a session needs none.
 STREAM = 12
-# Without a context, shorter frames do not become smaller.
+# In characters. Without a context, shorter frames do not become smaller.
 WORTHWHILE = 200
 TEXT, COMPRESSED_TEXT = 0x81, 0xC1
 END = b"\x00\x00\xff\xff"
@@ -29,14 +29,18 @@ END = b"\x00\x00\xff\xff"
 class FrameEncoder:
     """Encodes the frames of one socket.
 
-    What it compresses with the frames before it needs 16 KB while frames keep coming, and nothing after a `rest`. A
-    message that is compressed by itself ends such a context, because the client's window has that message, too.
+    A context, which compresses a frame with those before it, needs 16 KB. While frames follow each other it is kept;
+    otherwise `rest` drops it. A frame that is compressed separately also ends the context, because it is in the
+    client's window.
     """
 
     __slots__ = ("_bits", "_context", "_count", "_is_used", "_keeps_context")
 
     def __init__(self, window_bits: int = 0, *, keeps_context: bool = True) -> None:
-        """`window_bits`: the client's limit; 0 if nothing may be compressed. `keeps_context`: the client agrees."""
+        """Create an encoder. `window_bits` is the client's limit, or 0 without compression.
+
+        `keeps_context`: the client accepts a context.
+        """
         self._bits = min(window_bits, WINDOW_BITS)
         self._keeps_context = keeps_context
         self._context: zlib._Compress | None = None
@@ -62,7 +66,7 @@ class FrameEncoder:
         return deflated(text, bits=self._bits)
 
     def rest(self) -> None:
-        """Forget the context if nothing was compressed since the last call."""
+        """Drop the context if nothing was compressed with it since the last call."""
         if not self._is_used:
             self._context, self._count = None, 0
         self._is_used = False
@@ -76,12 +80,12 @@ class FrameEncoder:
 
 
 def plain(text: str) -> bytes:
-    """Return a text as one frame, not compressed."""
+    """Return a text as one uncompressed frame."""
     return _framed(TEXT, text.encode())
 
 
 def deflated(text: str, *, bits: int) -> bytes:
-    """Return a text as one frame, compressed by itself."""
+    """Return a text as one frame that is compressed separately."""
     level = zlib.Z_BEST_SPEED if len(text) > LARGE else zlib.Z_DEFAULT_COMPRESSION
     return _framed(COMPRESSED_TEXT, _flushed(_compressor(level, bits), text))
 

@@ -1,4 +1,4 @@
-"""What connections may take of a server process: counted here, whichever server accepts them."""
+"""Limits for the connections of a server process. They are counted here for both servers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from chat.command_frames import longest_frame
 from chat.origin import network_of
 from config.descriptors import descriptor_limit
 
-# The head of a request must be complete within this time, the first byte of a connection included.
+# Seconds in which the head of a request must be complete, including the first byte of a connection.
 HEAD_SECONDS = 10.0
-# After a refused request, the rest of its body is read and dropped for this long, so that the client sees the answer.
+# Seconds for which the rest of a refused body is read and dropped, so that the client can read the response.
 LINGER_SECONDS = 5.0
-# A peer that is sent a close frame has this long to answer it, and one that takes no data this long to take some.
+# Seconds in which a peer must answer a close frame, and seconds in which it must take some data.
 CLOSE_SECONDS = 5.0
 STALL_SECONDS = 30.0
-# A socket on which nothing has come for so long is sent a ping, whose pong must come within this time and what
-# `Keepalive` adds to it.
+# Seconds without data after which a socket is sent a ping, and seconds in which the pong must arrive. `Keepalive` adds
+# to the latter.
 PING_SECONDS = 20.0
 PONG_SECONDS = 30.0
-# Descriptors that stay free for the database, files and connections to models.
+# File descriptors that stay free for the database, files and connections to models.
 RESERVED_DESCRIPTORS = 256
-# Frames below this size are not counted.
+# Sockets that hold fewer bytes than this are not counted.
 UNCOUNTED_BYTES = 64 * 1024
-# All sockets of the process together may hold so many of the longest frames: unfinished, waiting, or being handled.
+# How many of the longest frames all sockets of the process may hold together: unfinished, waiting, or being handled.
 FRAMES_HELD = 6
-# An unfinished frame that grows more slowly than this is given up.
+# A socket whose unfinished frame grows more slowly than this between two sweeps is closed.
 SWEEP_SECONDS = 20.0
 SLOWEST_BYTES_PER_SECOND = 8 * 1024
 
@@ -39,7 +39,7 @@ TOO_SLOW = 4408
 
 
 class ConnectionLimit:
-    """Counts connections, by client address and in all. 0 and None mean no limit."""
+    """Counts connections by client address and in total. 0 per address and None in total mean no limit."""
 
     def __init__(self, per_address: int, in_all: int | None = None) -> None:
         self._per_address = per_address
@@ -47,7 +47,7 @@ class ConnectionLimit:
         self._open: Counter[str] = Counter()
 
     def admit(self, address: str) -> bool:
-        """Count a connection, unless there are too many. Each one admitted is released once, by the same address."""
+        """Count a connection and return True, or return False if there are too many. `release` ends the count."""
         network = network_of(address)
         if self._per_address and self._open[network] >= self._per_address:
             return False
@@ -64,17 +64,17 @@ class ConnectionLimit:
 
 
 class Keepalive:
-    """How long the peer of a socket may take to answer a ping.
+    """Calculates how long the peer of a socket may take to answer a ping.
 
-    The pong comes after everything that was sent before the ping, and after the frame that the peer is sending. Either
-    may take minutes on a slow line, while the data waits in buffers of the system or of a proxy that the server cannot
-    see. So the peer gets the time that the slowest accepted line needs, and any data from it counts as a sign of life.
+    The pong follows everything that was sent before the ping, and the frame that the peer is sending. Either may take
+    minutes on a slow connection, while data waits in buffers of the system or of a proxy that the server cannot see. So
+    the peer gets the time that the slowest accepted connection needs, and any data from it counts as a sign of life.
     """
 
     def __init__(self) -> None:
         self._sent = 0
         self._sent_before_ping = 0
-        # What was sent before the last ping that was answered.
+        # The amount that was sent before the last answered ping.
         self._taken = 0
         self._has_received = False
 
@@ -87,7 +87,7 @@ class Keepalive:
         self._has_received = True
 
     def pinged(self) -> float:
-        """Note a ping; return in how many seconds its pong must come."""
+        """Note a ping, and return the number of seconds in which its pong must arrive."""
         self._sent_before_ping = self._sent
         self._has_received = False
         return PONG_SECONDS + (self._sent - self._taken) / SLOWEST_BYTES_PER_SECOND
@@ -103,7 +103,7 @@ class Keepalive:
 
 
 class StallTimer:
-    """Aborts a connection whose peer takes nothing of what is to be sent."""
+    """Aborts a connection whose peer takes no data for STALL_SECONDS."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -126,30 +126,30 @@ class StallTimer:
 
 
 class FrameHolder(Protocol):
-    """A socket that holds parts of frames, or whole ones that the application has not handled yet."""
+    """A socket that holds unfinished frames, or complete ones that the application has not handled yet."""
 
     def give_up(self, code: int) -> None:
-        """Close the socket, and forget what it holds."""
+        """Close the socket, and drop the frames that it holds."""
 
 
 @dataclass(slots=True)
 class Held:
     unfinished: int = 0
     whole: int = 0
-    # What was unfinished at the last sweep.
+    # The unfinished bytes at the last sweep.
     swept: int = 0
 
 
 @dataclass
 class FrameBudget:
-    """Bounds what all sockets of the process hold together. Where it is exceeded, the largest unfinished frame goes."""
+    """Limits the bytes that all sockets hold. Beyond it, the socket with the largest unfinished frame is closed."""
 
     limit: int
     _held: dict[FrameHolder, Held] = field(default_factory=dict)
     _sweep: asyncio.TimerHandle | None = None
 
     def update(self, socket: FrameHolder, *, unfinished: int, whole: int) -> None:
-        """Note what a socket holds."""
+        """Note the number of bytes that a socket holds."""
         if unfinished + whole < UNCOUNTED_BYTES:
             self._held.pop(socket, None)
             return
@@ -165,7 +165,7 @@ class FrameBudget:
         self._held.pop(socket, None)
 
     def sweep(self) -> None:
-        """Give up frames that have hardly grown since the last sweep."""
+        """Close sockets whose unfinished frame has hardly grown since the last sweep."""
         self._sweep = None
         for socket, held in list(self._held.items()):
             grown = held.unfinished - held.swept
@@ -186,7 +186,7 @@ class FrameBudget:
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of a server process."""
+    """The limits of a server process."""
 
     connections: ConnectionLimit
     frames: FrameBudget
@@ -195,10 +195,10 @@ class Limits:
 
 
 def limits() -> Limits:
-    """Read the bounds from the settings."""
+    """Read the limits from the settings."""
     descriptors = descriptor_limit()
     in_all = None if descriptors is None else max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
-    # Behind a proxy all connections come from the proxy, which has to count by itself.
+    # Behind a proxy, all connections come from the proxy, which has to count those of clients.
     per_address = 0 if settings.HTTPS else settings.CONNECTIONS_PER_ADDRESS
     return Limits(
         connections=ConnectionLimit(per_address, in_all),

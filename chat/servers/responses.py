@@ -1,4 +1,4 @@
-"""Responses that a server writes by itself, where no application can: the request is incomplete or not HTTP."""
+"""Responses that a server writes itself, because the request is incomplete or not HTTP and reaches no application."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SENTENCES = {
     503: "Parley cannot answer right now. Try again.",
 }
 RETRY_SECONDS = 10
-# What is kept of a request's first bytes to see which address it is for.
+# In bytes. This part of a request is kept to find the address that it is for.
 FIRST_BYTES = 256
 
 
 def response_bytes(status: int, first_bytes: bytes = b"") -> bytes:
-    """Return a whole response that ends the connection.
+    """Return a complete response that ends the connection.
 
-    `first_bytes` are the beginning of the request: the API answers with a problem, other addresses with plain text.
+    `first_bytes` are the beginning of the request. Addresses of the API get a problem document, others plain text.
     """
     reason = HTTPStatus(status).phrase
     if _is_for_api(first_bytes):

@@ -1,7 +1,7 @@
-"""uvicorn inside `manage.py serve`: with time limits and counted connections, and an end that says so to sockets.
+"""uvicorn in `manage.py serve`, with time limits, counted connections, and a close code for sockets at shutdown.
 
-uvicorn bounds what it buffers, both ways. It does not bound how long a request's head, the rest of a refused body or
-an unread response may take, nor how many connections there are; the protocols here do.
+uvicorn limits its buffers in both directions. It does not limit the time for a request's head, for the rest of a
+refused body or for an unread response, nor the number of connections. The protocols in this module do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from chat.servers.limits import (
 from chat.servers.responses import FIRST_BYTES, response_bytes
 from config.asgi import application, log_failed_start
 
-# Requests that run when the server is asked to stop have this long to end.
+# Seconds in which running requests may end after the server was asked to stop.
 STOP_SECONDS = 5
 
 
@@ -59,8 +59,8 @@ class Config(uvicorn.Config):
             ws_max_size=bounds.longest_frame,
             ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PONG_SECONDS,
-            ws_per_message_deflate=False,  # the protocol below has its own
-            # The settings say whether a proxy is believed, whichever server runs.
+            ws_per_message_deflate=False,  # the protocol below negotiates compression itself
+            # The settings decide whether a proxy is trusted, for both servers.
             proxy_headers=False,
             server_header=False,
             headers=[("server", "Parley")],
@@ -72,10 +72,10 @@ class Config(uvicorn.Config):
 
 
 class Inflate(PerMessageDeflate):
-    """Compression as it was negotiated: the library decompresses what comes, `FrameEncoder` compresses what goes.
+    """Negotiated compression. The library decompresses incoming frames; `FrameEncoder` compresses outgoing ones.
 
-    The library decompresses all frames of a read before the protocol sees the first one, so `room` bounds the bytes
-    that come of a read. What no one reads is not decompressed (`is_unread`).
+    The library decompresses all frames of a read before the protocol gets the first one, so `room` limits the bytes
+    that one read can produce. Frames that no one will read are not decompressed (`is_unread`).
     """
 
     def __init__(self, agreed: PerMessageDeflate) -> None:
@@ -96,12 +96,12 @@ class Inflate(PerMessageDeflate):
         return decoded
 
     def encode(self, frame: Frame) -> Frame:
-        """Leave a frame as it is: any frame may come without compression."""
+        """Return a frame unchanged, because each frame may also be sent without compression."""
         return frame
 
 
 class DeflateFactory(ServerPerMessageDeflateFactory):
-    """Accepts compression. Clients keep no context, so that a socket at rest has none."""
+    """Accepts compression. Clients keep no context, so that an idle socket has none."""
 
     def process_request_params(
         self, params: Sequence[ExtensionParameter], accepted_extensions: Sequence[Extension]
@@ -156,14 +156,14 @@ class HttpProtocol(H11Protocol):
         self._stop_head_timer()
         super().handle_websocket_upgrade(event)
         if isinstance(socket := self.transport.get_protocol(), SocketProtocol):
-            socket.address, self._address = self._address, None  # it is released with the socket
+            socket.address, self._address = self._address, None  # the socket releases it
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP; uvicorn itself fails where a response has begun already."""
+        """Send an error for data that is not HTTP. uvicorn's own method fails if a response has already begun."""
         self._refuse(400)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Ignore it: the request is answered as if it had not asked."""
+        """Do nothing: the request is answered as if it had not requested an upgrade."""
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -207,14 +207,14 @@ class HttpProtocol(H11Protocol):
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """WebSockets whose frames are counted until they have been handled, and that end even if the peer does nothing."""
+    """WebSockets with counted frames. They end even if the peer does nothing."""
 
     config: Config
     address: str | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The sizes of the messages that the application has not received yet, and of the one that it handles.
+        # The sizes of the messages that the application has not received yet, and of the one that it is handling.
         self._sizes: deque[int] = deque()
         self._in_hand = 0
         self._ignored = 0
@@ -249,7 +249,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self._inflate is not None:
             self._inflate.is_unread, self._inflate.room = is_unread, self.config.bounds.longest_frame
         if is_unread:
-            # A client waits for the answer to its handshake, and sends little after a close frame.
+            # A client should wait for the answer to its handshake, and send little after a close frame.
             self._ignored += len(data)
             if self._ignored > UNCOUNTED_BYTES:
                 self.transport.abort()
@@ -262,7 +262,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     async def receive(self) -> Any:
-        self._in_hand = 0  # the application asks for the next message when it has handled the last one
+        self._in_hand = 0  # the application requests the next message when it has handled the last one
         self._count()
         message = await super().receive()
         if message["type"] == "websocket.receive" and self._sizes:
@@ -280,7 +280,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.conn.fail(code)
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = self._given_up = True
-        # What the peer is sending is read and dropped for a while: it would not see the reason otherwise.
+        # Read and drop what the peer is sending for a while. Otherwise it would not see the reason.
         self.transport.resume_reading()
         self._abort_soon()
 
@@ -294,7 +294,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
 
     def send_now(self, text: str) -> bool:
-        """Send a text, unless the connection takes nothing at the moment or is not open."""
+        """Send a text and return True. Return False if the connection is full or not open."""
         is_open = self.handshake_complete and not (self.close_sent or self.disconnected)
         if not is_open or not self.writable.is_set() or self.transport.is_closing():
             return False
@@ -314,7 +314,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self._keepalive.ponged()
 
     def keepalive_timeout(self) -> None:
-        """Close, unless the peer is sending a frame: how slowly it may do that is bounded elsewhere."""
+        """Close, unless the peer is sending a frame. How slowly it may send is limited elsewhere."""
         if self._keepalive.is_alive() and not self.transport.is_closing():
             self._await_pong(PONG_SECONDS)
             return
@@ -327,7 +327,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.pong_timer = self.loop.call_later(seconds, self.keepalive_timeout)
 
     def shutdown(self) -> None:
-        """Close with 1012; a peer that does not take what was sent before will not take that either."""
+        """Close with 1012.
+
+        If earlier data still waits, abort, because the peer would not take the close frame, either.
+        """
         if self.writable.is_set():
             super().shutdown()
             self._abort_soon()
@@ -335,13 +338,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.abort()
 
     def _abort_soon(self) -> None:
-        """Do not wait for ever until a peer takes what is left, or answers a close frame."""
+        """Abort in CLOSE_SECONDS, so that the close does not wait forever for the peer."""
         if self._abort_timer is None:
             self._abort_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which reports when it is ready and returns after a signal instead of dying of it."""
+    """uvicorn's server. It calls `ready`, and returns after a signal instead of letting it end the process."""
 
     def __init__(self, config: Config, ready: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -359,7 +362,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGINT and SIGTERM, also where SIGINT was ignored, as it is for the background jobs of a script."""
+        """Stop at SIGINT and SIGTERM, even if SIGINT was ignored, as it is for a script's background jobs."""
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -373,7 +376,7 @@ class Server(uvicorn.Server):
 
 
 def serve(listening: socket.socket, ready: Callable[[], Awaitable[None]]) -> bool:
-    """Serve until SIGINT or SIGTERM; await `ready` once the runner runs. Return whether it did run."""
+    """Serve until SIGINT or SIGTERM. Await `ready` once the runner has started. Return whether it has started."""
     server = Server(Config(limits()), ready)
     try:
         asyncio.run(server.serve([listening]))

@@ -25,7 +25,7 @@ MAX_PAUSE = 0.25
 
 
 def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Split items into batches of bounded number and total size; an item larger than that gets a batch of its own."""
+    """Split items into batches of bounded number and total size. An item above the limit gets its own batch."""
     batch: list[T] = []
     chars = 0
     for item in items:
@@ -40,10 +40,11 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 
 def read_in_batches(rows: QuerySet[M], size: int = MAX_ROWS) -> Iterator[M]:
-    """Yield rows in their order, read so many at a time.
+    """Yield rows in their order, reading `size` rows at a time.
 
-    For a consumer that may wait for long, as a client that reads an export slowly does: no query stays open then.
-    SQLite keeps what is written after the beginning of an open query in its log, which grows until the disk is full.
+    Use it if the consumer can take long, such as a client that reads an export slowly, because no query stays open
+    between the reads. SQLite keeps everything that is written after an open query began in its log, which would grow
+    until the disk is full.
     """
     keys = list(rows.values_list("pk", flat=True))
     for start in range(0, len(keys), size):
@@ -51,9 +52,9 @@ def read_in_batches(rows: QuerySet[M], size: int = MAX_ROWS) -> Iterator[M]:
 
 
 class Deadline:
-    """The end of a job's working time: after some `seconds`, or when its process is `stopping`.
+    """The end of a job's working time: after `seconds`, or when `stopping` is set because the process stops.
 
-    A later round continues.
+    The next round of the job continues the work.
     """
 
     def __init__(self, seconds: float | None = None, stopping: Event | None = None) -> None:

@@ -26,7 +26,7 @@ def create_once(
     """Create a session once per key. Return the session, and whether it existed already.
 
     A key belongs to a user and a `purpose`. Without a key each call creates a session. `make` gets the session's id and
-    the digest to store with it, and creates the row in a transaction of its own. Raises ServiceError if the session of
+    the digest to store with it, and creates the row in its own transaction. Raise ServiceError if the session of
     the key is deleted or still being copied, or if the key was used for another `request`. The key stays free if `make`
     raises.
     """

@@ -48,7 +48,7 @@ class Upload:
 def keep(*, owner: User, file: File[Any]) -> Upload:
     """Store a file for its owner, and delete the oldest if there are more than MOST_KEPT.
 
-    Raises DiskFull, QuotaExceeded.
+    Raise DiskFull, QuotaExceeded.
     """
     delete_expired()
     mine = sorted(_files(f"{ROOT}/{owner.pk}"), key=default_storage.get_modified_time)
@@ -64,7 +64,7 @@ def keep(*, owner: User, file: File[Any]) -> Upload:
 
 @contextmanager
 def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]:
-    """Open a file that the owner uploaded. Raises NoSuchUpload."""
+    """Open a file that the owner uploaded. Raise NoSuchUpload."""
     name = _place(owner, upload_id)
     try:
         expires_at = default_storage.get_modified_time(name) + KEPT
@@ -78,7 +78,7 @@ def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]
 
 
 def discard(*, owner: User, upload_id: str) -> None:
-    """Delete a file that the owner uploaded, if it still exists; what cannot be deleted now expires."""
+    """Delete a file that the owner uploaded, if it still exists. If that fails, the file expires later."""
     with suppress(OSError):
         default_storage.delete(_place(owner, upload_id))
 

@@ -11,7 +11,7 @@ from chat.models import ChatMessage, MessageRevision
 def require_current(row: ChatMessage, seen: int | None, current: object) -> None:
     """Reject a change of a message that was edited after its revision `seen`. None accepts any revision.
 
-    Raises ServiceError "stale" with the message's `current` content, its `revision`, and the editor's name as `by`.
+    Raise ServiceError "stale" with the message's `current` content, its `revision`, and the editor's name as `by`.
     Only edits count, not other changes such as a new position.
     """
     if seen is None:

@@ -23,10 +23,11 @@ from chat.queries.webhooks import HAS_WEBHOOKS
 from chat.row_statements import insert_rows, lock_row_with, lock_rows, update_returning, update_row
 from chat.snapshots import MessageSnapshot
 
-# The largest message in an event, in characters of text. A larger one is read from its row (the layer takes 64 KB).
+# The most characters of text in an event, because the channel layer takes 64 KB. Larger messages are read from their
+# row.
 LARGEST_IN_EVENT = 12_000
 _HAS_WEBHOOKS = HAS_WEBHOOKS.format(session="chat_session")
-# Kinds whose revision keeps the content. A withdrawn message loses its files, so its revision names them.
+# Kinds whose revision keeps the content. A withdrawn message loses its files, so its revision lists them.
 KEEPS_CONTENT = (MessageRevision.Kind.EDIT, MessageRevision.Kind.WITHDRAW)
 
 
@@ -46,9 +47,10 @@ class SessionTransaction:
         has_queued: bool = True,
         has_webhooks: bool,
     ) -> None:
-        """`last_sequence`, if it is known already. `has_queued`: whether messages may be queued.
+        """Wrap rows that are locked already.
 
-        `has_webhooks`: whether the workspace has any, by the statement that locked the session.
+        `last_sequence` is the session's last sequence number; None reads it when it is needed. `has_queued` is False if
+        the caller knows that no message is queued. `has_webhooks` is read by the statement that locks the session.
         """
         self.session = session
         self.run = run
@@ -61,7 +63,7 @@ class SessionTransaction:
 
     @classmethod
     def lock(cls, session_id: str) -> SessionTransaction:
-        """Lock both rows. Raises NoSuchSession if the session no longer exists."""
+        """Lock both rows. Raise NoSuchSession if the session no longer exists."""
         found, runs = lock_row_with(Session, session_id, _HAS_WEBHOOKS), lock_rows(SessionRun, [session_id])
         if found is None or not runs:
             raise NoSuchSession
@@ -88,7 +90,7 @@ class SessionTransaction:
         return self._sequence
 
     def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> ChatMessage:
-        """Add a row and record its event. It gets the next sequence number unless it is queued."""
+        """Add a row and record its event. The row gets the next sequence number unless it is queued."""
         self.add_rows([row])
         self.record_event(name, row, details)
         return row
@@ -121,7 +123,7 @@ class SessionTransaction:
         *,
         more_text: str = "",
     ) -> ChatMessage:
-        """Change columns of a row that was not read, put `more_text` behind its text, and return the row."""
+        """Change columns of a row that was not read, append `more_text` to its text, and return the row."""
         values = {**fields, "revision": self.next_revision()}
         row = update_returning(ChatMessage, message_id, values, more_text)
         self.record_event(name, row, details)
@@ -150,22 +152,22 @@ class SessionTransaction:
         self.events.append(SessionChanged(self.next_revision()))
 
     def usage_changed(self) -> None:
-        """Report the session's token counts (RUN-04), which the caller saves."""
+        """Report the session's token counts, its model and that model's limit (RUN-04), which the caller saves."""
         used = self.session.context_used, self.session.context_window, self.session.total_tokens
         self.events.append(UsageChanged(*used, self.session.model))
 
     def save(self, *columns: str, is_activity: bool = True) -> None:
         """Save the session's revision and other columns, and publish the events on commit.
 
-        Lists are ordered by `updated_at`. It is the time of the last activity in the conversation: changes of the
-        session's own columns leave it as it is.
+        Lists are ordered by `updated_at`, the time of the last activity in the conversation. Pass False for
+        `is_activity` if only the session's own columns change.
         """
         activity = ["updated_at"] if is_activity else []
         update_row(self.session, ["revision", *activity, *columns])
         self.publish_on_commit()
 
     def publish_on_commit(self) -> None:
-        """Publish the events recorded so far on commit, and begin a new list of them."""
+        """Publish the events recorded so far on commit, and clear the list of events."""
         events, self.events = self.events, []
         transaction.on_commit(partial(publisher.publish, self.session.pk, events))
 
@@ -184,21 +186,21 @@ def publish_on_commit(session_id: str, events: Sequence[ChatEvent]) -> None:
 
 
 def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] = (), read_in: str = "") -> None:
-    """On commit, let open pages update their session list: of all who may see these sessions, and of `users`.
+    """Notify open pages on commit that their list changed: those of users who may see `sessions`, and of `users`.
 
-    `read_in`: the session in which `users` have read, if nothing else is new for them.
+    `read_in` is the session in which `users` have read, if nothing else is new for them.
     """
     notify = partial(publisher.notify_session_lists, sessions=sessions, users=users, read_in=read_in)
     transaction.on_commit(notify)
 
 
 def notify_access_changed(user_id: int) -> None:
-    """On commit, let every process check a user's rights again. Connections that lost their right are closed."""
+    """Let every process check a user's rights again on commit, and close connections that are no longer permitted."""
     transaction.on_commit(partial(publisher.notify_access_changed, user_id))
 
 
 def notify_login_ended(key_hash: str) -> None:
-    """On commit, let every process close the connections of a login, which is named by the hash of its key."""
+    """Let every process close the connections of a login on commit. `key_hash` is the hash of the login's key."""
     transaction.on_commit(partial(publisher.notify_login_ended, key_hash))
 
 
@@ -210,8 +212,8 @@ def save_revision(row: ChatMessage, author: User | None, kind: MessageRevision.K
 def record_of(row: ChatMessage, kind: MessageRevision.Kind, **more: object) -> Json:
     """Return what a revision of this kind keeps of a message.
 
-    Only changes of the content keep the content. The others keep the flags and the revision number, so that a small
-    request cannot write a copy of a long message.
+    Only changes of the content keep the content. The other kinds keep the flags and the revision number, so that a
+    small request cannot write a copy of a long message.
     """
     if kind not in KEEPS_CONTENT:
         return {"revision": row.revision, "include_in_context": row.include_in_context, **more}

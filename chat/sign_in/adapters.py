@@ -1,4 +1,4 @@
-"""Where allauth asks Parley: which steps signing in has, how it ends, and how second factors are stored and named."""
+"""Adapters that configure allauth: the steps and the end of a sign-in, and the storage and names of second factors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from chat.security import encryption
 from chat.services.people import login_throttle
 from chat.services.people.second_factor import PASSED
 
-# Session key: when the person last confirmed who they are, in seconds since the epoch.
+# A session key. Its value is the time when the user last confirmed their identity, in seconds since the epoch.
 CONFIRMED_AT = "confirmed_at"
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Signing in: what comes after the first step, and what the finished session holds."""
+    """The sign-in: the stages after the first step, and the values stored in the session at the end."""
 
     def get_login_stages(self) -> list[str]:
         return ["allauth.mfa.stages.AuthenticateStage"]
@@ -34,11 +34,11 @@ class AccountAdapter(DefaultAccountAdapter):
         records = get_authentication_records(request, user)
         request.session[PASSED] = any(record["method"] == "mfa" for record in records)
         request.session[CONFIRMED_AT] = time.time()
-        request.session.set_expiry(None)  # before signing in it may have been short
+        request.session.set_expiry(None)  # passkey_sign_in sets a short expiry
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         response: HttpResponse = super().post_login(request, user, **kwargs)
-        login_throttle.know_browser(request, response, user)
+        login_throttle.remember_browser(request, response, user)
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: Any) -> HttpResponse:
@@ -53,7 +53,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 class MFAAdapter(DefaultMFAAdapter):
-    """Second factors: stored encrypted, shown under the user name."""
+    """Second factors, which are stored encrypted and named after the user."""
 
     def encrypt(self, text: str) -> str:
         return encryption.encrypt(text)

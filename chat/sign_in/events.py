@@ -1,4 +1,4 @@
-"""Acts on signing in and out, whatever page, or library, let people try: the security log, and push messages."""
+"""Reactions to every sign-in and sign-out, including those in other libraries: the security log and push messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.services.people.security_log import Kind, record
 
 
 def connect() -> None:
-    """Listen to Django's signals."""
+    """Connect the handlers of this module to Django's signals."""
     user_logged_in.connect(_signed_in, dispatch_uid="security log")
     user_logged_out.connect(_signed_out, dispatch_uid="security log")
     user_login_failed.connect(_failed, dispatch_uid="security log")
@@ -27,7 +27,7 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **signal: Any) -> 
 
 
 def _method(step: dict[str, Any]) -> str:
-    """Name a step: password, link, invitation, passkey, totp, recovery_codes …"""
+    """Return the name of a step: password, link, invitation, passkey, totp, recovery_codes …"""
     if step["method"] != "mfa":
         return str(step["method"])
     return "passkey" if step["type"] == "webauthn" else str(step["type"])
@@ -41,7 +41,7 @@ def _signed_out(sender: Any, request: HttpRequest, user: User | None, **signal: 
 
 
 def _failed(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **signal: Any) -> None:
-    """An unknown name is not logged: it could be a password in the wrong field."""
+    """Log a failed sign-in. An unknown user name is not logged, because it may be a password in the wrong field."""
     name = str(credentials.get("username") or "")
     person = None if "\0" in name else User.objects.filter(username=name).first()
     record(Kind.SIGN_IN_FAILED, actor=None, person=person, method="password")

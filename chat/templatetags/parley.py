@@ -34,7 +34,7 @@ register.filter("window", formatting.window)
 register.filter("level", formatting.effort_level)
 register.filter("initials", formatting.initials)
 register.filter("agent_initials", formatting.agent_initials)
-register.filter("colour", formatting.colour)
+register.filter("color", formatting.color)
 
 
 register.simple_tag(attached)
@@ -43,13 +43,13 @@ register.simple_tag(row_html, name="rail_row")
 
 @register.simple_tag
 def gap() -> str:
-    """Return what is between two sentences: Chinese has no space after a full stop."""
+    """Return the separator between two sentences: a space, or nothing in Chinese."""
     return "" if (get_language() or "").startswith("zh") else " "
 
 
 @register.simple_tag
 def constant(name: str) -> SafeString:
-    """Include a template without variables, which is rendered once in each language."""
+    """Include a template that has no variables. It is rendered once per language and cached."""
     return _constant(name, get_language(), Storage.version)
 
 
@@ -61,26 +61,26 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def stylesheet(name: str) -> SafeString:
-    """Load a style sheet of static/ with all that it imports."""
+    """Render a link to a style sheet of static/, including the style sheets that it imports."""
     return format_html('<link rel="stylesheet" href="{}">', static(built(name).file))
 
 
 @register.simple_tag(takes_context=True)
 def push_digest(context: Context) -> str:
-    """Name the push subscription of this browser's login, if it was made with the present key."""
+    """Return the digest of this login's push subscription, or "" without one or if it was made with another key."""
     session = context["request"].session
     return str(session.get(PUSH, "")) if session.get(PUSH_KEY) == web_push.key_id() else ""
 
 
 @register.simple_tag
 def script(name: str) -> SafeString:
-    """Load a script of static/ that is no module."""
+    """Render a `<script>` for a script of static/ that is not a module."""
     return format_html('<script src="{}"></script>', static(built(name).file))
 
 
 @register.simple_tag
 def module(name: str) -> SafeString:
-    """Load a module of static/ and, at once with it, all that it imports."""
+    """Render a `<script>` for a module of static/, with preloads of all modules that it imports."""
     file, imports = built(name)
     preloads = format_html_join("", '<link rel="modulepreload" href="{}">\n', ((static(path),) for path in imports))
     return format_html('{}<script type="module" src="{}"></script>', preloads, static(file))
@@ -88,7 +88,7 @@ def module(name: str) -> SafeString:
 
 @register.simple_tag
 def page_script(name: str) -> SafeString:
-    """Load a page's module. What a user does before it runs waits for it."""
+    """Render a page's module, and before it a script that queues user actions until the module runs."""
     return format_html("{}\n{}", script("js/pages/early.js"), module(name))
 
 

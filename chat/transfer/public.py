@@ -1,4 +1,4 @@
-"""The functions and types of `chat.transfer` that other packages use; everything else in this package is internal."""
+"""The functions and types of `chat.transfer` that other packages use. The rest of the package is internal."""
 
 from chat.transfer.exporting.personal import export_person
 from chat.transfer.exporting.sessions import (

@@ -1,1 +1,1 @@
-"""The pages. Each view checks access, reads through queries or calls a service, and renders; none writes rows."""
+"""The pages. Each view checks access, reads through queries or calls a service, and renders. No view writes rows."""

@@ -1,4 +1,4 @@
-"""Sign-in: the first step by password, passkey, link or invitation, and the second step if the user has one."""
+"""The sign-in: a first step by password, passkey, link or invitation, and a second step if the user has set one up."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from chat.views.forms import JoinForm, SignInForm
 from chat.views.requests import SignedInRequest, may_use_passkeys, signed_in, status_of
 
 GONE = 410
-# How long an anonymous session with a passkey's challenge lives, in seconds.
+# The lifetime of an anonymous session with a passkey challenge, in seconds.
 CHALLENGE_LIFE = 600
 HIDES_NOTICES = "hides_notices"
-# In a login that waits for its second step: the session auth hash of the user at the first step.
+# A key in the state of a login that waits for its second step: the user's session auth hash at the first step.
 PASSWORD_THEN = "password_then"  # noqa: S105  # a key, not a password
 
 
@@ -61,9 +61,9 @@ sign_in = SignInView.as_view()
 
 
 def begin_sign_in(request: HttpRequest, user: User, method: str, next_url: str = "", **more: Any) -> HttpResponse:
-    """Sign in a user who has passed the first step: at once, or after the second step if they have one.
+    """Sign in a user who has passed the first step by `method`, after the second step if they have set one up.
 
-    `method` is how they passed it. Another user who is signed in in this browser is signed out.
+    If another user is signed in in this browser, that user is signed out first.
     """
     if request.user.is_authenticated:
         logout(request)
@@ -85,7 +85,7 @@ class SignOut(LogoutView):
 @never_cache
 @require_http_methods(["GET", "POST"])
 def second_step(request: HttpRequest) -> HttpResponse:
-    """Ask for the second factor of the user who has passed the first step in this browser."""
+    """Show the form for the second factor, or check it, for a user who has passed the first step in this browser."""
     stage = LoginStageController.enter(request, "mfa_authenticate")
     if request.user.is_authenticated or stage is None or not isinstance(stage.login.user, User):
         return redirect("home" if request.user.is_authenticated else "sign-in")
@@ -108,7 +108,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User) -> Authenticator:
-    """Check the code or the passkey of a form. Raises ServiceError."""
+    """Check the code or the passkey of a form. Raise ServiceError."""
     if credential := request.POST.get("credential"):
         return second_factor.check_passkey(user=user, credential=credential)
     return second_factor.check_code(user=user, code=request.POST.get("code", ""))
@@ -126,7 +126,7 @@ def second_factor_values(request: HttpRequest, user: User) -> dict[str, Any]:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:
-    """GET returns the challenge for a passkey; POST signs in with the passkey's response."""
+    """Return the challenge for a passkey on GET, or sign in with the passkey's response on POST."""
     if request.user.is_authenticated:
         return redirect("home")
     rates.count("passkeys", network_of(address_of(request))).require()
@@ -145,9 +145,9 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Show which user a one-time link signs in; a POST consumes it and redirects to `next`, or home.
+    """Show the user of a one-time sign-in link, or on POST consume the link and sign in.
 
-    A GET changes nothing, because link previews, mail scanners and prefetching browsers send one.
+    A GET does not consume the link, because link previews, mail scanners and prefetching browsers send GETs.
     """
     rates.count("links", network_of(address_of(request))).require()
     is_post = request.method == "POST"
@@ -162,7 +162,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
-    """Accept an invitation with the current account or a new one. A GET changes nothing."""
+    """Show an invitation, or on POST accept it with the current account or a new one."""
     try:
         invitation = joining.invitation_for(token)
     except ServiceError as refused:
@@ -230,7 +230,8 @@ def admin_password(request: HttpRequest, extra_context: dict[str, Any] | None = 
 def dismiss_notices(request: SignedInRequest) -> HttpResponse:
     """Dismiss the notices about the user's account.
 
-    In a browser that signed in by a link they are only hidden: the notice may warn of that very link.
+    A browser that has signed in by a link only hides them in its own session, because a notice may warn about that
+    link.
     """
     records = get_authentication_records(request, request.user)
     if any(record["method"] == "link" for record in records) and not request.session.get(second_factor.PASSED):

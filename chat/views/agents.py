@@ -34,7 +34,7 @@ INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
 
 
 class AgentForm(forms.Form):
-    """What a member says of an agent. The service checks it."""
+    """The form of an agent. The service validates the values."""
 
     title = forms.CharField(
         label=gettext_lazy("Name"), max_length=LONGEST_TITLE, widget=forms.TextInput({**INPUT, "autofocus": True})
@@ -42,12 +42,12 @@ class AgentForm(forms.Form):
     icon = forms.ChoiceField(label=gettext_lazy("Icon"), choices=[(name, name) for name in ICONS])
     model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=281)
     system_prompt = forms.CharField(
-        label=gettext_lazy("Instructions"),
+        label=gettext_lazy("System prompt"),
         required=False,
         strip=False,
         max_length=LONGEST_PROMPT,
         widget=forms.Textarea({**INPUT, "rows": 10}),
-        help_text=gettext_lazy("What the agent should do, know and avoid. It gets them before every answer."),
+        help_text=gettext_lazy("What the agent should do, know and avoid. It gets this before every answer."),
     )
     tools = forms.MultipleChoiceField(label=gettext_lazy("Tools"), required=False)
     prompts = forms.CharField(
@@ -73,9 +73,9 @@ class AgentForm(forms.Form):
         return prompts
 
     def settings(self) -> AgentSettings:
-        """Return what the service takes. Raises Invalid."""
+        """Return the values for the service. Raise Invalid with the first error."""
         if not self.is_valid():
-            # The page goes to the first field that was refused.
+            # Without autofocus on the title, the page focuses the first invalid field.
             self.fields["title"].widget.attrs.pop("autofocus", None)
             field, errors = next(iter(self.errors.items()))
             sentence = f"{self.fields[field].label}: {errors[0]}"
@@ -84,13 +84,13 @@ class AgentForm(forms.Form):
         return AgentSettings(**given)
 
     def shows_errors(self) -> bool:
-        """Whether each error is shown at its field."""
+        """Return whether the page shows all errors of the form at their fields."""
         return bool(self.errors) and not set(self.errors) & {"icon", "model", "tools"}
 
 
 @workspace_page(Permission.MAKE_AGENTS)
 def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Show the agents of a workspace, or do what `part` says with one of them."""
+    """Show the agents of a workspace, or run the action `part` on one of them."""
     refused = ""
     if request.method == "POST":
         try:
@@ -113,7 +113,7 @@ def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 @workspace_page(Permission.MAKE_AGENTS)
 def new_agent(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Show the empty form of an agent, or make it."""
+    """Show an empty form, or create an agent with its values."""
     choices = _tools(workspace.pk, ())
     if request.method == "GET":
         initial = {"icon": USUAL_ICON, "tools": _usual_tools(dict(choices))}
@@ -131,7 +131,7 @@ def new_agent(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def agent(request: SignedInRequest, workspace_id: str, name: str) -> HttpResponse:
-    """Show the form of an agent to those who may change it, or save it."""
+    """Show the form of an agent to users who may change it, or save its values."""
     row = agent_to_change(request.user, number_or_404(workspace_id), name)
     workspace = workspace_where(request.user, Permission.MAKE_AGENTS, row.workspace_id)
     choices = _tools(workspace.pk, row.tools)
@@ -139,7 +139,7 @@ def agent(request: SignedInRequest, workspace_id: str, name: str) -> HttpRespons
         return _form(request, workspace, AgentForm(initial=_values(row), tools=choices), row)
     form = AgentForm(request.POST, tools=choices)
     seen = number(request.POST.get("revision", ""))
-    replaced = number(request.POST.get("replace", ""))  # the one whose changes the user has chosen to write over
+    replaced = number(request.POST.get("replace", ""))  # the revision that the user has decided to overwrite
     try:
         service.change(
             author=request.user, workspace_id=workspace.pk, name=name, given=form.settings(), revision=replaced or seen
@@ -157,7 +157,7 @@ def _done(request: SignedInRequest, workspace: Workspace, part: str) -> HttpResp
         messages.success(request, _("This is your copy. Only you can see it until you share it."))
         return redirect("workspace-agent", workspace.pk, row.name)
     if part not in PARTS:
-        raise Invalid(_("That’s not one of the choices."))
+        raise Invalid(_("That’s not one of the options."))
     said, undo = PARTS[part](request, workspace.pk, name)
     messages.success(request, said, extra_tags=f"{undo} {name}" if undo else "")
     return redirect("workspace-agents", workspace.pk)
@@ -170,12 +170,12 @@ def _share(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str,
 
 def _unshare(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
     row = service.share(author=request.user, workspace_id=workspace_id, name=name, shared=False)
-    return _("Only its maker can use “%(name)s” now. Sessions that have it keep it.") % {"name": row}, ""
+    return _("Only its creator can use “%(name)s” now. Sessions that use it keep it.") % {"name": row}, ""
 
 
 def _archive(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
     row = service.archive(author=request.user, workspace_id=workspace_id, name=name, archived=True)
-    return _("“%(name)s” archived. Sessions that have it keep it.") % {"name": row}, "restore"
+    return _("“%(name)s” archived. Sessions that use it keep it.") % {"name": row}, "restore"
 
 
 def _restore(request: SignedInRequest, workspace_id: int, name: str) -> tuple[str, str]:
@@ -212,7 +212,7 @@ def _form(
     refused: ServiceError | None = None,
     seen: int | None = None,
 ) -> HttpResponse:
-    """Show the form of an agent, with what was refused. `seen` is the revision that its user began with."""
+    """Render the form of an agent, with the error if it was refused. `seen` is the revision that the user edited."""
     values = {
         "workspace": workspace,
         "form": form,
@@ -228,19 +228,19 @@ def _form(
 
 
 def _models(present: str) -> list[str]:
-    """Return the models to choose from, with the present one, which may be offered no longer."""
+    """Return the models to choose from. The present one is included even if it is no longer offered."""
     known = [f"{choice.provider}/{choice.model}" for choice in registry().known_models() if choice.model]
     return known if not present or present in known else [present, *known]
 
 
 def _tools(workspace_id: int, present: Any) -> list[tuple[str, str]]:
-    """Return the tools to choose from, with what each does."""
+    """Return the tools to choose from as (name, description)."""
     names = sorted(service.allowed_tools(workspace_id) | set(present))
     return [(name, entry_text(name, registry().tool(name))) for name in names]
 
 
 def _tool_groups(user: User, workspace_id: int, abouts: dict[str, str]) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Return the tools under their headings: name, name for people, and what each does."""
+    """Return the tools by heading, each as (name, display name, description)."""
     titles = {each.name: each.title for each in presets.presets(user, workspace_id)}
     return [
         (label, [(name, title, abouts[name]) for name, title in entries]) for label, entries in grouped(abouts, titles)
@@ -248,9 +248,9 @@ def _tool_groups(user: User, workspace_id: int, abouts: dict[str, str]) -> list[
 
 
 def _usual_tools(choices: dict[str, str]) -> list[str]:
-    """Return what a new agent has: what the default one has, without tools that run, change or send something."""
+    """Return the tools of a new agent: the read-only tools of the default agent."""
     known = [(name, registry().tool(name)) for name in presets.presets()[0].tools if name in choices]
-    return [name for name, tool in known if tool and tool.only_looks]
+    return [name for name, tool in known if tool and tool.changes_nothing]
 
 
 def _values(row: AgentPreset) -> dict[str, Any]:

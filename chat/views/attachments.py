@@ -1,4 +1,4 @@
-"""Attachments of a session: upload and remove them by script, and serve them to users who may see the session."""
+"""Attachments of a session. Scripts upload and remove them. Users who may see the session can load them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from chat.views.home import begin
 from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
-# A file never changes. The response varies by cookie, so other users of the browser do not get it from the cache.
+# A file never changes. Responses vary by cookie, so that other users of the browser do not get it from the cache.
 CACHED = "private, max-age=86400"
-# Nothing in a file may run.
+# Prevents scripts in a file from running.
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 
 
 @for_scripts
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Upload the form's `file` to the user's composer."""
+    """Upload the form's `file` and return its description. It waits in the user's composer until it is sent."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     return JsonResponse(stored.described(_uploaded(request, row)), status=201)
 
@@ -41,14 +41,14 @@ def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def unsent(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List the `files` that wait in the user's composer, on whatever device they were uploaded."""
+    """Return the unsent `files` in the user's composer, including those uploaded on other devices."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     return JsonResponse({"files": stored.unsent(row.pk, request.user)})
 
 
 @for_scripts
 def upload_first(request: SignedInRequest) -> HttpResponse:
-    """Upload the form's `file` and create the session that home's form describes; return the `session` id too."""
+    """Create a session from the home page's form and upload `file` to it. The response contains the `session` id."""
     taken = _uploaded(request, lambda: begin(request))
     return JsonResponse({**stored.described(taken), "session": taken.session_id}, status=201)
 
@@ -64,7 +64,7 @@ def _uploaded(request: SignedInRequest, session: Session | Callable[[], Session]
 
 @for_scripts
 def remove(request: SignedInRequest, attachment_id: str) -> HttpResponse:
-    """Remove an unsent file from the composer; with `begun`, also a session that home has created for it."""
+    """Remove an unsent file. With `begun`, also delete the unused session that the home page created for the file."""
     session_id = attachments.remove(user=request.user, attachment_id=attachment_id)
     if "begun" in request.POST:
         sessions.erase_unused(owner=request.user, session_id=session_id)
@@ -99,7 +99,7 @@ def _found(request: SignedInRequest, attachment_id: str) -> Attachment:
 def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: str) -> HttpResponseBase:
     tag = f'"{attachment.pk}{form}"'
     headers = {"ETag": tag, "Cache-Control": CACHED}
-    if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compression makes it a weak one
+    if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compression makes the ETag weak
         return HttpResponseNotModified(headers=headers)
     try:
         data = stored.opened(attachment, form)
@@ -108,7 +108,7 @@ def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: s
     is_shown = attachment.kind in SHOWN
     shown = "inline" if is_shown else "attachment"
     headers |= {"Content-Security-Policy": SANDBOX, "Content-Disposition": _disposition(shown, attachment.name)}
-    if not is_shown:  # text is compressed, and its parts are those of no file
+    if not is_shown:  # text may be compressed, so byte ranges would not be ranges of the file
         return of_stored(request, data, media_type=media_type, headers=headers)
     headers["Accept-Ranges"] = "bytes"
     part = requested_range(request, tag, data.size)
@@ -119,6 +119,6 @@ def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: s
 
 
 def _disposition(shown: str, name: str) -> str:
-    """Return a Content-Disposition header (RFC 6266), with an ASCII name for old clients."""
+    """Return a Content-Disposition header (RFC 6266) that also has an ASCII name for old clients."""
     plain = "".join(char if char.isascii() and char not in '"\\' else "_" for char in name)
     return f"{shown}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

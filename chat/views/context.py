@@ -1,4 +1,4 @@
-"""The context in the panel: the messages of the next request to the model, or of a past one."""
+"""The context tab of the panel: the messages of the next request to the model, or of a past request."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from chat.views.requests import SignedInRequest, message_or_404, number, signed_
 @require_GET
 @signed_in
 def context(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a page of the next request, or of the request behind the response of the message `past`, up to `until`.
+    """Show a page of the next request to the session's own agent, or to the session's agent named `agent`.
 
-    The next request is that to the session's own agent, or to its `agent`.
+    With `past`, show the request whose response contains that message. The page ends with the message at `until`.
     """
     with reading_whole(request.user):
         return _context(request, *session_for(request.user, session_id))
@@ -81,7 +81,7 @@ def _next_values(session: Session, role: SessionRole, until: int | None, agent: 
 
 
 def _agents(session: Session, name: str) -> Json:
-    """Name the agents to choose from, if there are several, and the one whose request is shown."""
+    """Return the agents to choose from, if the session has several, and the agent whose request is shown."""
     agents = cast.members(session)
     shown = next((each for each in agents if each.name == (name or session.agent)), None)
     return {"agents": agents, "agent": shown}

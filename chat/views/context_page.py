@@ -1,4 +1,4 @@
-"""Pages of a context, because a long one is never rendered completely."""
+"""Pages of a context. A long context is never rendered completely."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ PAGE = 40
 
 @dataclass(frozen=True, slots=True)
 class ContextPage:
-    """The blocks to render, how many precede and follow, and `until` of the neighbouring pages (None: the end)."""
+    """The blocks of a page. `before` and `after` are the numbers of blocks before and after them.
+
+    `earlier` and `later` are the parameters `until` of the neighboring pages. `earlier` is None on the first page.
+    `later` is None if the next page is the last one or if there is none.
+    """
 
     blocks: Sequence[Block]
     before: int
@@ -22,7 +26,7 @@ class ContextPage:
 
 
 def context_page(laid: Sequence[Block], until: int | None) -> ContextPage:
-    """Return the blocks up to `until`, or the last ones; the first page is always full."""
+    """Return the page that ends at the sequence `until`, or the last page. The first page is always full."""
     end = len(laid) if until is None else sum(_place(block) <= until for block in laid)
     end = max(end, min(PAGE, len(laid)))
     start, beyond = max(0, end - PAGE), end + PAGE

@@ -1,4 +1,4 @@
-"""Proxy for external images in messages, so that other servers do not learn who reads a message."""
+"""A proxy for external images in messages, so that other servers do not learn who reads a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chat.overrides.postgres.lending import return_connection
 from chat.rendering.markdown.external_images import is_signed
 
 POLICY = Policy()
-# The maximum of concurrent fetches. Slow servers delay other images only.
+# Limits concurrent fetches, so that slow servers delay only images and no other requests.
 places = BoundedSemaphore(24)
 _HEADERS = {
     "Cache-Control": "private, max-age=86400",

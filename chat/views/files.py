@@ -1,4 +1,4 @@
-"""The files of a session's workspace: as a tab of the panel, and as downloads."""
+"""The files of a session: a tab of the panel, and downloads."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from chat.snapshots import MessageSnapshot
 from chat.views.attachments import SANDBOX
 from chat.views.requests import SignedInRequest, signed_in
 
-# What a preview shows of a file: so many bytes of its beginning, and of a table so many rows and columns.
+# The maximum size of a preview: bytes from the beginning of the file, and rows and columns of a table.
 PREVIEWED = 200_000
 MOST_ROWS = 200
 MOST_COLUMNS = 50
-COLOURING_SECONDS = 0.3
+COLORING_SECONDS = 0.3
 PAGES = (".html", ".htm", ".svg")
 TABLES = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A link of the path above a listing."""
+    """A link in the path above a listing."""
 
     name: str
     path: str
@@ -56,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A file as the panel shows it: by its `kind` (image, pdf, table, text, other). `is_cut`: there is more of it."""
+    """The preview of a file. `kind` is image, pdf, table, text or other. `is_cut`: only the beginning is shown."""
 
     kind: str
     entry: Entry
@@ -67,7 +67,7 @@ class Preview:
 
     @property
     def is_page(self) -> bool:
-        """Whether browsers draw this text: HTML or SVG, as a whole."""
+        """Return whether the preview is a complete HTML or SVG file, which browsers can draw."""
         return self.kind == "text" and not self.is_cut and self.entry.name.lower().endswith(PAGES)
 
 
@@ -94,7 +94,7 @@ def files(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def file(request: SignedInRequest, session_id: str) -> HttpResponseBase:
-    """Serve the file `path`: as a download, or with `show` inline if browsers show its type safely."""
+    """Serve the file `path` as a download. With `show`, serve it inline if browsers can show its type safely."""
     session, _role = session_for(request.user, session_id)
     try:
         found = workspace.open_file(session, request.GET.get("path", ""))
@@ -126,7 +126,7 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
 
 
 def _original(user: User, session: Session) -> Session | None:
-    """Return the session that a fork was made from, if it has files that the user may see."""
+    """Return the session from which a fork was made, or None if it has no files that the user may see."""
     if session.parent_session_id is None:
         return None
     try:
@@ -177,15 +177,15 @@ def _preview(session: Session, found: OpenFile) -> Preview:
     is_cut = entry.size > len(data)
     if ending in TABLES and (rows := _table(text, TABLES[ending])):
         return Preview("table", entry, address, rows=rows, is_cut=is_cut or len(rows) == MOST_ROWS)
-    return Preview("text", entry, address, code=_coloured(text, ending), is_cut=is_cut)
+    return Preview("text", entry, address, code=_colored(text, ending), is_cut=is_cut)
 
 
-def _coloured(text: str, language: str) -> SafeString:
+def _colored(text: str, language: str) -> SafeString:
     try:
-        coloured = highlight(text, language, Meter(COLOURING_SECONDS))
+        colored = highlight(text, language, Meter(COLORING_SECONDS))
     except BudgetExceeded:
-        coloured = None
-    return escape(text) if coloured is None else mark_safe(coloured)  # noqa: S308  # spans around escaped text
+        colored = None
+    return escape(text) if colored is None else mark_safe(colored)  # noqa: S308  # spans around escaped text
 
 
 def _table(text: str, delimiter: str) -> list[list[str]]:

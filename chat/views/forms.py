@@ -1,4 +1,4 @@
-"""Forms outside of sessions: sign-in, accounts and passwords."""
+"""Forms for sign-in, accounts and passwords."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chat.services.people import accounts, login_throttle
 from chat.services.people.security_log import Kind, record
 
 WRONG_PASSWORD = _("Wrong password.")
-# Of the validators in the settings.
+# Describes the password validators of the settings.
 PASSWORD_HELP = _("At least 8 characters. Avoid common passwords and your own name.")
 
 
 class SignInForm(AuthenticationForm):
-    """User name and password; too many wrong guesses are throttled."""
+    """The form for user name and password. After many wrong passwords, attempts are throttled."""
 
     error_messages = {  # noqa: RUF012  # as in Django
         **AuthenticationForm.error_messages,
@@ -49,7 +49,7 @@ class SignInForm(AuthenticationForm):
 
 
 class JoinForm(forms.Form):
-    """A new account for an invited user. All problems are shown at once, each at its field."""
+    """The form for the account of an invited user. It shows all problems together, each at its field."""
 
     display_name = forms.CharField(
         label=_("Your name"), max_length=80, widget=forms.TextInput({"class": "input", "autocomplete": "name"})
@@ -71,13 +71,13 @@ class JoinForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = {name: self.cleaned_data.get(name, "") for name in self.fields}
         for name, errors in accounts.problems_of_account(**values).items():
-            if name in self.cleaned_data:  # what is missing is reported already
+            if name in self.cleaned_data:  # Django has already reported the other fields
                 self.add_error(name, errors)
         return self.cleaned_data
 
 
 class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its stub takes arguments
-    """A first password, for a user who signed in by a link."""
+    """The form for the first password of a user who signed in by a link."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -90,7 +90,7 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # only its st
 
 
 class PasswordForm(NewPasswordForm, PasswordChangeForm):
-    """A new password, for a user who knows the current one."""
+    """The form for a new password, which also requires the current one."""
 
     error_messages = {  # noqa: RUF012  # as in Django
         **PasswordChangeForm.error_messages,
@@ -113,7 +113,7 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
 
 
 class ConfirmForm(forms.Form):
-    """The password of the signed-in user, asked for again."""
+    """The form in which the signed-in user enters their password again, to confirm their identity."""
 
     password = forms.CharField(
         label=_("Password"),
@@ -144,5 +144,5 @@ def _begin_confirmation(user: User) -> None:
 
 
 def password_form(user: User, data: Any = None) -> NewPasswordForm:
-    """Return the form with which `user` sets a password."""
+    """Return the form with which a user changes their password, or sets the first one."""
     return PasswordForm(user, data) if user.has_usable_password() else NewPasswordForm(user, data)

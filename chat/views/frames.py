@@ -1,8 +1,8 @@
 """Pages for sandboxed frames of a session's page: diagrams, and previews of HTML from answers.
 
-What a frame shows was written by a model. The `sandbox` of its element and of its policy gives it an origin of its own,
-so it reaches neither the page nor cookies nor the API; its policy allows no connections. A frame could still ask for
-another address by navigating, which the page's policy forbids (`frame-src`).
+The content of a frame was written by a model. `sandbox`, in its element and its policy, gives the frame a separate
+origin, so it cannot access the page, cookies or the API. Its policy allows no connections. The page's policy
+(`frame-src`) prevents the frame from sending data by navigating to another address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 
 from chat.middleware import POLICY
 
-# The policy of a page that has such frames.
+# The policy of a page that contains such frames.
 WITH_FRAMES = f"{POLICY}; frame-src 'self'"
 
 _CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts; "
@@ -28,7 +28,7 @@ _INLINE = "style-src 'unsafe-inline'; img-src data:; "
 
 @cache
 def _preview_script() -> SafeString:
-    """Return the script of the preview's page, which loads nothing, not even from this server."""
+    """Return the script of the preview's page. It is inline, because that page may load nothing, even from Parley."""
     script = Path(settings.BASE_DIR, "static/js/pages/preview_frame.js").read_text(encoding="utf-8")
     return mark_safe(script)  # noqa: S308  # our own file
 
@@ -36,7 +36,7 @@ def _preview_script() -> SafeString:
 def _framed(request: HttpRequest, template: str, policy: str, **values: object) -> HttpResponse:
     response = render(request, template, values)
     response["Content-Security-Policy"] = policy
-    # Names in `<link rel=dns-prefetch>` would reach name servers.
+    # Otherwise `<link rel=dns-prefetch>` could send data to name servers in host names.
     response["X-DNS-Prefetch-Control"] = "off"
     return response
 
@@ -44,13 +44,13 @@ def _framed(request: HttpRequest, template: str, policy: str, **values: object) 
 @require_GET
 @xframe_options_sameorigin
 def diagram(request: HttpRequest) -> HttpResponse:
-    """Show the page that draws a diagram. It runs Parley's scripts only."""
+    """Show the page that draws a diagram. It runs only Parley's scripts."""
     return _framed(request, "chat/frames/diagram.html", f"{_CLOSED}{_INLINE}script-src 'self'")
 
 
 @require_GET
 @xframe_options_sameorigin
 def preview(request: HttpRequest) -> HttpResponse:
-    """Show the page that becomes what an answer contains, with its own scripts and no others."""
+    """Show the page that previews HTML from an answer. It runs only inline scripts."""
     policy = f"{_CLOSED}{_INLINE}script-src 'unsafe-inline'"
     return _framed(request, "chat/frames/preview.html", policy, script=_preview_script())

@@ -19,7 +19,7 @@ from chat.rendering.text.text_diff import shown
 from chat.services.messages.editing import may_edit
 from chat.views.requests import SignedInRequest, message_or_404, number_or_404, signed_in
 
-# Used instead of a message's id.
+# The parameter `id` of the system prompt. Other values are ids of messages.
 PROMPT = "system_prompt"
 
 
@@ -27,7 +27,7 @@ PROMPT = "system_prompt"
 @require_GET
 @signed_in
 def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the changes of a message or the system prompt; with `before`, the ones before that change."""
+    """Show the changes of a message or of the system prompt, or with `before` only those before that change."""
     session, role = session_for(request.user, session_id)
     row, before = _row(request, session, role), _number(request, "before")
     entries = history.history_of_prompt(session, before) if row is None else history.history_of(row, before)
@@ -47,7 +47,10 @@ def message_history(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def version(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return a version and the current text, with the row's revision and the number of the last change."""
+    """Return the text of a version and the current text as JSON.
+
+    `revision` is that of the message and `newest` the number of the last change.
+    """
     session, role = session_for(request.user, session_id)
     row, at = _row(request, session, role), _number(request, "at") or 0
     words = history.version_of_prompt(session, at) if row is None else history.version_of(row, at)
@@ -67,7 +70,7 @@ def version(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List the removed messages, for users who may restore them."""
+    """Show the removed messages to editors, or with `before` only those removed before that change."""
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     before = _number(request, "before")
     rows, older = history.removed_from(session, before)
@@ -85,7 +88,7 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return how the user's text (`mine`) differs from the current one, and who wrote that."""
+    """Return the difference between the user's text `mine` and the current text, and who wrote the current text."""
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
     entries = history.history_of_prompt(session) if row is None else history.history_of(row)
@@ -105,12 +108,12 @@ def _may_edit(session: Session, row: ChatMessage | None, user: User) -> bool:
 
 
 def _has_versions(row: ChatMessage | None) -> bool:
-    """Return whether a version can be restored; None is the system prompt."""
+    """Return whether a version of the message can be restored. None stands for the system prompt."""
     return row is None or (row.removed_at is None and row.type in (MessageType.TEXT, MessageType.REASONING))
 
 
 def _row(request: SignedInRequest, session: Session, role: SessionRole) -> ChatMessage | None:
-    """Return the requested message; None for the session's system prompt."""
+    """Return the requested message, or None for the system prompt. Raise Http404."""
     asked = (request.POST if request.method == "POST" else request.GET).get("id", "")
     if asked == PROMPT:
         return None

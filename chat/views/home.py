@@ -23,7 +23,7 @@ from chat.errors import ServiceError
 from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
-from chat.rendering.text.formatting import colour, initials
+from chat.rendering.text.formatting import color, initials
 from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import Place, Places, enter, places_of
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
@@ -33,7 +33,7 @@ from chat.views.requests import SignedInRequest, is_script, number, signed_in, s
 from chat.zones import zone_of
 
 RECENT = 4
-# How an operator connects a model; the home page shows them while there is only the demo agent.
+# Commands with which an operator connects a model. The home page shows them while only the demo agent is available.
 SETTINGS_OF_MODELS = (
     ("Anthropic", "ANTHROPIC_API_KEY=sk-ant-… make run"),
     ("OpenAI", "OPENAI_API_KEY=sk-… make run"),
@@ -55,7 +55,7 @@ class Agent:
 @require_GET
 @signed_in
 def home(request: SignedInRequest) -> HttpResponse:
-    """Show the home page; `?q=` and `?agent=` prefill its composer."""
+    """Show the home page. `?q=` prefills the composer, and `?agent=` selects the agent."""
     return _prefilled(request)
 
 
@@ -72,7 +72,7 @@ def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def rail(request: SignedInRequest) -> HttpResponse:
-    """Render the session list of the page's `workspace`, to refresh an open page."""
+    """Render the session list of a `workspace`, so that an open page can refresh it."""
     places = places_of(request.user, number(request.GET.get("workspace", "")))
     return render(request, "chat/rail_list.html", rail_values(request, places, request.GET.get("current", "")))
 
@@ -80,10 +80,10 @@ def rail(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def new_session(request: SignedInRequest) -> HttpResponse:
-    """Create a session, with `text` as its first message, and open it.
+    """Create a session in the form's `workspace`, send `text` as its first message, and open it.
 
-    The session belongs to the `workspace` of the page. If its first file has created it, the form names it as
-    `session`, with the `attachments` of the message. Scripts get the URL as JSON, and keep the text on errors.
+    If `upload_first` has already created the session, the form contains its id in `session` and the ids of the files in
+    `attachments`. Scripts get the session's URL or the error as JSON.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
@@ -98,13 +98,13 @@ def new_session(request: SignedInRequest) -> HttpResponse:
 
 
 def begin(request: SignedInRequest, text: str = "") -> Session:
-    """Create the session that home's form describes. Raises ServiceError."""
+    """Create a session with the values of the home page's form. Raise ServiceError."""
     workspace = named_workspace(request)
     return begin_session(owner=request.user, workspace=workspace, text=text, replies=AUTOMATIC, **_chosen(request))
 
 
 def _send_to_begun(request: SignedInRequest, text: str) -> Session:
-    """Send the first message of a session that was created with its first file."""
+    """Send the first message of a session that `upload_first` has created. Return the session."""
     row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
     require_no_guest(request.user, row)
     files = request.POST.getlist("attachments")
@@ -118,13 +118,13 @@ def _chosen(request: SignedInRequest) -> Choice:
 
 
 def named_workspace(request: SignedInRequest) -> Workspace | None:
-    """Return the workspace that a form names; None if it names none. Raises NoSuchWorkspace."""
+    """Return the workspace in the form, or None if the form has none. Raise NoSuchWorkspace."""
     named = request.POST.get("workspace", "")
     return workspace_for(request.user, number(named)) if named else None
 
 
 def rail_values(request: SignedInRequest, places: Places, current: str = "") -> dict[str, Any]:
-    """Return the context of the sidebar; `current` is the id of the open session."""
+    """Return the template context of the sidebar. `current` is the id of the open session."""
     shown = request.GET.get("shown", "")
     archived = request.GET.get("archived") == "yes"
     count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
@@ -139,18 +139,18 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
         "owners": json.dumps(picture_urls(found.owners)),
         "archived": archived,
         "current": current,
-        # Only whole pages use it; the list is asked for often.
+        # Lazy, because only complete pages use it, and pages reload the list often.
         "has_way_back": SimpleLazyObject(lambda: can_sign_in_again(request.user)),
     }
 
 
 def _choice(place: Place, places: Places) -> dict[str, Any]:
-    """Describe a workspace for the page's script."""
+    """Return a workspace in the form that the page's script needs."""
     return {
         "id": place.id,
         "name": place.name,
         "initials": initials(place.name),
-        "colour": colour(place.name),
+        "color": color(place.name),
         "address": _address(place),
         "here": place == places.here,
         "unread": place.unread,
@@ -162,22 +162,22 @@ def _address(place: Place) -> str:
 
 
 def agents(user: User, here: Place | None) -> list[Agent]:
-    """Return the agents to choose from in a workspace, the default one first."""
+    """Return the agents to choose from in a workspace. The default agent comes first."""
     known = presets.presets(user, here.id if here else None)
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
 
 
 def spoken(prompts: Iterable[str]) -> tuple[Prompt, ...]:
-    """Translate a preset's prompts; those of an operator's own agents stay unchanged."""
+    """Return a preset's prompts in the user's language. Prompts without a translation stay unchanged."""
     return tuple(Prompt(_translated(each), _translated(each.heading), each.icon) for each in map(opening, prompts))
 
 
 def _translated(text: str) -> str:
-    return _(text) if text else ""  # gettext has the catalogue's header for ""
+    return _(text) if text else ""  # gettext("") would return the header of the catalogue
 
 
 def default_prompts() -> tuple[Prompt, ...]:
-    """Return prompts for presets that suggest none."""
+    """Return the prompts for presets that have none."""
     return (
         Prompt(_("Plan a project with me, step by step"), _("Make a plan"), "list-checks"),
         Prompt(_("Explain this code: …"), _("Understand code"), "code"),

@@ -1,4 +1,4 @@
-"""The knowledge of a workspace: the page of its files, for members, and the page of one file with its text."""
+"""The knowledge of a workspace: a page with its files, for members, and a page with the text of one file."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from chat.views.requests import SignedInRequest, number, signed_in, status_of, w
 from chat.views.uploads import for_scripts
 
 Values = dict[str, Any]
-# Passages on one page of a file's text.
+# The number of passages on one page of a file's text.
 PASSAGES = 50
-# Passages that a search on the page shows.
+# The maximum number of passages in search results, and of removed files.
 FOUND = 20
-# A person sees a cited passage with so many before it.
+# The number of passages that are shown before a cited passage.
 BEFORE = 2
 LONGEST_QUERY = 400
 
 
 @workspace_page(Permission.SEE_MEMBERS)
 def files(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Show the files of a workspace, or those that a search `q` finds; or handle the form named by `part`."""
+    """Show the files of a workspace and the passages that match `q`, or handle the form named by `part`."""
     if request.method == "GET":
         return _page(request, workspace)
     part = request.POST.get("part", "")
@@ -55,7 +55,7 @@ def files(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 @for_scripts
 def upload(request: SignedInRequest, workspace_id: str) -> HttpResponse:
-    """Add the form's `file`, for scripts."""
+    """Add the form's `file`. Return its id and name as JSON for scripts."""
     added = _added(request, number(workspace_id) or 0, request.FILES.get("file"))
     return JsonResponse({"id": added.pk, "name": added.name}, status=201)
 
@@ -64,7 +64,10 @@ def upload(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def file(request: SignedInRequest, file_id: str) -> HttpResponse:
-    """Show the text of a file: from the passage before `passage` on, which is marked as cited, or from `start` on."""
+    """Show the text of a file from the passage `start` on.
+
+    With `passage`, mark that passage as cited and begin two passages before it.
+    """
     row = _fetched(request, file_id)
     cited = number(request.GET.get("passage", "")) or 0
     start = max(1, cited - BEFORE if cited else number(request.GET.get("start", "")) or 1)
@@ -84,7 +87,7 @@ def file(request: SignedInRequest, file_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def content(request: SignedInRequest, file_id: str) -> HttpResponseBase:
-    """Serve the file itself: PDF files for the browser to show, others as downloads."""
+    """Serve the file itself: a PDF file inline, other files as downloads."""
     row = _fetched(request, file_id)
     try:
         data = queries.opened(row)
@@ -114,7 +117,7 @@ def _added(request: SignedInRequest, workspace_id: int, file: Any) -> KnowledgeF
 
 
 def _upload(request: SignedInRequest, workspace: Workspace) -> None:
-    """Add the form's files. Those before one that is refused stay."""
+    """Add the form's files. If one is refused, the files before it have been added. Raise ServiceError."""
     files: list[Any] = request.FILES.getlist("file")
     for each in files or [None]:
         added = _added(request, workspace.pk, each)

@@ -28,10 +28,12 @@ from chat.views.requests import SignedInRequest, number, workspace_page
 
 Values = dict[str, Any]
 INPUT = {"class": "input", "autocomplete": "off", "spellcheck": "false"}
+# The fields that few servers need, in the folded part of the form.
+ADVANCED = ("client_id", "client_secret", "tools", "time_limit")
 
 
 class ServerForm(forms.Form):
-    """What a person says of a server. The service checks it."""
+    """The form of an MCP server. The service validates the values."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"),
@@ -40,7 +42,9 @@ class ServerForm(forms.Form):
         help_text=gettext_lazy("The first part of its tools’ names: “tickets” makes tickets__find."),
     )
     url = forms.CharField(
-        label=gettext_lazy("Address"), max_length=2000, widget=forms.TextInput({**INPUT, "inputmode": "url"})
+        label=gettext_lazy("Address"),
+        max_length=2000,
+        widget=forms.TextInput({**INPUT, "inputmode": "url", "placeholder": "https://example.com/mcp"}),
     )
     headers = forms.CharField(
         label=gettext_lazy("Secret headers"),
@@ -70,7 +74,7 @@ class ServerForm(forms.Form):
         help_text=gettext_lazy("The tools that agents may use, one per line. Empty: all."),
     )
     approval = forms.ChoiceField(
-        label=gettext_lazy("Ask people before a call"),
+        label=gettext_lazy("Ask before a call"),
         choices=McpServer.Approval.choices,
         widget=forms.Select({"class": "select wide"}),
     )
@@ -85,8 +89,21 @@ class ServerForm(forms.Form):
     )
     is_enabled = forms.BooleanField(label=gettext_lazy("Available"), required=False)
 
+    def usual(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in ADVANCED]
+
+    def advanced(self) -> list[forms.BoundField]:
+        return [self[name] for name in ADVANCED]
+
+    def has_advanced(self) -> bool:
+        """Return whether a field that few servers need was filled in, or has an error."""
+        return any(self[name].errors or self[name].value() for name in ("client_id", "client_secret", "tools"))
+
     def settings(self, *, keeps_headers: bool) -> Settings:
-        """Return what the service takes. Raises Invalid."""
+        """Return the values for the service. Raise Invalid with the first error.
+
+        `keeps_headers`: empty secret fields keep the stored values.
+        """
         if not self.is_valid():
             field, errors = next(iter(self.errors.items()))
             label = self.fields[field].label if field in self.fields else field
@@ -146,8 +163,8 @@ def _restore(request: SignedInRequest, workspace: Workspace) -> str:
 
 
 def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Connect to a server and show its tools, or what is wrong."""
-    from agents.mcp.examine import examine  # takes a second to import, which other pages need not wait for
+    """Connect to a server and show its tools, or why the connection failed."""
+    from agents.mcp.examine import examine  # imported here because the import takes a second
 
     server = service.managed_server(request.user, _server_id(request))
     spend("mcp_checks", request.user.pk)
@@ -166,7 +183,7 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 
 def _connect(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Show the link to the authorization server: a form of this site may not lead to another one."""
+    """Show the link to the authorization server. The Content Security Policy forbids forms that redirect to it."""
     server = service.managed_server(request.user, _server_id(request))
     begun = mcp_sign_in.begin(request, server)
     values = {"connecting": server.pk, "sign_in_url": begun.url, "sign_in_host": mcp_sign_in.host_of(begun)}

@@ -1,4 +1,4 @@
-"""Signing in to an MCP server of a workspace: from its page to the authorization server, and back."""
+"""The OAuth sign-in to an MCP server of a workspace: the start, and the return from the authorization server."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ from chat.security.encryption import DecryptionError, decrypt, encrypt
 from chat.services.people import mcp_servers, mcp_sign_in
 from chat.views.requests import SignedInRequest, signed_in
 
-# The sign-ins of a browser that have begun, in its session: by the digest of the state. They end after so many seconds.
+# A session key: the sign-ins that this browser has started and not finished, by the digest of their `state`.
 PENDING = "mcp_sign_ins"
 PENDING_SECONDS = 600
 MOST_PENDING = 5
 
 
 def begin(request: SignedInRequest, server: McpServer) -> Begun:
-    """Find out where the user signs in, and remember it in this browser's session. Raises ServiceError."""
-    from agents.mcp import oauth  # takes a second to import, which other pages need not wait for
+    """Start a sign-in and store it in this browser's session. Raise ServiceError.
+
+    The result contains the URL at which the user signs in.
+    """
+    from agents.mcp import oauth  # imported here because the import takes a second
 
     spend("mcp_checks", request.user.pk)
     try:
@@ -57,7 +60,10 @@ def begin(request: SignedInRequest, server: McpServer) -> Begun:
 @require_GET
 @signed_in
 def callback(request: SignedInRequest) -> HttpResponse:
-    """Take what the authorization server sends the browser back with. Each state is valid once, in its own session."""
+    """Finish a sign-in when the authorization server redirects the browser back.
+
+    Each `state` is valid once, and only in the session that started the sign-in.
+    """
     kept = _taken(request, request.GET.get("state", ""))
     if kept is None:
         messages.error(request, _("This sign-in is no longer valid. Connect the server again."))
@@ -81,7 +87,7 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
 
     if "code" not in request.GET:
         reason = request.GET.get("error", "")[:100] or _("no reason was given")
-        words = _("“%(name)s” was not connected: %(reason)s")
+        words = _("Couldn’t connect “%(name)s”: %(reason)s")
         raise Invalid(words % {"name": server.name, "reason": reason})
     spend("mcp_checks", request.user.pk)
     returned = Returned(request.GET["code"], request.GET.get("iss"))
@@ -103,13 +109,13 @@ def _callback(request: SignedInRequest) -> str:
 
 
 def _taken(request: SignedInRequest, state: str) -> dict[str, Any] | None:
-    """Take a sign-in out of the session; None if there is none, or if it is too old."""
+    """Remove a sign-in from the session and return it, or None if it does not exist or is too old."""
     pending = request.session.get(PENDING, {})
     mine = pending.pop(_digest(state), None)
     if mine is None:
         return None
     request.session[PENDING] = pending
-    request.session.save()  # before anything else, so that the state is of no use a second time
+    request.session.save()  # immediately, so that the state cannot be used a second time
     if time.time() - mine["at"] > PENDING_SECONDS:
         return None
     try:
@@ -124,5 +130,5 @@ def _digest(state: str) -> str:
 
 
 def _failed(server: McpServer, error: SignInFailed) -> Invalid:
-    words = _("“%(name)s” could not be connected: %(reason)s")
+    words = _("Couldn’t connect “%(name)s”: %(reason)s")
     return Invalid(words % {"name": server.name, "reason": error})

@@ -27,7 +27,7 @@ from chat.views.requests import SignedInRequest, absolute, message_or_404, signe
 @require_GET
 @signed_in
 def source(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the message as Markdown; with `files`, links to its files too."""
+    """Return the message as Markdown. With `files`, include links to its files."""
     session, _role = session_for(request.user, session_id)
     message = _message(request, session)
     site = absolute(request, "") if "files" in request.GET else ""
@@ -56,7 +56,7 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a message's open suggestions, each as a difference."""
+    """Show the open suggestions for a message, each as a diff."""
     session, role = session_for(request.user, session_id)
     row = message_or_404(ChatMessage.objects.in_conversation(session.pk), request.GET.get("id", ""))
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
@@ -76,7 +76,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def find(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the ids of the messages that match the query. Raises RateLimited."""
+    """Return the ids of the messages that match the query `q`. Raise RateLimited."""
     session, _role = session_for(request.user, session_id)
     spend("finds", request.user.pk)
     return JsonResponse(asdict(search.find_in_session(session, request.GET.get("q", ""))))

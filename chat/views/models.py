@@ -1,4 +1,4 @@
-"""The picker of agents and models: of a session, and of home for a new one."""
+"""The picker of agents and models, for a session and for a new session on the home page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chat.rendering.text.formatting import EFFORT_LEVELS
 from chat.services.people.workspaces import places_of
 from chat.views.requests import SignedInRequest, number, signed_in
 
-# With more choices, the picker has a search field.
+# The picker has a search field if there are more choices than this.
 GLANCE = 8
 # Thinking budgets that the picker offers, in tokens.
 BUDGETS = (2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
@@ -55,9 +55,9 @@ def models(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def models_of_new(request: SignedInRequest) -> HttpResponse:
-    """Show the agents and models that a new session may use in a `?workspace=`, by default the current one.
+    """Show the agents and models that a new session in `?workspace=` (default: the current one) may use.
 
-    `?agent=` and `?model=` are what the form has.
+    `?agent=` and `?model=` are the present choices in the form.
     """
     if not may_begin_sessions(request.user):
         raise NotForGuests
@@ -70,7 +70,7 @@ def models_of_new(request: SignedInRequest) -> HttpResponse:
 
 
 def _choices(user: User, workspace_id: int | None, now: tuple[str, str, str]) -> dict[str, Any]:
-    """List the agents, if there are several, and the models; `now` are the chosen agent, provider and model."""
+    """Return the agents, if there are several, and the models. `now` is the chosen agent, provider and model."""
     agent, provider, model = now
     agents = presets.presets(user, workspace_id)
     several = len({agent, *(each.name for each in agents)}) > 1
@@ -94,7 +94,10 @@ def _grouped(known: list[ModelChoice]) -> list[ModelGroup]:
 
 
 def _reasoning_choices(support: ReasoningSupport, chosen: Reasoning) -> dict[str, Any]:
-    """List the levels and budgets to choose from, the session's own budget among them; empty where there are none."""
+    """Return the effort levels and thinking budgets to choose from, including the session's own budget.
+
+    A list is empty if the model does not support that setting.
+    """
     budgets = sorted({*BUDGETS, chosen.budget or BUDGETS[0]}) if support.budget else []
     return {
         "efforts": [(effort, EFFORT_LEVELS[effort]) for effort in support.efforts],

@@ -54,7 +54,7 @@ def panel(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _imported_at(session: Session) -> datetime | None:
-    """Return when the session was imported from a file; sessions of earlier versions do not know."""
+    """Return when the session was imported from a file, or None. Sessions of earlier versions have no record of it."""
     found = session.config_values.get(IMPORTED)
     try:
         return datetime.fromisoformat(found) if isinstance(found, str) else None
@@ -63,7 +63,7 @@ def _imported_at(session: Session) -> datetime | None:
 
 
 def _knowledge(session: Session, entries: Collection[str], *, is_member: bool) -> Json:
-    """Describe the files that the agent may use, and which it uses. Only members of the workspace learn of the rest."""
+    """Return the files that the agent uses. Members of the workspace also see the other files that it could use."""
     files = list(files_for(session))
     used = {each.pk for each in chosen(files, entries)}
     shown = files if is_member else [each for each in files if each.pk in used]

@@ -33,10 +33,11 @@ MOST_NEW = 20
 
 
 def past_values(session: Session, message: ChatMessage, until: int | None, *, with_removed: bool) -> Json:
-    """Return the template context for the request behind a message's response; `past` is None if it was not recorded.
+    """Return the template context for the request of a message's response. `past` is None if it was not recorded.
 
-    Removed messages are included for users who may restore them (`with_removed`), and only counted for others. It runs
-    a fixed number of queries."""
+    With `with_removed`, for users who may restore them, removed messages are included. Otherwise they are only counted.
+    The number of queries is constant.
+    """
     past = past_request(session, message.response_id)
     if past is None:
         return {"past": None, "message": message, "is_copied": message.timestamp < session.created_at}
@@ -52,7 +53,7 @@ def past_values(session: Session, message: ChatMessage, until: int | None, *, wi
 
 @dataclass(frozen=True, slots=True)
 class _Then:
-    """A past request: its rows as its agent got them, its system prompt, tools, files, and token estimate."""
+    """A past request: the rows as its agent got them, and the system prompt, tools, files and token estimate."""
 
     rows: Sequence[ChatMessage]
     system: str
@@ -121,7 +122,10 @@ def _drawn(block: Block, then: _Then) -> BlockView:
 
 
 def _agent(session: Session, past: RecordedRequest) -> Agent | None:
-    """Return today's agent for the same model, because a model's capabilities are not recorded."""
+    """Return an agent with the request's model, or None if that model is no longer configured.
+
+    The model's capabilities are those of the current configuration, because requests do not record them.
+    """
     own = replace(presets.own(session), provider=past.made.provider, model=past.made.model)
     try:
         return registry().build_agent(own)
@@ -137,7 +141,7 @@ def _measure(laid: list[Block], around: float, past: RecordedRequest) -> Measure
 
 
 def _counts(past: RecordedRequest, new: int) -> Json:
-    """Count the rows that have changed since, by kind of change."""
+    """Return the number of rows that have changed since the request, by kind of change."""
     found = Counter(since(row, past.now[row.pk]) for row in past.rows)
     counts = {kind.value: found[kind] for kind in Since if kind}
     return {**counts, "new": new, "lost": len(past.lost), "any": any([*counts.values(), new, past.lost])}
@@ -149,7 +153,7 @@ def _marked(view: BlockView, past: RecordedRequest) -> BlockView:
 
 
 def _mark(line: LineView, then: ChatMessage, now: ChatMessage) -> LineView:
-    """Mark a line with what has changed since, and the current text if it was edited."""
+    """Return a line with the kind of its change since the request, and its current text if it was edited."""
     if not (found := since(then, now)):
         return line
     text = text_of_row(now, is_result=line.kind == "result")

@@ -1,4 +1,4 @@
-"""The members of a session, and agents that it lacks, for names in messages."""
+"""The members of a session and the agents that can be added to it, for the completion of mentions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """List the members of a session, the owner first, and the agents that can be added."""
+    """Return the members of a session, owner first, and the agents that the user can add to it."""
     row, role = session_for(request.user, session_id)
     may_add = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE and not is_guest_in(request.user, row)
     members = sharing.mentionable(row)
@@ -35,7 +35,7 @@ def people(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _absent(row: Session, user: User) -> list[dict[str, str]]:
-    """Name the agents that are not in the session, and that the user may add."""
+    """Return the agents that the user may use and that are not in the session."""
     there = {row.agent, *(each.name for each in cast.others(row))}
     offered = presets.presets(user, row.workspace_id)
     return [{"name": each.name, "title": each.title} for each in offered if each.name not in there]
@@ -49,6 +49,6 @@ def _described(member: Member, name: str) -> dict[str, str | int | bool]:
         "role": member.role.value,
         "guest": member.is_guest,
         "initials": formatting.initials(name),
-        "colour": formatting.colour(name),
+        "color": formatting.color(name),
         "picture": picture_url(member.user),
     }

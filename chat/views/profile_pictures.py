@@ -14,7 +14,7 @@ from chat.access import person_for
 from chat.models import User
 from chat.views.requests import SignedInRequest, signed_in
 
-# A new picture has a new URL.
+# Pictures can be cached forever, because a new picture has a new URL.
 KEPT = "private, max-age=31536000, immutable"
 
 
@@ -40,7 +40,7 @@ def picture(request: SignedInRequest, user_id: int) -> HttpResponse:
 
 
 def picture_url(person: User) -> str:
-    """Return the URL of a user's picture; "" without one."""
+    """Return the URL of a user's picture, or "" if they have none."""
     if not person.picture:
         return ""
     version = PurePath(person.picture.name or "").name.partition("-")[2]

@@ -25,6 +25,7 @@ from chat.views.requests import SignedInRequest, signed_in
 from chat.views.uploads import for_scripts
 
 LONGEST_ARGUMENT = 20_000
+LONGEST_PROMPT = 100_000
 
 
 @never_cache
@@ -48,7 +49,10 @@ def prompts(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 @for_scripts
 def prompt(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the text of the prompt `name` with the JSON object `arguments`."""
+    """Return the text of the prompt `name` with the JSON object `arguments`.
+
+    Raise ServiceError if the server refuses or does not respond, or if the text is empty or too long.
+    """
     preset = _preset(request, session_id)
     arguments = _arguments(request.POST.get("arguments", "{}"))
     spend("changes", request.user.pk)
@@ -60,9 +64,13 @@ def prompt(request: SignedInRequest, session_id: str) -> HttpResponse:
     except PromptRefusedError as refused:
         words = _("The MCP server “%(server)s” refused this: %(reason)s")
         raise ServiceError("prompt_failed", words % {"server": server, "reason": refused.reason}) from refused
-    except ToolError as error:  # its text is for models
+    except ToolError as error:  # the error's own text is for models, not for users
         words = _("The MCP server “%(server)s” isn’t available now. Try again later.")
         raise ServiceError("prompt_failed", words % {"server": server}) from error
+    if not text.strip():
+        raise ServiceError("prompt_failed", _("This prompt has no text."))
+    if len(text) > LONGEST_PROMPT:
+        raise Invalid(_("The text is too long."))
     return JsonResponse({"text": text})
 
 

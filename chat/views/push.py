@@ -1,4 +1,4 @@
-"""Notifications of browsers: the web app's manifest and service worker, and the browsers that get push messages."""
+"""Notifications: the web app's manifest and service worker, and the browsers that are registered for push messages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from chat.services.people import push
 from chat.views.requests import SignedInRequest, number, signed_in, status_of
 
 ICONS = {"icon-192": "192x192", "icon-512": "512x512", "maskable-192": "192x192", "maskable-512": "512x512"}
-# Those that the service worker names.
+# The icons that the service worker uses.
 SHOWN = ("icon-192", "badge-96")
-# The background of pages in the light theme (`--bg` in static/css/tokens.css). Pages set their own theme colour.
+# The background of pages in the light theme (`--bg` in static/css/tokens.css). Pages set their own theme color.
 BACKGROUND = "#f8f9fd"
 # Checked in this order: most user agents also contain the names of other browsers.
 BROWSERS = (
@@ -61,7 +61,7 @@ SYSTEMS = (
 
 @require_safe
 def manifest(request: HttpRequest) -> HttpResponse:
-    """Return what a browser needs to install Parley as an app."""
+    """Return the manifest with which browsers can install Parley as an app."""
     icons = [
         {
             "src": static(f"icons/{name}.png"),
@@ -91,7 +91,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
-    """Return the service worker. It is at the root, because it serves the pages below its own address."""
+    """Return the service worker. Its URL is at the root, because its scope is the pages below its URL."""
     return HttpResponse(_worker(), content_type="text/javascript; charset=utf-8")
 
 
@@ -102,7 +102,10 @@ def _worker() -> bytes:
 
 @require_safe
 def icon(request: HttpRequest, name: str) -> HttpResponse:
-    """Redirect to an icon of notifications: the service worker outlives the versions of static files."""
+    """Redirect to an icon of notifications.
+
+    The service worker cannot use URLs of static files, because it outlives their versions.
+    """
     if name not in SHOWN:
         raise Http404
     return HttpResponseRedirect(static(f"icons/{name}.png"))
@@ -111,7 +114,10 @@ def icon(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def subscription(request: SignedInRequest) -> HttpResponse:
-    """Return what a browser needs to subscribe, or do what `act` says with its subscription."""
+    """Return the key and the CSRF token with which a browser subscribes, or run `act` on its subscription.
+
+    `act` is register, refresh, or any other value to end the subscription.
+    """
     if request.method == "GET":
         return JsonResponse({"key": web_push.public_key(), "token": get_token(request)})
     act = request.POST.get("act")
@@ -124,7 +130,7 @@ def subscription(request: SignedInRequest) -> HttpResponse:
             push.forget(user=request.user, digests=[digest])
     except ServiceError as refused:
         return _refusal(refused)
-    request.session.save()  # the list shows browsers whose login has them
+    request.session.save()  # before the list is rendered, because it shows only browsers of saved logins
     response = render(request, "settings/browsers.html", browsers(request))
     return JsonResponse({"browsers": response.content.decode()})
 
@@ -137,7 +143,7 @@ def _register(request: SignedInRequest) -> None:
 
 
 def _refresh(request: SignedInRequest) -> bool:
-    """Store a changed subscription; return whether the browser is registered."""
+    """Store the browser's changed subscription. Return whether the browser is registered."""
     known = push.refresh(user=request.user, target=_target(request), before=request.session.get(PUSH, ""))
     if known is None:
         request.session.pop(PUSH, None)
@@ -153,14 +159,14 @@ def _target(request: SignedInRequest) -> PushTarget:
 @require_POST
 @login_required
 async def test(request: SignedInRequest) -> HttpResponse:
-    """Send a test notification to the browser that asks for it."""
+    """Send a test notification to the browser of this request."""
     try:
         browser = await sync_to_async(_browser_to_test)(request)
     except ServiceError as refused:
         return _refusal(refused)
     pushes = [await sync_to_async(example)(browser)]
     await sync_to_async(return_connection)()
-    results = await push_delivery.deliver(pushes, patient=False)
+    results = await push_delivery.deliver(pushes)
     await sync_to_async(record)(pushes, results)
     words = {
         Result.DELIVERED: _("Test notification sent."),
@@ -180,13 +186,16 @@ def _browser_to_test(request: SignedInRequest) -> PushSubscription:
 
 
 def remove(request: SignedInRequest) -> str:
-    """Remove the browser that the form names; return a message. Raises ServiceError."""
+    """Remove the `browser` in the form from the list and return a message. Raise ServiceError."""
     push.remove(user=request.user, subscription_id=number(request.POST.get("browser", "")) or 0)
     return _("Browser removed. It no longer gets notifications.")
 
 
 def browsers(request: SignedInRequest) -> dict[str, Any]:
-    """Return the template context of the list of browsers. The login forgets one that was removed elsewhere."""
+    """Return the template context of the list of browsers.
+
+    If this browser was removed from another browser, also remove it from the session.
+    """
     found, digest = list(subscriptions_of(request.user)), request.session.get(PUSH, "")
     if digest and digest not in {each.digest for each in found}:
         request.session.pop(PUSH)
@@ -194,7 +203,7 @@ def browsers(request: SignedInRequest) -> dict[str, Any]:
 
 
 def browser_name(user_agent: str) -> str:
-    """Return a name by which a user recognises a browser, such as "Firefox on Windows"."""
+    """Return a name by which a user recognizes a browser, such as "Firefox on Windows"."""
     browser = next((name for name, pattern in BROWSERS if re.search(pattern, user_agent)), "")
     system = next((name for name, word in SYSTEMS if word in user_agent), "")
     if browser and system:

@@ -31,13 +31,13 @@ P = ParamSpec("P")
 
 
 class SignedInRequest(HttpRequest):
-    """A request behind `signed_in`."""
+    """A request to a view with the decorator `signed_in`."""
 
     user: User
 
 
 def _htmx_signs_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Redirect the whole page to the sign-in form when htmx requests a fragment."""
+    """Redirect the whole page to the sign-in form if the user is signed out and htmx requests a fragment."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -59,7 +59,7 @@ def _path(address: str) -> str:
 def signed_in(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Require a signed-in user. Unknown or hidden objects become 404, forbidden actions 403."""
+    """Require a signed-in user. Errors for unknown or hidden objects become 404, errors for forbidden actions 403."""
 
     @_htmx_signs_in
     @login_required
@@ -78,7 +78,10 @@ def signed_in(
 def workspace_page(
     permission: Permission,
 ) -> Callable[[Callable[[SignedInRequest, Workspace], HttpResponse]], Callable[[HttpRequest, str], HttpResponseBase]]:
-    """Decorate a page of a workspace, with forms, for signed-in users who have a permission in it."""
+    """Decorate the view of a workspace's page, which requires a signed-in user with the permission in the workspace.
+
+    The view gets GET and POST requests, and the workspace instead of its id.
+    """
 
     def decorate(
         view: Callable[[SignedInRequest, Workspace], HttpResponse],
@@ -96,19 +99,19 @@ def workspace_page(
 
 
 def too_old(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Refuse a form with an expired CSRF token: with a page, or with JSON for scripts."""
+    """Refuse a form with an expired CSRF token. The response is a page, or JSON for scripts."""
     if not is_script(request):
         return csrf_failure(request, reason)
     return JsonResponse({"message": _("This page is out of date. Reload it and try again.")}, status=403)
 
 
 def number(text: str) -> int | None:
-    """Parse a number of a form or URL; None if it is not one, or too large for the database."""
+    """Parse a number in a form or URL. Return None if it is not a number or too large for the database."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def number_or_404(text: str) -> int:
-    """Parse a number of an address. Raises Http404."""
+    """Parse a number in a URL. Raise Http404."""
     parsed = number(text)
     if parsed is None:
         raise Http404
@@ -116,7 +119,7 @@ def number_or_404(text: str) -> int:
 
 
 def moment_or_404(text: str) -> datetime:
-    """Parse a moment of an address, in ISO 8601 with its zone. Raises Http404."""
+    """Parse a time in a URL, in ISO 8601 with a time zone. Raise Http404."""
     try:
         moment = parse_datetime(text)
     except ValueError:
@@ -127,7 +130,7 @@ def moment_or_404(text: str) -> datetime:
 
 
 def message_or_404(rows: QuerySet[ChatMessage], message_id: str) -> ChatMessage:
-    """Return the message with an id that a client sent. Raises Http404 for text that cannot be an id, too."""
+    """Return the message with an id that a client sent. Raise Http404, also if the text cannot be an id."""
     row = rows.filter(pk=message_id).first() if ids.may_be_one(message_id) else None
     if row is None:
         raise Http404
@@ -135,7 +138,7 @@ def message_or_404(rows: QuerySet[ChatMessage], message_id: str) -> ChatMessage:
 
 
 def status_of(refused: ServiceError) -> int:
-    """Return the status of a page that shows an error."""
+    """Return the HTTP status of a page that shows the error: 429 if a rate limit was exceeded, else 422."""
     return 429 if "retry_after" in refused.details else 422
 
 
@@ -144,7 +147,7 @@ def is_script(request: HttpRequest) -> bool:
 
 
 def may_use_passkeys(request: HttpRequest) -> bool:
-    """Return whether browsers offer passkeys here: on a host name over HTTPS, or on localhost."""
+    """Return whether browsers support passkeys on this site: on a host name over HTTPS, or on localhost."""
     host = urlsplit(f"//{request.get_host()}").hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -153,5 +156,5 @@ def may_use_passkeys(request: HttpRequest) -> bool:
 
 
 def absolute(request: HttpRequest, path: str) -> str:
-    """Return the absolute URL of a path, with PUBLIC_URL if it is set."""
+    """Return the absolute URL of a path, below PUBLIC_URL if it is set."""
     return f"{settings.PUBLIC_URL or f'{request.scheme}://{request.get_host()}'}{path}"

@@ -43,7 +43,7 @@ class Given(TypedDict):
 @require_http_methods(["GET", "POST"])
 @signed_in
 def schedules(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the dialog, or do what `part` of a form says and return the dialog's new content as `html`."""
+    """Show the dialog, or run the action `part` and return the dialog's new content as `html` in JSON."""
     session, role = session_for(request.user, session_id)
     if request.method == "GET":
         return render(request, "chat/session/schedules.html", _values(request, session, role))
@@ -115,24 +115,24 @@ PARTS: dict[str, Callable[[SignedInRequest, Session, str], str]] = {
 
 
 def _seen(form: QueryDict) -> set[int] | None:
-    """Return the revision that the form was filled in for. Pages of earlier versions send none."""
+    """Return the revision that the user edited, in a set, or None. Pages of earlier versions do not send it."""
     text = form.get("revision", "")
     return {int(text) if REVISION.fullmatch(text) else 0} if text else None
 
 
 def _given(form: QueryDict) -> Given:
-    """Return the values of a form as the service takes them. Raises Invalid."""
+    """Return the values of the form for the service. Raise Invalid."""
     try:
         cron = to_cron(_rhythm(form))
     except BadCron as error:
         if error.fault not in ("never", "too_often") and form.get("kind") != "cron":
             raise Invalid(_("Choose when the schedule runs.")) from error
-        cron = form.get("cron", "")  # the service says what is wrong with it
+        cron = form.get("cron", "")  # the service reports what is wrong with it
     return {"text": form.get("text", "").replace("\r\n", "\n"), "cron": cron, "zone": form.get("zone", "").strip()}
 
 
 def _rhythm(form: QueryDict) -> Rhythm:
-    """Return the rhythm that a form has. Raises BadCron."""
+    """Return the rhythm in the form. Raise BadCron."""
     kind, time = KINDS.get(form.get("kind", "")), TIME.fullmatch(form.get("time", ""))
     if kind == "cron":
         return Rhythm("cron", cron=form.get("cron", ""))
@@ -146,7 +146,7 @@ def _rhythm(form: QueryDict) -> Rhythm:
 
 
 def _number(form: QueryDict, name: str) -> int:
-    """Return a number of a form. Raises BadCron."""
+    """Return a number in the form. Raise BadCron."""
     parsed = number(form.get(name, ""))
     if parsed is None:
         raise BadCron("form")
@@ -154,7 +154,7 @@ def _number(form: QueryDict, name: str) -> int:
 
 
 def _values(request: SignedInRequest, session: Session, role: SessionRole, given: QueryDict | None = None) -> Values:
-    """Return what the dialog shows. `given` is the form that was refused."""
+    """Return the template context of the dialog. `given` is a form that was refused."""
     may_schedule = role.covers(SessionRole.EDITOR) and not is_guest_in(request.user, session)
     is_open = session.status == Session.Status.ACTIVE
     fresh = _form("", Rhythm("weekdays"), str(zone_of(request)))
@@ -181,7 +181,7 @@ def _listed(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_
     rhythm = from_cron(row.cron)
     return {
         "row": row,
-        # Times are shown in the viewer's zone, the rhythm in the schedule's.
+        # Times are shown in the user's time zone, but the rhythm is in the schedule's time zone.
         "is_elsewhere": row.zone != str(zone_of(request)),
         "is_own": is_own,
         "may_edit": may_schedule and is_own,
@@ -211,7 +211,7 @@ def _form(text: str, rhythm: Rhythm, zone: str) -> Values:
 
 
 def _refused(given: QueryDict) -> Values:
-    """Return what a person has filled in, to be corrected."""
+    """Return the values of a refused form, so that the user can correct them."""
     names = ("text", "zone", "kind", "time", "minute", "cron")
     chosen = {"day": number(given.get("day", "")), "every": number(given.get("every", ""))}
     return {**{name: given.get(name, "") for name in names}, "days": given.getlist("days"), **chosen}

@@ -1,4 +1,4 @@
-"""The palette's results: recent sessions, or the results of a search."""
+"""The entries of the palette: recent sessions, or search results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ RECENT = 8
 @require_GET
 @signed_in
 def search(request: SignedInRequest) -> HttpResponse:
-    """Search titles and messages of all workspaces for `?q=`; results outside of `?workspace=` are labelled.
+    """Show the sessions and messages of all workspaces that match `?q=`.
 
-    Without a query, list the recent sessions except the one that is open (`?current=`): the first is the one before it.
+    Results outside of `?workspace=` are labelled. Without a query, show the recent sessions except the open one
+    (`?current=`), so that the first entry is the session that was used before it.
     """
     query = request.GET.get("q", "")[:1000]
     asked = bool(searching.terms_of(query))

@@ -36,21 +36,21 @@ from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, s
 @require_GET
 @signed_in
 def session(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show a session with its newest messages; the page then keeps them up to date.
+    """Show a session with its newest messages. The page's script then keeps them up to date.
 
-    The owner of a deleted session can restore it.
+    For a deleted session, show its owner a page on which they can restore it.
     """
     try:
         row, role = session_for(request.user, session_id)
     except NoSuchSession:
         deleted = deleted_session_for(request.user, session_id)
         return render(request, "chat/deleted_session.html", {"deleted": deleted}, status=404)
-    # The revision is read before the messages, so they are never older than it; the socket continues from it.
+    # The revision is read before the messages. The socket continues from it, so no change of a message is missed.
     snapshot = reading.session_snapshot(row)
     page = reading.page_of(row)
     inside = members(row)
     if all(member.user.pk != request.user.pk for member in inside):
-        take_into_list(session=row, user=request.user)  # before the list is read
+        take_into_list(session=row, user=request.user)  # before `rail_values` reads the list
     places = _places(request, row)
     own_place = places.here if places.here is not None and places.here.id == row.workspace_id else None
     people = [member.user for member in inside]
@@ -78,7 +78,10 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
 
 
 def _permitted(row: Session, role: SessionRole, own_place: Place | None) -> dict[str, Any]:
-    """Return what roles in a session and in its workspace permit. `own_place` is the workspace, if it is shown."""
+    """Return what the user's roles in the session and its workspace permit.
+
+    `own_place` is the session's workspace, or None if the page shows another one.
+    """
     return {
         "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
@@ -89,7 +92,7 @@ def _permitted(row: Session, role: SessionRole, own_place: Place | None) -> dict
 
 
 def _of_agents(row: Session, snapshot: SessionSnapshot) -> dict[str, Any]:
-    own = presets.own(row)  # its title is the agent's name before any model is known (UI-06)
+    own = presets.own(row)  # the page shows its title as the agent's name until a model is known (UI-06)
     return {
         "agent_name": own.title,
         "agents": json.dumps(snapshot.agents),
@@ -99,7 +102,7 @@ def _of_agents(row: Session, snapshot: SessionSnapshot) -> dict[str, Any]:
 
 
 def _related(user: User, session_id: str | None) -> Session | None:
-    """Return the session that this one was forked from, or works for, if the user may open it."""
+    """Return a session to which the page links, or None if the user may not open it."""
     try:
         return session_for(user, session_id)[0] if session_id else None
     except NoSuchSession:
@@ -107,7 +110,7 @@ def _related(user: User, session_id: str | None) -> Session | None:
 
 
 def _places(request: SignedInRequest, row: Session) -> Places:
-    """Switch the user to the workspace of the session that they open."""
+    """Switch the user to the workspace of the session that they open. Return their workspaces."""
     places = places_of(request.user, row.workspace_id)
     if places.several and places.here and places.here.id != request.user.workspace_id:
         enter(user=request.user, workspace_id=places.here.id)
@@ -120,7 +123,8 @@ def _places(request: SignedInRequest, row: Session) -> Places:
 def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Render a page of messages.
 
-    `before` or `after` a sequence number, `around` a message, `since` a moment, the oldest (`start`), or the newest.
+    The parameters choose the page: messages `before` or `after` a sequence number, `around` a message, `since` a time,
+    or from the `start`. Without a parameter, the newest messages are rendered.
     """
     row, _role = session_for(request.user, session_id)
     page = _page(row, request.GET.dict())
@@ -147,12 +151,15 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
 
 
 def _ends(asked: dict[str, str]) -> dict[str, bool]:
-    """Return which ends of the list the page may reach."""
+    """Return which ends of the session the page of messages may reach."""
     return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
 
 
 def _summary(row: Session, asked: dict[str, str]) -> tuple[str, int] | None:
-    """Return the summary that may be among the newer messages that a page lacks, and replaces its messages."""
+    """Return the last summary, which may come after this page and replace its messages in the context.
+
+    Return None for a page of older messages (`before`), because the client has already loaded the newer ones.
+    """
     return None if "before" in asked else reading.last_summary(row)
 
 

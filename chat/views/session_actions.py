@@ -1,4 +1,4 @@
-"""Actions on one or many sessions from the sidebar, and renaming; the responses are JSON for scripts."""
+"""Actions on one or several sessions in the sidebar, and renaming. Most responses are JSON for scripts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MOST_AT_ONCE = 500
 @require_POST
 @signed_in
 def apply_action(request: SignedInRequest) -> HttpResponse:
-    """Apply an action to each named `session`; return the changed ids, a message, and the action that undoes it.
+    """Apply an action to each `session` in the form. Return the changed ids, a message, and the action that undoes it.
 
-    A deletion that other people would notice is carried out only if the user is `sure`; otherwise the response has what
-    to ask, as `asks`.
+    If other users would lose access by a deletion and the form does not contain `sure`, nothing is deleted. The
+    response then has the question for the user as `asks`.
     """
     named = request.POST.getlist("session")[:MOST_AT_ONCE]
     if request.POST.get("action") not in list(SessionAction) or not named:
@@ -87,7 +87,10 @@ def _question(others: int) -> str:
 
 
 def _done_message(user: User, action: SessionAction, done: ActionResult) -> str:
-    """Return a message about the action, unless its effect is visible; of an archived session, for how many people."""
+    """Return a message about the action, or "" if the user sees its effect.
+
+    For a single archived session with several members, the message contains their number.
+    """
     count = len(done.ids)
     if action == SessionAction.ARCHIVE and count == 1 and (others := others_in(user, done.ids)):
         return ngettext("Archived for %(count)s person", "Archived for %(count)s people", others + 1) % {

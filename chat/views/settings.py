@@ -18,7 +18,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat.downloads import file_name, passed_on
+from chat.access import still_active
+from chat.downloads import file_name, passed_on, while_permitted
 from chat.errors import Invalid, ServiceError
 from chat.queries.memory import kept_and_removed
 from chat.queries.session_list import deleted_sessions
@@ -63,6 +64,7 @@ def export(request: SignedInRequest) -> HttpResponseBase:
         pieces = transfer.export_person(user=request.user, author=request.user, zone=zone_of(request))
     except ServiceError as refused:
         return _page(request, {"refused": {"data": refused.message}}, status=409)
+    pieces = while_permitted(pieces, lambda: still_active(request.user))
     name = file_name(f"Parley {request.user.username}", "parley", "zip")
     return passed_on(request, pieces, name=name, media_type="application/zip")
 
@@ -70,7 +72,7 @@ def export(request: SignedInRequest) -> HttpResponseBase:
 @require_POST
 @signed_in
 def preferences(request: SignedInRequest) -> HttpResponse:
-    """Store preferences for a page's script; the response is empty."""
+    """Store preferences that a page's script sends. The response is empty unless they are refused."""
     try:
         service.choose(user=request.user, values=_given(request))
     except ServiceError as refused:
@@ -86,7 +88,8 @@ def _choose(request: SignedInRequest) -> str:
 
 
 def _choose_notifications(request: SignedInRequest) -> str:
-    service.choose(user=request.user, values={"notify": request.POST.get("notify", "no")})  # an empty box is not sent
+    # Browsers do not send an unchecked box.
+    service.choose(user=request.user, values={"notify": request.POST.get("notify", "no")})
     return _("Saved.")
 
 
@@ -138,7 +141,7 @@ def _token(request: SignedInRequest) -> HttpResponse:
 
 
 def _change_guest(request: SignedInRequest) -> str:
-    """Make a guest a member, or remove the guest; invalid ids match no user."""
+    """Make a guest a member, or remove the guest. Invalid ids become 0, which no row has."""
     who = {name: number(request.POST.get(name, "")) or 0 for name in ("workspace_id", "user_id")}
     if request.POST.get("act") == "remove":
         guests.remove(author=request.user, **who)
@@ -176,7 +179,7 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
 
 
 def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
-    """Return the guests of the user's workspaces, each with the number of sessions shared with them."""
+    """Return the guests of the workspaces that the user manages, each with the number of sessions shared with them."""
     found = guests.guests_managed_by(request.user)
     return [{"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from django.http import HttpResponse
@@ -11,9 +12,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.access import session_for
+from chat.access import may, session_for
 from chat.errors import ServiceError
 from chat.models import Invitation, Session, SessionRole, User
+from chat.permissions import Permission
+from chat.queries.approvals import approvers_present
 from chat.services.people import sharing
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
@@ -26,7 +29,7 @@ FIND_FROM = 8
 @require_GET
 @signed_in
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the members; the owner may change them, others may leave."""
+    """Show the share dialog to the owner, and the list of members to other users."""
     row, role = session_for(request.user, session_id)
     manages = role == SessionRole.OWNER and not row.caller_session_id
     return _dialog(request, row) if manages else _members(request, row)
@@ -62,7 +65,7 @@ def open_to_workspace(request: SignedInRequest, session_id: str) -> HttpResponse
 @require_POST
 @signed_in
 def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Create an invitation link; it is shown only in this response."""
+    """Create an invitation link. It is shown only in this response."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     role, uses = request.POST.get("role", ""), number(request.POST.get("uses", "1")) or 0
     try:
@@ -121,8 +124,10 @@ def _dialog(
         ],
         "roles": sharing.GIVEN_ROLES,
         "may_open": sharing.may_open_to_workspace(row, request.user),
+        "may_invite": may(request.user, Permission.MANAGE_MEMBERS, row.workspace_id),
         "uses": sharing.USES,
         "people": _people(row),
+        "approvers": json.dumps(approvers_present(row)),
         "invitations": sharing.invitations(row),
         "many": FIND_FROM,
         "link": link,
@@ -145,7 +150,7 @@ def _people(row: Session) -> list[dict[str, object]]:
 
 
 def _person(request: SignedInRequest) -> User:
-    """Return the user that the form names. Unknown names get a user without access, to hide which names exist."""
+    """Return the user in the form. For an unknown name return an unsaved user, to hide which names exist."""
     name = request.POST.get("user", "")
     found = None if "\0" in name else User.objects.filter(username=name).first()
     return found or User(pk=0)

@@ -34,12 +34,12 @@ def values(request: SignedInRequest) -> dict[str, Any]:
 
 
 def asked(request: SignedInRequest) -> dict[str, Any]:
-    """Return the values of a refused form."""
+    """Return the template context with the values of a refused form."""
     return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days")}}
 
 
 def make(request: SignedInRequest) -> Made:
-    """Create the token that the form describes. Raises ServiceError."""
+    """Create a token with the values of the form. Raise ServiceError."""
     days = number(request.POST.get("days", ""))
     token, secret = api_tokens.create(
         user=request.user,
@@ -51,7 +51,7 @@ def make(request: SignedInRequest) -> Made:
 
 
 def revoke(request: SignedInRequest) -> str:
-    """Revoke the token that the form names; return a message. Raises ServiceError."""
+    """Revoke the `token` in the form and return a message. Raise ServiceError."""
     token = api_tokens.revoke(user=request.user, token_id=number(request.POST.get("token", "")) or 0)
     return _("Token “%(name)s” revoked.") % {"name": token.name}
 

@@ -43,7 +43,7 @@ SOURCES = {
 @require_GET
 @signed_in
 def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
-    """Return the session in a `format`; without one, the export dialog."""
+    """Return the session as a file in the given `format`, or the export dialog without one."""
     session, role = session_for(request.user, session_id)
     form = request.GET.get("format", "")
     if form not in list(ExportFormat):
@@ -71,9 +71,10 @@ def importing(request: SignedInRequest) -> HttpResponse:
 
 @for_scripts
 def import_file(request: SignedInRequest) -> HttpResponse:
-    """Import the form's `file` if it has one conversation; of a stored `upload`, each `conversation` by its index.
+    """Import the conversation in the form's `file`, or the chosen conversations of a stored `upload`.
 
-    A file with several conversations is stored for an hour; the response (200) lists them to choose from.
+    A `file` with several conversations is stored for an hour. The response, with status 200, lists them. The page then
+    sends the `upload` id and the index of each chosen `conversation`.
     """
     place, client = named_workspace(request), disconnect_of(request)
     chosen = [_index(text) for text in request.POST.getlist("conversation")]

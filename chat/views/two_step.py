@@ -1,4 +1,4 @@
-"""The pages where people set up two-step verification; changes require a recent confirmation of who they are."""
+"""The pages for two-step verification. To change it, users must have confirmed their identity recently."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ from chat.views.forms import ConfirmForm
 from chat.views.requests import SignedInRequest, may_use_passkeys, number, signed_in
 
 P = ParamSpec("P")
-# How long a confirmation lasts, in seconds.
+# The time for which a confirmation is valid, in seconds.
 CONFIRMED_FOR = 600
-# In the browser's session, encrypted: the secret that the QR code shows, until an app has it.
+# A session key. Its value is the encrypted secret in the QR code, until the user has set up the app.
 NEW_APP = "new_app"
+# A session key. Its value is the id of a passkey and the new name that the user entered before the confirmation.
+RENAMING = "renaming_passkey"
 REMOVED = {"app": gettext_lazy("Authenticator app removed."), "passkey": gettext_lazy("Passkey removed.")}
 
 
 def confirmed(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Require a recent confirmation of who the signed-in person is; redirect to the page that asks for it."""
+    """Require that the user has confirmed their identity recently. Otherwise redirect to the page that asks for it."""
 
     @never_cache
     @require_http_methods(["GET", "POST"])
@@ -57,7 +59,7 @@ def confirmed(
 def _is_confirmed(request: SignedInRequest) -> bool:
     if time.time() - request.session.get(CONFIRMED_AT, 0) < CONFIRMED_FOR:
         return True
-    # A person who signed in by a link may have no password and no second factor to confirm with.
+    # A user who signed in by a link may have neither a password nor a second factor to confirm with.
     return not request.user.has_usable_password() and not second_factor.factors_of(request.user)
 
 
@@ -65,7 +67,7 @@ def _is_confirmed(request: SignedInRequest) -> bool:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def confirm(request: SignedInRequest) -> HttpResponse:
-    """Ask for the second factor, or for the password where there is none, and go on to `next`."""
+    """Ask for the second factor, or for the password if the user has none, and redirect to `next`."""
     values = second_factor_values(request, request.user)
     form = ConfirmForm(request.user, request.POST or None)
     refused = None
@@ -88,8 +90,13 @@ def confirm(request: SignedInRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def two_step(request: SignedInRequest) -> HttpResponseBase:
-    """Show what is set up; POSTs change it."""
-    return _change(request) if request.method == "POST" else _page(request)
+    """Show the second factors that the user has set up. A POST changes them."""
+    if request.method != "POST":
+        return _page(request)
+    if request.POST.get("part") == "rename" and not _is_confirmed(request):  # _change asks for the confirmation first
+        entered = request.POST.get("name", "")[: second_factor.LONGEST_NAME]
+        request.session[RENAMING] = {"id": number(request.POST.get("id", "")), "name": entered}
+    return _change(request)
 
 
 @confirmed
@@ -114,7 +121,7 @@ def _change(request: SignedInRequest) -> HttpResponse:
 
 @confirmed
 def add_app(request: SignedInRequest) -> HttpResponse:
-    """Show the QR code of a new secret, and take the first code of the app that has scanned it."""
+    """Show the QR code of a new secret. A POST has the app's first code, which finishes the setup."""
     refused = None
     if request.method == "GET" or NEW_APP not in request.session:
         request.session[NEW_APP] = encrypt(totp.generate_totp_secret())
@@ -143,7 +150,7 @@ def add_app(request: SignedInRequest) -> HttpResponse:
 
 @confirmed
 def add_passkey(request: SignedInRequest) -> HttpResponse:
-    """Let the browser make a passkey, and keep it under a name."""
+    """Show the form with which the browser creates a passkey. A POST stores the passkey under a name."""
     refused = None
     if request.method == "POST":
         try:
@@ -174,7 +181,7 @@ def _added(request: SignedInRequest, codes: list[str], message: str) -> HttpResp
 
 
 def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
-    """Show new recovery codes in the answer itself: they cannot be shown again."""
+    """Show new recovery codes in the response itself, because they cannot be shown again."""
     return render(request, "settings/recovery_codes.html", {"codes": codes})
 
 
@@ -184,6 +191,7 @@ def _page(request: SignedInRequest, refused: ServiceError | None = None) -> Http
         "is_missing": second_factor.is_missing(request.user, request.session),
         "is_required": second_factor.is_required(request.user),
         "may_use_passkeys": may_use_passkeys(request),
+        "renaming": request.session.pop(RENAMING, None),
         "refused": refused,
     }
     return render(request, "settings/two_step.html", values, status=422 if refused else 200)

@@ -1,4 +1,4 @@
-"""Helpers of views that scripts send forms and files to: errors are JSON, too."""
+"""A decorator for views that get forms and files from scripts and return errors as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNED_OUT = 401
 def for_scripts(
     view: Callable[Concatenate[SignedInRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Return errors as JSON {code, message}; users who are signed out get 401 instead of a redirect."""
+    """Accept only POST, and return errors as JSON {code, message}. Signed-out users get 401 instead of a redirect."""
 
     @require_POST
     @wraps(view)

@@ -26,13 +26,13 @@ from chat.services.webhooks.managing import Given
 from chat.views.requests import SignedInRequest, number, status_of, workspace_page
 
 Values = dict[str, Any]
-# Deliveries of each webhook that the page shows.
+# The number of deliveries that the page shows for each webhook.
 SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What the form of a webhook shows: of a stored one, of what was sent, or of a new one."""
+    """The values in the form of a webhook: of a stored webhook, of a refused form, or of a new webhook."""
 
     prefix: str
     url: str = ""
@@ -73,7 +73,7 @@ def _given(request: SignedInRequest) -> Given:
 
 
 def _add(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Add a webhook, and show its secret this once."""
+    """Add a webhook and show its secret, which is not shown again."""
     webhook, secret = service.add(author=request.user, workspace_id=workspace.pk, given=_given(request))
     return _page(request, workspace, {"made": webhook, "secret": secret})
 
@@ -94,7 +94,7 @@ def _turn_off(request: SignedInRequest, _workspace: Workspace) -> None:
 
 
 def _renew_secret(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Make a new signing secret, and show it this once."""
+    """Create a new signing secret and show it. It is not shown again."""
     webhook, secret = service.renew_secret(author=request.user, webhook_id=_webhook_id(request))
     return _page(request, workspace, {"made": webhook, "secret": secret, "is_renewed": True})
 
@@ -122,7 +122,7 @@ def _again(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 
 def _sent(request: SignedInRequest, workspace: Workspace, taken: Taken) -> HttpResponse:
-    """Send a request now, and show what came of it."""
+    """Send a delivery now and show its result."""
     answer = send_now(taken)
     return _page(request, workspace, {"sent": taken.webhook_id, "outcome": answer, "words": outcome_of(answer)})
 
@@ -141,7 +141,7 @@ PARTS: dict[str, Callable[[SignedInRequest, Workspace], HttpResponse | None]] = 
 
 
 def outcome_of(answer: Answer) -> str:
-    """Say in a sentence what came of a request that was just sent."""
+    """Return a sentence about the result of a delivery that was just sent."""
     if not answer.problem:
         words = _("Delivered: the address answered %(status)s in %(ms)s ms.")
         return words % {"status": answer.status, "ms": answer.duration_ms}

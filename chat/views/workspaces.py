@@ -1,4 +1,4 @@
-"""The settings of a workspace: its name, its members, the rules for its agents’ tools, and what has been used."""
+"""The settings of a workspace: its name, its members, the rules for its agents’ tools, and its usage."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _rename(request: SignedInRequest, workspace: Workspace) -> None:
 def _change_role(request: SignedInRequest, workspace: Workspace) -> None:
     who, role = number(request.POST.get("user_id", "")) or 0, request.POST.get("role", "")
     changed = members.change_role(author=request.user, workspace_id=workspace.pk, user_id=who, role=role)
-    words = _("%(name)s is now: %(role)s")
+    words = _("The role of %(name)s is now: %(role)s")
     messages.success(request, words % {"name": changed.user.sender, "role": Membership.Role(changed.role).label})
 
 
@@ -70,7 +70,7 @@ def _remove(request: SignedInRequest, workspace: Workspace) -> None:
 
 
 def _invite(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
-    """Make an invitation link; it is shown only in this response."""
+    """Create an invitation link. It is shown only in this response."""
     uses = number(request.POST.get("uses", "1")) or 0
     made, token = workspace_invitations.invite(author=request.user, workspace_id=workspace.pk, uses=uses)
     return _page(request, workspace, made={"link": absolute(request, reverse("join", args=[token])), "row": made})
@@ -175,7 +175,7 @@ def _page(
 
 
 def _person(each: Membership, mine: Membership) -> dict[str, Any]:
-    """Describe a member. `can_change`: the viewer may change their role, or remove them."""
+    """Return a member for the template. `can_change`: the user may change their role or remove them."""
     is_manager = Permission.MANAGE_MEMBERS in PERMISSIONS[mine.role]
     outranks = mine.role == Membership.Role.OWNER or each.role != Membership.Role.OWNER
     return {

@@ -1,4 +1,4 @@
-"""Fixtures for tests of who may do what."""
+"""Fixtures for tests of access."""
 
 from tests.access.people import people
 

@@ -1,4 +1,4 @@
-"""All users who may open a session: each with their own way to it, or none."""
+"""The actors of the access tests: users with every kind of access to a session, or none."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person
 
 OWNER, EDITOR, VIEWER = "owner", "editor", "viewer"
-STRANGER = "stranger"  # a member of the workspace whom no one has let in
-ADMIN = "admin"  # an admin of the workspace whom no one has let in
-OUTSIDER = "outsider"  # signed in, of another workspace
-STAFF = "staff"  # an administrator whom no one has let in
-LEFT = "left"  # an editor who is no member of the workspace any more
-GUEST = "guest"  # an editor who came by an invitation link, and is in no other workspace
+STRANGER = "stranger"  # a member of the workspace without access to the session
+ADMIN = "admin"  # an admin of the workspace without access to the session
+OUTSIDER = "outsider"  # signed in, a member of another workspace only
+STAFF = "staff"  # an administrator without access to the session
+LEFT = "left"  # an editor who is no longer a member of the workspace
+GUEST = "guest"  # an editor who joined by an invitation link, without another workspace
 ANONYMOUS = "anonymous"
 SIGNED_IN = (OWNER, EDITOR, VIEWER, GUEST, STRANGER, ADMIN, OUTSIDER, STAFF, LEFT)
 STRANGERS = (STRANGER, ADMIN, OUTSIDER, STAFF, LEFT)
 EVERYONE = (*SIGNED_IN, ANONYMOUS)
 Status = int | str
 Expected = dict[str, Status]
-MESSAGE = "m_" + "1" * 24  # a user said it in the session
-SHARED_AGENT, OWN_AGENT = "shared-agent", "own-agent"  # the owner has made them
+MESSAGE = "m_" + "1" * 24  # a message of a user in the session
+SHARED_AGENT, OWN_AGENT = "shared-agent", "own-agent"  # agents of the owner
 
 
 @dataclass(frozen=True)
 class Face:
-    """How a face answers everyone; `anonymous` is what it says to those who are not signed in."""
+    """The answers of a kind of client to each actor; `anonymous` is the answer without a sign-in."""
 
     anonymous: Status
 
@@ -38,32 +38,36 @@ class Face:
         return {**dict.fromkeys(SIGNED_IN, status), ANONYMOUS: self.anonymous}
 
     def seeing(self, status: Status) -> Expected:
-        """For everyone in the session."""
+        """Return the answers to a request that all users of the session may make."""
         return {**self.signed_in(404), OWNER: status, EDITOR: status, VIEWER: status, GUEST: status}
 
     def editing(self, status: Status) -> Expected:
-        """For those who may write in the session; others who are in it learn that they may not."""
+        """Return the answers to a request that editors may make; other users of the session are refused as
+        forbidden."""
         return {**self.seeing(403), OWNER: status, EDITOR: status, GUEST: status}
 
     def choosing(self, status: Status) -> Expected:
-        """For those who may choose what the session uses: editors who are no guests."""
+        """Return the answers to a request that configures the session, which editors who are not guests may make."""
         return {**self.editing(status), GUEST: 403}
 
     def members(self, status: Status) -> Expected:
-        """For members of the workspace, whether or not they see the session."""
+        """Return the answers to a request that members of the workspace may make, with or without access to the
+        session."""
         return {**self.signed_in(404), **dict.fromkeys((OWNER, EDITOR, VIEWER, STRANGER, ADMIN), status)}
 
     def managing(self, status: Status) -> Expected:
-        """For admins of the workspace; other members learn that they may not."""
+        """Return the answers to a request that admins of the workspace may make; other members are refused as
+        forbidden."""
         return {**self.members(403), ADMIN: status}
 
     def owning(self, status: Status) -> Expected:
-        """For its owner; others who are in it learn that it is not theirs to do."""
+        """Return the answers to a request that the owner may make; other users of the session are refused as
+        forbidden."""
         return {**self.seeing(403), OWNER: status}
 
 
 class People:
-    """A session and everyone around it."""
+    """A session and one user of each kind."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.users: dict[str, User | None] = {

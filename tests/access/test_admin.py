@@ -1,4 +1,4 @@
-"""Every page of the admin for everyone: one of our own without a row here fails."""
+"""The access matrix of the admin's pages: each page of Parley's own needs a row."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.access.test_pages import routes
 from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
-MANAGER = "manager"  # of the ready-made group
-KEEPER = "keeper"  # who may see sessions, but not what is said in them
-CLERK = "clerk"  # staff who may nothing yet
+MANAGER = "manager"  # a member of the ready-made group
+KEEPER = "keeper"  # may see sessions, but not their messages
+CLERK = "clerk"  # staff without permissions
 OTHERS = [actor for actor in EVERYONE if actor != STAFF]
 INSIDERS = (STAFF, MANAGER, KEEPER, CLERK)
-# What the admin itself has for everyone, and for all staff.
+# Pages of the admin itself, for everyone and for all staff.
 FOR_ALL = ("admin/login/", "admin/logout/")
 FOR_STAFF = (
     "admin/",
@@ -46,7 +46,7 @@ VALUES = {"message_id": MESSAGE, "form": "json", "content_type_id": "1"}
 
 @dataclass(frozen=True)
 class Row:
-    """What staff get for a request, in the order of INSIDERS."""
+    """The answers to a request, in the order of INSIDERS."""
 
     method: str
     route: str
@@ -54,7 +54,7 @@ class Row:
     data: dict[str, str] = field(default_factory=dict, hash=False)
 
 
-# Our own, beside those that the admin makes for each model.
+# Parley's pages, beside those that the admin makes for each model.
 MATRIX = [
     Row("GET", f"{SESSION}state/", (200, 200, 200, 403)),
     Row("GET", f"{SESSION}messages/add/", (200, 200, 403, 403)),
@@ -64,7 +64,7 @@ MATRIX = [
     Row("GET", f"{SESSION}export/<str:form>/", (200, 200, 403, 403)),
     Row("GET", "admin/chat/user/<id>/password/", (200, 403, 403, 403)),
 ]
-# What staff with some permissions see of models; nothing of any other.
+# The models that staff with some permissions see; they see no others.
 SEEN = {
     (MANAGER, "chat.session"): {"": 200, "<path:object_id>/change/": 200, "<path:object_id>/history/": 200},
     (KEEPER, "chat.session"): {"": 200, "<path:object_id>/change/": 200, "<path:object_id>/history/": 200},
@@ -72,13 +72,13 @@ SEEN = {
 
 
 def addresses() -> list[str]:
-    """All of the admin's, but for what catches the rest."""
+    """Return all addresses of the admin except its catch-all."""
     found = [path for path in routes(get_resolver().url_patterns) if path.startswith("admin/")]
     return [path for path in found if "(" not in path] + ["admin/chat/"]
 
 
 def of_models() -> Iterator[tuple[str, str, str]]:
-    """(address, model, what follows) of those that the admin makes for each model."""
+    """Return (address, model, rest) of the pages that the admin makes for each model."""
     for path in addresses():
         match = OF_MODELS.fullmatch(path)
         if match is not None and path not in FOR_STAFF:
@@ -86,7 +86,7 @@ def of_models() -> Iterator[tuple[str, str, str]]:
 
 
 def address(people: People, route: str, model: str = "") -> str:
-    """Fill in an address what it asks for."""
+    """Return an address with its parameters filled in."""
     values = {**VALUES, "session_id": people.session.pk, "object_id": "1", "id": str(people[STAFF].pk)}
     if model:
         first = apps.get_model(model)._default_manager.order_by("pk").first()
@@ -113,7 +113,7 @@ def insider(people: People, actor: str) -> User:
 
 
 def test_every_page_has_a_row() -> None:
-    """ADM-01: access of a new one is a decision that is here."""
+    """ADM-01: a new page needs a row, so that its access is decided."""
     made = {path for path, _model, _rest in of_models()}
     known = {*FOR_ALL, *FOR_STAFF, "admin/chat/", *(row.route for row in MATRIX), *made}
     agree(
@@ -128,7 +128,7 @@ def test_every_page_has_a_row() -> None:
 
 @pytest.mark.parametrize("actor", OTHERS)
 def test_admin_is_for_staff(people: People, actor: str) -> None:
-    """LIVE-06: a user who may write in a session may not do so here; no one learns whether it exists."""
+    """LIVE-06: every page of the admin sends users who are not staff to its sign-in, even editors of the session."""
     client = client_of(people.users[actor])
     for route in addresses():
         for method in ("get", "post") if route not in FOR_ALL else ():
@@ -137,7 +137,7 @@ def test_admin_is_for_staff(people: People, actor: str) -> None:
 
 
 def test_staff_who_owe_a_second_factor_see_nothing(people: People, settings: Settings) -> None:
-    """LIVE-06: the admin is as closed to them as the pages are."""
+    """LIVE-06: staff without the required second factor have no access to the admin."""
     settings.REQUIRE_MFA = "staff"
     client = client_of(people[STAFF])
     for route in addresses():
@@ -148,7 +148,8 @@ def test_staff_who_owe_a_second_factor_see_nothing(people: People, settings: Set
 
 @pytest.mark.parametrize("actor", INSIDERS)
 def test_staff_get_what_the_matrix_says(people: People, actor: str) -> None:
-    """ADM-01: a session's words are for those who may read messages."""
+    """ADM-01: each kind of staff gets the answers of the matrix; a session's texts are for staff who may read
+    messages."""
     client = client_of(insider(people, actor))
     got = {}
     for row in MATRIX:
@@ -160,26 +161,26 @@ def test_staff_get_what_the_matrix_says(people: People, actor: str) -> None:
 
 @pytest.mark.parametrize("actor", [MANAGER, KEEPER, CLERK])
 def test_staff_see_what_they_may(people: People, actor: str) -> None:
-    """ADM-01: no model is managed by those who were not told to, whatever is added later."""
+    """ADM-01: a model is shown only to staff with its permission, also if the model is new."""
     client = client_of(insider(people, actor))
     for route, model, rest in of_models():
         if rest == "<path:object_id>/":
-            continue  # leads to the page of the thing
+            continue  # redirects to the object's page
         answer = client.get(address(people, route, model))
         if answer.get("Location") == "/admin/":
-            continue  # the way in which the admin says that there is no such thing
+            continue  # the admin's answer for an unknown object
         assert answer.status_code == SEEN.get((actor, model), {}).get(rest, 403), route
 
 
 def test_all_pages_open_for_those_who_may_everything(people: People) -> None:
-    """ADM-01: a refusal says what they may not do, such as adding a session here."""
+    """ADM-01: a superuser can open all pages, except those that no one may use, such as adding a session."""
     client = client_of(people[STAFF])
     for route, model, _rest in of_models():
         assert client.get(address(people, route, model), follow=True).status_code in (200, 403), route
 
 
 def test_nobody_is_let_in_by_a_session_of_their_own(people: People) -> None:
-    """LIVE-06: staff who own a session see it here as staff do, and those without permission do not."""
+    """LIVE-06: owning a session gives staff no further access to it in the admin."""
     people.session.owner = insider(people, CLERK)
     people.session.save()
     answer = client_of(people.session.owner).get(address(people, f"{SESSIONS}<path:object_id>/change/", "chat.session"))
@@ -187,7 +188,7 @@ def test_nobody_is_let_in_by_a_session_of_their_own(people: People) -> None:
 
 
 def test_anonymous_learn_nothing(people: People) -> None:
-    """LIVE-06: of things that are there and of those that never were alike."""
+    """LIVE-06: anonymous users get the same answer for existing and for unknown objects."""
     client = client_of(people.users[ANONYMOUS])
     route = f"{SESSIONS}<path:object_id>/change/"
     known, unknown = client.get(address(people, route, "chat.session")), client.get(f"/{SESSIONS}s_unknown/change/")

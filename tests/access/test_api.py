@@ -1,4 +1,4 @@
-"""Every operation of the API for everyone; one without a row here fails."""
+"""The access matrix of the API: each operation needs a row."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SCHEDULE = f"{SCHEDULES}/{{schedule_id}}"
 
 @dataclass(frozen=True)
 class Row:
-    """What everyone gets for a request; each is made on the same session, as if no other had been."""
+    """The answers to one request, which each actor makes on the same unchanged session."""
 
     method: str
     path: str
@@ -77,7 +77,7 @@ class Row:
     query: str = ""
 
     def expected(self, actor: str) -> int | str:
-        """Tokens are their owners', as far as they go."""
+        """Return the expected answer. A token has its owner's access, within its own limits."""
         if actor not in TOKENS:
             return self.people[actor]
         owner, scope = TOKENS[actor]
@@ -89,7 +89,8 @@ MATRIX = [
     Row("GET", "/me/usage", signed_in(200)),
     Row("GET", "/me/export", signed_in(200)),
     Row("GET", "/guests", signed_in(200)),
-    # The user is no guest, and only who manages members learns that; tests/services/test_guests.py has guests.
+    # The user is not a guest, and only users who manage members get that answer; tests/services/test_guests.py covers
+    # guests.
     Row("PATCH", G, {**signed_in(404), ADMIN: 409}, {"role": "member"}),
     Row("DELETE", G, {**signed_in(404), ADMIN: 409}),
     Row("PATCH", "/workspaces/{workspace_id}", managing(200), {"name": "Ops"}),
@@ -106,9 +107,9 @@ MATRIX = [
     Row("PUT", "/workspaces/{workspace_id}/rules", managing(200), {"rule": "bash", "verdict": "deny"}),
     Row("DELETE", "/workspaces/{workspace_id}/rules/{rule_id}", managing(404)),
     Row("GET", "/workspaces/{workspace_id}/webhooks", managing(200)),
-    # An address that no request may go to.
+    # An address that is not allowed.
     Row("POST", "/workspaces/{workspace_id}/webhooks", managing(422), {"url": "http://10.0.0.1/", "events": HOOKED}),
-    # There is none; who may not manage webhooks learns no more.
+    # There is no webhook, and users who may not manage webhooks get the same answer.
     Row("PATCH", "/webhooks/{webhook_id}", signed_in(404), {"is_enabled": True}),
     Row("DELETE", "/webhooks/{webhook_id}", signed_in(404)),
     Row("POST", "/webhooks/{webhook_id}/restore", signed_in(404)),
@@ -124,14 +125,14 @@ MATRIX = [
     Row("POST", "/workspaces/{workspace_id}/enter", members(204)),
     Row("GET", "/me/notes", signed_in(200)),
     Row("POST", "/me/notes", signed_in(201), {"text": "Hi"}),
-    # A note of the owner's.
+    # A note of the owner.
     Row("PATCH", "/me/notes/{note_id}", {**signed_in(404), OWNER: 200}, {"text": "Hey"}),
     Row("DELETE", "/me/notes/{note_id}", {**signed_in(404), OWNER: 204}),
     Row("POST", "/me/notes/{note_id}/restore", {**signed_in(404), OWNER: 200}),
     Row("GET", f"{WN}", members(200)),
     Row("GET", f"{WN}", managing(200), query="?removed=true"),
     Row("POST", f"{WN}", members(201), {"text": "Hi"}),
-    # It is not one of the workspace, and only who manages its notes learns that.
+    # It is not a note of the workspace, which only users who manage those can find out.
     Row("PATCH", f"{WN}/{{note_id}}", managing(404), {"accepted": True}),
     Row("DELETE", f"{WN}/{{note_id}}", managing(404)),
     Row("POST", f"{WN}/{{note_id}}/restore", managing(404)),
@@ -142,7 +143,7 @@ MATRIX = [
     Row("GET", "/knowledge/{file_id}", members(200)),
     Row("GET", "/knowledge/{file_id}/content", members(200)),
     Row("GET", "/knowledge/{file_id}/passages", members(200)),
-    # The editor has added it.
+    # A file that the editor has added.
     Row("PATCH", "/knowledge/{file_id}", {**managing(200), EDITOR: 200}, {"name": "New.md"}),
     Row("DELETE", "/knowledge/{file_id}", {**managing(204), EDITOR: 204}),
     Row("POST", "/knowledge/{file_id}/restore", {**managing(200), EDITOR: 200}),
@@ -176,7 +177,7 @@ MATRIX = [
     Row("PUT", f"{S}/members/{{user_id}}", owning(204), {"role": "viewer"}),
     Row("DELETE", f"{S}/members/{{user_id}}", owning(204)),
     Row("PUT", f"{S}/workspace-access", owning(204), {"role": ""}),
-    # A schedule of the owner's. Others of the session see it; guests and viewers have none.
+    # A schedule of the owner. Other users of the session see it, except guests and viewers.
     Row("GET", SCHEDULES, seeing(200)),
     Row("POST", SCHEDULES, choosing(201), {"text": "Report", "cron": "0 9 * * *"}),
     Row("GET", SCHEDULE, seeing(200)),
@@ -199,7 +200,7 @@ MATRIX = [
     Row("GET", f"{S}/events", seeing(200)),
     Row("POST", f"{S}/attachments", editing(201), UPLOAD),
     Row("GET", "/attachments/{attachment_id}", seeing(200)),
-    # It is sent, and another user uploaded it.
+    # The file is sent, and another user uploaded it.
     Row("DELETE", "/attachments/{attachment_id}", editing(403)),
     Row("PATCH", S, choosing(200), {"mode": "chat", "config": {"tools": []}}),
     Row("GET", f"{S}/context", seeing(200)),
@@ -208,7 +209,7 @@ MATRIX = [
     Row("GET", f"{S}/workspace/archive", seeing(200)),
     Row("GET", f"{S}/steps", seeing(200)),
     Row("GET", f"{S}/segments", seeing(200)),
-    # What it goes on to say, and to whom, its own tests tell.
+    # The contents of the stream have their own tests.
     Row("GET", f"{S}/steps/stream", seeing(200)),
     Row("GET", f"{S}/usage", seeing(200)),
     Row("GET", f"{S}/messages", seeing(200)),
@@ -241,9 +242,9 @@ MATRIX = [
 OF_SESSIONS = [row for row in MATRIX if "{session_id}" in row.path]
 OF_FILES = [row for row in MATRIX if "{attachment_id}" in row.path]
 STREAMS = ("/stream", "/events")
-# The other ids that addresses hold, as they are in the test's rows.
+# The other ids in addresses, as in the rows of the test.
 IDS: dict[str, Any] = {}
-BESIDE = {"openapi.json", "docs", ""}  # the description is for everyone, the root is nothing
+BESIDE = {"openapi.json", "docs", ""}  # the description is public, and the root is not an operation
 
 
 def operations() -> Iterator[tuple[str, str]]:
@@ -293,7 +294,7 @@ def _sent_file(people: People, own_files: None) -> None:
 def ask(
     client: Client, row: Row, session_id: str, message_id: str = MESSAGE, attachment_id: str = ATTACHMENT
 ) -> tuple[int, bytes]:
-    """Ask, and undo what it has done; what streams for ever is not read."""
+    """Send a request and undo its changes, without reading endless streams."""
     path = row.path.format(
         **{
             **IDS,
@@ -319,7 +320,7 @@ def ask(
 
 
 def test_every_operation_has_a_row() -> None:
-    """LIVE-06: access of a new one is a decision that is here; and there is none that is not described."""
+    """LIVE-06: a new operation needs a row, so that its access is decided, and a description."""
     agree(
         [f"{row.method} {row.path}" for row in MATRIX],
         [f"{method} {path}" for method, path in operations()],
@@ -341,7 +342,7 @@ def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None
 
 @pytest.mark.parametrize("actor", [*STRANGERS, ANONYMOUS])
 def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: str) -> None:
-    """LIVE-06: the same answer, to the byte, for sessions of others and for those that never were."""
+    """LIVE-06: the answers for sessions of others and for unknown ones are the same, byte for byte."""
     client, unknown = client_of(people, actor), "s_" + "0" * 24
     about = [*OF_SESSIONS, *OF_FILES]
     known = [ask(client, row, people.session.pk) for row in about]
@@ -349,13 +350,13 @@ def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: 
 
 
 def test_description_is_for_everybody(people: People) -> None:
-    """It says nothing that is not in the documentation."""
+    """The description is public, because it contains only what the documentation has."""
     for address in ("/api/openapi.json", "/api/docs"):
         assert [client_of(people, actor).get(address).status_code for actor in ACTORS] == [200] * len(ACTORS)
 
 
 def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:
-    """LIVE-06: a cookie alone only reads."""
+    """LIVE-06: a request with only a cookie may read, but not write."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(people[OWNER])
     for row in MATRIX:
@@ -365,7 +366,7 @@ def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:
 
 
 def test_pages_of_the_owner_may_write(people: People) -> None:
-    """LIVE-06: with the token that they have."""
+    """LIVE-06: a page's request may write with its CSRF token."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(people[OWNER])
     client.get("/settings/")
@@ -376,7 +377,7 @@ def test_pages_of_the_owner_may_write(people: People) -> None:
 
 
 def test_who_owes_a_second_factor_asks_in_vain(people: People, settings: Settings) -> None:
-    """LIVE-06: a cookie is not enough until it is set up; tokens are credentials of their own."""
+    """LIVE-06: a cookie is refused until the second factor is set up. Tokens are separate credentials."""
     settings.REQUIRE_MFA = "all"
     client = client_of(people, OWNER)
     for row in MATRIX:
@@ -386,7 +387,7 @@ def test_who_owes_a_second_factor_asks_in_vain(people: People, settings: Setting
 
 @pytest.mark.both_databases
 def test_odd_ids_are_not_found(people: People) -> None:
-    """MSG-12: whatever stands where an id should."""
+    """MSG-12: malformed ids are not found."""
     client = client_of(people, OWNER)
     for odd in ("%00", "s_" + "0" * 300, "😀", "%ED%A0%80", "..%2F", "'"):
         for row in OF_SESSIONS:

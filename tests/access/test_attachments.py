@@ -1,4 +1,4 @@
-"""Who gets a file, from its upload to the end of its message."""
+"""Access to a file from its upload until its message is removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def client_of(people: People, name: str) -> Client:
 
 
 def who_gets(people: People, row: Attachment) -> set[str]:
-    """The actors who get the file. The same get its thumbnail, and the others learn nothing."""
+    """Return the actors who get the file, after checking its thumbnail for all and the answers to the others."""
     got: dict[str, set[int]] = {name: set() for name in EVERYONE}
     for route in ("attachment", "attachment-thumb"):
         for name in EVERYONE:
@@ -34,7 +34,9 @@ def who_gets(people: People, row: Attachment) -> set[str]:
 
 
 def test_who_may_see_a_file(people: People) -> None:
-    """LIVE-06: before it is sent its uploader; then a user who sees the session; strangers never."""
+    """LIVE-06: before it is sent, only its uploader sees a file; after that, all users of the session.
+    After its message was removed, no one does. Strangers never do.
+    """
     file = SimpleUploadedFile("a.png", files.picture())
     client_of(people, EDITOR).post(reverse("session-attachments", args=[people.session.pk]), {"file": file})
     row = Attachment.objects.get()

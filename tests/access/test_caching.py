@@ -1,4 +1,4 @@
-"""What caches may keep of anything that a user is shown: nothing, but files in their own browser."""
+"""Caching of answers: nothing may be cached, except files in the browser of their viewer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 
 
 def kept(client: Client, people: People, row: Row) -> set[str]:
-    """What the answer to a row's request says of itself."""
+    """Return the caching headers of the answer to a row's request."""
     address, data = asked(people, row)
     answer = client.get(address, data) if row.method == "GET" else client.post(address, data)
     return set(answer["Cache-Control"].split(", "))
@@ -23,7 +23,7 @@ def kept(client: Client, people: People, row: Row) -> set[str]:
 
 @pytest.mark.parametrize("actor", EVERYONE)
 def test_no_page_is_kept(people: People, actor: str) -> None:
-    """LIVE-06: who has signed out, or sits behind the same proxy, sees nothing of it; refusals are no exception."""
+    """LIVE-06: no answer or refusal is cached, so that another user of the browser or the proxy sees nothing."""
     client = Client()
     if (user := people.users[actor]) is not None:
         client.force_login(user)
@@ -32,7 +32,7 @@ def test_no_page_is_kept(people: People, actor: str) -> None:
 
 
 def test_files_stay_in_their_viewer_s_browser(people: People) -> None:
-    """LIVE-06: they never change, and cost much to send again."""
+    """LIVE-06: a file never changes, so the viewer's browser may cache it."""
     client = Client()
     client.force_login(people[OWNER])
     upload = {"file": SimpleUploadedFile("a.png", files.picture())}

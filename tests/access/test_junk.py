@@ -1,4 +1,4 @@
-"""Junk, thrown by everyone at every page: it is refused or does nothing, and never is an error of ours."""
+"""Invalid input from every actor to every page: it is refused or ignored, and never causes a server error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.effort import share_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 FORM = "application/x-www-form-urlencoded"
-# As bytes of an address or a form: NUL, half a surrogate pair, no UTF-8 at all, paths, markup, formats, numbers.
+# In an address or a form: NUL, half a surrogate pair, invalid UTF-8, paths, markup, formats and numbers.
 JUNK = (
     b"",
     b"a\0b",
@@ -32,7 +32,7 @@ JUNK = (
     b"9" * 40,
     "\u0661\u0662".encode(),
 )
-# All that any page looks at, whatever page it is thrown at.
+# The fields that pages read; every page gets all of them.
 NAMES = {name for row in MATRIX for name in row.data} | {
     *("q", "agent", "model", "text", "shown", "archived", "current", "next", "id", "before", "after", "around"),
     *("address", "signature", "file", "picture", "name", "part", "theme", "language", "clock", "send_key", "notify"),
@@ -63,7 +63,7 @@ HEADERS: tuple[dict[str, str], ...] = (
     {"Host": "evil.example"},
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "NONSENSE")
-# A user who has left or signed out has nothing more to show.
+# Users who have left or signed out see nothing more.
 LASTING = [row for row in MATRIX if row.route != "sign-out" and row.data.get("action") != "leave"]
 ROUTES = {row.route: row for row in LASTING if row.data.get("action") != "delete"}
 
@@ -82,7 +82,10 @@ def address(people: People, row: Row) -> str:
 def throw(
     client: Client, method: str, path: str, body: bytes = b"", kind: str = FORM, headers: dict[str, str] | None = None
 ) -> None:
-    """Django's client raises what a view raises: an answer that comes is one that the view has made."""
+    """Send a request and undo its changes.
+
+    Django's client raises an exception of a view, so each answer is the view's own.
+    """
     answer = client.generic(method, path, body, content_type=kind, headers=headers)
     assert answer.status_code < 500 or answer.status_code == 502, (method, path[:200], body[:80], headers)
 
@@ -96,7 +99,7 @@ def send(client: Client, method: str, path: str, fields: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("actor", [pytest.param(OWNER, marks=pytest.mark.both_databases), ANONYMOUS])
 def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
-    """MSG-12: in every field of an address or a form, at every page."""
+    """MSG-12: each page gets the same invalid value in every field of its address or form."""
     client = client_of(people, actor)
     for number, row in enumerate(ROUTES.values()):
         for junk in share_of(JUNK, number):
@@ -105,7 +108,7 @@ def test_junk_in_what_pages_are_asked(people: People, actor: str) -> None:
 
 @pytest.mark.both_databases
 def test_junk_in_one_field_only(people: People) -> None:
-    """MSG-12: the others are as they should be."""
+    """MSG-12: one field is invalid and the others are valid."""
     client = client_of(people, OWNER)
     for number, row in enumerate(LASTING):
         for name in row.data:
@@ -122,7 +125,7 @@ def paths(people: People) -> Iterator[str]:
 
 @pytest.mark.both_databases
 def test_junk_where_an_id_should_be(people: People) -> None:
-    """MSG-12: in all addresses."""
+    """MSG-12: all addresses get invalid values in place of ids."""
     for actor in (OWNER, ANONYMOUS):
         client = client_of(people, actor)
         for path in paths(people):
@@ -141,7 +144,7 @@ def test_other_methods_than_those_of_a_page(people: People, actor: str) -> None:
 
 @pytest.mark.parametrize("actor", [OWNER, ANONYMOUS])
 def test_bodies_and_headers_that_are_none(people: People, actor: str) -> None:
-    """MSG-12: broken forms, JSON where a form is meant, odd cookies and languages."""
+    """MSG-12: broken forms, JSON in place of a form, and invalid cookies and languages cause no server error."""
     for number, row in enumerate(ROUTES.values()):
         client = client_of(people, actor)
         for kind, body in share_of(BODIES, number):

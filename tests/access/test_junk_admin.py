@@ -1,4 +1,4 @@
-"""Junk in every field of every form, list and action of the admin: an answer, and never an error of ours."""
+"""Invalid input in every field of every form, list and action of the admin, which never causes a server error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.access.people import ADMIN, MESSAGE, OWNER, STAFF, People
 from tests.support.effort import one_of, share_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.both_databases]
-# Beside what other pages get: numbers beyond a column's 64 bits, dates, JSON and lists that name no row.
+# In addition to the values for other pages: numbers beyond 64 bits, dates, JSON, and lists that name no row.
 JUNK = (
     b"",
     b"a\0b",
@@ -51,7 +51,7 @@ class Form(NamedTuple):
 
 @pytest.fixture
 def root(people: People) -> Client:
-    """The browser of an administrator, with a row of each kind to look at."""
+    """A client of an administrator, with a row of each kind."""
     owner, workspace = people[OWNER], people.session.workspace
     rule = ApprovalRule.objects.create(workspace=workspace, rule="bash", verdict="ask", user=owner)
     McpServer.objects.create(workspace=workspace, name="books", url="https://mcp.example/")
@@ -77,7 +77,7 @@ def first_of(model: type[models.Model]) -> str:
 
 
 def throw(client: Client, method: str, path: str, values: Any = None) -> int:
-    """Send a request and undo what it does. Django's client raises what a view raises."""
+    """Send a request and undo its changes. Django's client raises an exception of a view."""
     with transaction.atomic():
         if method == "GET":
             answer = client.get(f"{path}?{urlencode(values or {}, doseq=True)}")
@@ -90,7 +90,7 @@ def throw(client: Client, method: str, path: str, values: Any = None) -> int:
 
 
 def forms_in(client: Client, path: str) -> Iterator[Form]:
-    """The forms that a page sends by POST, as a browser would send them, with one more row of each kind in it."""
+    """Return a page's POST forms as a browser would send them, with one more row in each formset."""
     answer = client.get(path, follow=True)
     for form in BeautifulSoup(answer.content, "html.parser").find_all("form", method=lambda name: name == "post"):
         address = urljoin(answer.request["PATH_INFO"], str(form.get("action") or ""))
@@ -105,7 +105,7 @@ def forms_in(client: Client, path: str) -> Iterator[Form]:
 
 
 def add_row(values: dict[str, list[str]]) -> None:
-    """Add a row to each formset, from the template that the page has for it."""
+    """Add a row to each formset from the template in the page."""
     for name in [name for name in values if "-__prefix__-" in name]:
         prefix = name.partition("-__prefix__-")[0]
         count = int(values[f"{prefix}-INITIAL_FORMS"][0])
@@ -114,7 +114,8 @@ def add_row(values: dict[str, list[str]]) -> None:
 
 
 def distinct(form: Form) -> list[str]:
-    """The fields of a form, with those of one of the rows that are there already: the others have the same."""
+    """Return the fields of a form, with those of one existing row of a formset, because its other rows have the
+    same."""
     added = {f"-{int(count[0]) - 1}-" for name, count in form.values.items() if name.endswith("-TOTAL_FORMS")}
     rows = {name: match[0] for name in form.values if (match := re.search(r"-\d+-", name))}
     return [name for name in form.values if rows.get(name, "-0-") in {"-0-", *added}]
@@ -143,13 +144,13 @@ def throw_in_each_field(client: Client, forms: Iterable[Form]) -> int:
 
 @pytest.mark.parametrize("model", managed(), ids=lambda model: model.__name__)
 def test_junk_in_forms(root: Client, model: type[models.Model]) -> None:
-    """MSG-12: in one field while the others are as they should be, and in all at once."""
+    """MSG-12: one field is invalid and the others valid, and then all are invalid."""
     for path in (page_of(model, "add"), page_of(model, "change", first_of(model))):
         throw_in_each_field(root, forms_in(root, path))
 
 
 def test_junk_in_forms_of_single_pages(root: Client, people: People) -> None:
-    """MSG-12: those of a message and of a password."""
+    """MSG-12: the forms for messages and for passwords are covered too."""
     session = people.session.pk
     for path in (
         reverse("admin:chat_session_message", args=[session, MESSAGE]),
@@ -161,7 +162,7 @@ def test_junk_in_forms_of_single_pages(root: Client, people: People) -> None:
 
 @pytest.mark.parametrize("model", managed(), ids=lambda model: model.__name__)
 def test_junk_in_lists(root: Client, model: type[models.Model]) -> None:
-    """MSG-12: in each parameter of a list, its filters, and those that staff make up themselves."""
+    """MSG-12: each parameter of a list, each of its filters, and unknown parameters get invalid values."""
     path = page_of(model, "changelist")
     names = set(LIST_NAMES)
     for number, field in enumerate(model._meta.fields):
@@ -175,7 +176,7 @@ def test_junk_in_lists(root: Client, model: type[models.Model]) -> None:
 
 @pytest.mark.parametrize("model", managed(), ids=lambda model: model.__name__)
 def test_junk_in_actions(root: Client, model: type[models.Model]) -> None:
-    """MSG-12: in what is selected, and in what is done with it."""
+    """MSG-12: the selection of an action and its parameters get invalid values."""
     path = page_of(model, "changelist")
     options = BeautifulSoup(root.get(path).content, "html.parser").select("select[name=action] option")
     actions = [str(option["value"]) for option in options if option.get("value")]
@@ -191,7 +192,7 @@ def test_junk_in_actions(root: Client, model: type[models.Model]) -> None:
 
 @pytest.mark.parametrize("model", managed(), ids=lambda model: model.__name__)
 def test_junk_where_an_id_should_be(root: Client, model: type[models.Model]) -> None:
-    """MSG-12: in the addresses of an object, and in what they are asked."""
+    """MSG-12: the addresses of objects and their parameters get invalid values."""
     for name in ("change", "delete", "history"):
         path = page_of(model, name, "0")
         for junk in share_of(JUNK, len(model.__name__)):
@@ -203,7 +204,7 @@ def test_junk_where_an_id_should_be(root: Client, model: type[models.Model]) -> 
 
 
 def test_junk_in_what_the_site_is_asked(root: Client, people: People) -> None:
-    """MSG-12: in the search of the choices of a field, and in the links to an object."""
+    """MSG-12: the search for a field's choices, and the links to an object, get invalid values."""
     for name in AUTOCOMPLETE:
         for junk in JUNK:
             throw(root, "GET", reverse("admin:autocomplete"), {**AUTOCOMPLETE, name: junk})

@@ -1,4 +1,4 @@
-"""Junk in every field of every command, from everyone who is let in: an ack or a refusal, and never a failure."""
+"""Invalid input in every field of every command, from each actor with access: an ack or a refusal, never a failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JUNK: tuple[Any, ...] = (
     {},
     {"a\0b": {"": None}},
 )
-# Fields that a command may have and need not.
+# Optional fields of commands.
 OPTIONAL = {
     "send": ("key", "attachments"),
     "edit": ("revision",),
@@ -48,7 +48,7 @@ OPTIONAL = {
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not the number of commands that is looked at here."""
+    """A higher rate limit, because the number of commands is not tested here."""
     monkeypatch.setattr(consumers, "BURST", 100_000)
 
 
@@ -64,7 +64,7 @@ def thrown() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("actor", [pytest.param(OWNER, marks=pytest.mark.both_databases), EDITOR, VIEWER])
 async def test_junk_in_commands(node: TestNode, people: People, actor: str) -> None:
-    """MSG-12: nothing fails inside, and the socket stays open."""
+    """MSG-12: no command causes a server error or closes the socket."""
     node.script(lambda request: ["Yes."])
     async with Socket(path_of(people.session), people[actor]) as socket:
         for number, command in enumerate(thrown()):

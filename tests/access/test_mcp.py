@@ -1,4 +1,4 @@
-"""Every tool of the MCP server for everyone; one without a row here fails."""
+"""The access matrix of the MCP server: each tool needs a row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODES = {"no_such_session": 404, "no_such_workspace": 404, "forbidden": 403}
 
 @dataclass(frozen=True)
 class Row:
-    """What everyone gets for a call."""
+    """The answers to a call, by actor."""
 
     tool: str
     expected: Expected = field(repr=False, hash=False)
@@ -47,7 +47,7 @@ MATRIX = [
 @pytest.mark.parametrize("actor", [each for each in EVERYONE if each != ANONYMOUS])
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: row.tool)
 def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> None:
-    """LIVE-06: the same gate as everywhere. Without a token there is no caller (tests/servers/test_mcp_server.py)."""
+    """LIVE-06: tools use the same access gate. tests/servers/test_mcp_server.py covers calls without a token."""
     token = ApiToken(user=people[actor], scope=ApiToken.Scope.WRITE)
     caller = Caller(token, Origin(OriginFace.API), "en", "http://localhost")
     tool = TOOLS[row.tool]

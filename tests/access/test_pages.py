@@ -1,4 +1,4 @@
-"""Every page for everyone: a route without a row here fails."""
+"""The access matrix of the pages: each route needs a row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ choosing, members = FACE.choosing, FACE.members
 
 @dataclass(frozen=True)
 class Row:
-    """What everyone gets for a request."""
+    """The answers to a request, by actor."""
 
     method: str
     route: str
@@ -75,7 +75,7 @@ MATRIX = [
     Row("GET", "workspace", signed_in(404), args=("999999999999999999999",)),
     Row("GET", "workspace-settings", members(200), args=("{workspace}",)),
     Row("GET", "workspace-settings", signed_in(404), args=("x",)),
-    # Who manages members, and how, tests/services/test_members.py tells.
+    # tests/services/test_members.py covers who manages members.
     Row(
         "POST",
         "workspace-settings",
@@ -106,7 +106,7 @@ MATRIX = [
     ),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, BAD_RULE, args=("{workspace}",)),
     Row("POST", "workspace-settings", {**members(403), ADMIN: 422}, {"part": "remove-rule"}, args=("{workspace}",)),
-    # Members propose, owners and admins accept.
+    # Members propose, and owners and admins accept.
     Row(
         "POST",
         "workspace-settings",
@@ -125,7 +125,7 @@ MATRIX = [
     Row("GET", "knowledge", members(200), {"q": "plan"}, args=("{workspace}",)),
     Row("GET", "knowledge", signed_in(404), args=("x",)),
     Row("POST", "knowledge", members(422), {"part": "upload"}, args=("{workspace}",)),
-    # The editor has added it.
+    # A file that the editor has added.
     Row(
         "POST",
         "knowledge",
@@ -142,12 +142,12 @@ MATRIX = [
     Row("GET", "knowledge-file", members(200), {"passage": "1"}, args=(FILE,)),
     Row("GET", "knowledge-file", signed_in(404), args=("k_none",)),
     Row("GET", "knowledge-content", members(200), args=(FILE,)),
-    # What a browser needs to install Parley has nothing of anyone, and is asked for without cookies.
+    # These files for installing Parley contain no user data, and are requested without cookies.
     Row("GET", "manifest", all_of(200)),
     Row("GET", "service-worker", all_of(200)),
     Row("GET", "app-icon", all_of(302), args=("icon-192",)),
     Row("GET", "app-icon", all_of(404), args=("other",)),
-    # Each person's own browser.
+    # Each user's own browser.
     Row("GET", "push", signed_in(200)),
     Row("POST", "push", signed_in(422), {"act": "register", "endpoint": "https://10.0.0.1/a"}),
     Row("POST", "push", signed_in(422), {"act": "refresh", "endpoint": "https://10.0.0.1/a"}),
@@ -174,7 +174,7 @@ MATRIX = [
     Row("POST", "dismiss-notices", signed_in(302)),
     Row("GET", "workspace-agents", members(200), args=("{workspace}",)),
     Row("POST", "workspace-agents", members(302), {"part": "copy", "agent": SHARED_AGENT}, args=("{workspace}",)),
-    # An agent that is not shared is its maker's alone.
+    # An agent that is not shared belongs to its maker only.
     Row(
         "POST",
         "workspace-agents",
@@ -202,10 +202,10 @@ MATRIX = [
     Row("POST", "webhooks", FACE.managing(422), {"part": "add", "url": "https://10.0.0.1/"}, args=("{workspace}",)),
     Row("POST", "webhooks", FACE.managing(422), {"part": "again", "delivery": "d_1"}, args=("{workspace}",)),
     Row("GET", "webhooks", signed_in(404), args=("x",)),
-    # Without a sign-in that has begun in this browser, it leads home and says so.
+    # Without a sign-in that began in this browser, it redirects to the home page with a message.
     Row("GET", "mcp-callback", signed_in(302)),
     Row("GET", "two-step", signed_in(200)),
-    # Each person's own, after a fresh proof of who they are.
+    # Each user's own account, after a recent authentication.
     Row("POST", "two-step", signed_in(302), {"part": "remove", "id": "1"}),
     Row("GET", "two-step-app", signed_in(302)),
     Row("POST", "two-step-app", signed_in(302), {"code": "000000"}),
@@ -214,7 +214,7 @@ MATRIX = [
     Row("GET", "join", all_of(410), args=("no-such-token",)),
     Row("POST", "join", all_of(410), args=("no-such-token",)),
     Row("GET", "image", signed_in(404), {"address": "https://example.org/a.png", "signature": "made-up"}),
-    # They hold nothing: what they show comes from the page around them.
+    # These pages are empty; the surrounding page fills them.
     Row("GET", "diagram-frame", all_of(200)),
     Row("GET", "preview-frame", all_of(200)),
     Row("POST", "new-session", {**signed_in(302), GUEST: 422}),
@@ -281,7 +281,7 @@ MATRIX = [
     Row("GET", "session-schedules", seeing(200)),
     Row("POST", "session-schedules", choosing(200), NEW_SCHEDULE),
     Row("POST", "session-schedules", choosing(422), {**NEW_SCHEDULE, "text": ""}),
-    # A schedule of the editor's. The session's owner may turn it off and remove it.
+    # A schedule of the editor. The session's owner may turn it off and remove it.
     Row("POST", "session-schedules", {**seeing(403), EDITOR: 200}, {"part": "run", "schedule": SCHEDULE}),
     Row("POST", "session-schedules", {**seeing(403), EDITOR: 200}, {**NEW_SCHEDULE, **EDIT_SCHEDULE}),
     Row("POST", "session-schedules", {**owning(200), EDITOR: 200}, {"part": "switch", "schedule": SCHEDULE}),
@@ -307,7 +307,7 @@ MATRIX = [
     Row("POST", "organise", owning(200), {"action": "delete", "session": "{session}", "sure": "yes"}),
     Row("POST", "organise", {**signed_in(404), OWNER: 200}, {"action": "undelete", "session": "{session}"}),
     Row("POST", "session-undelete", signed_in(404)),
-    # Who has left is out for the rest: this stands last.
+    # Leaving ends the access of the actor, so this row is last.
     Row("POST", "organise", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
 ]
 
@@ -326,7 +326,7 @@ def _added_schedule(people: People) -> None:
     Schedule.objects.create(pk=SCHEDULE, session=people.session, owner=people[EDITOR], **values)
 
 
-# A session's routes; their ids are of no use to strangers.
+# The routes of a session, with ids that strangers cannot use.
 OF_SESSIONS = [row for row in MATRIX if row.route == "session" or row.route.startswith("session-")]
 NAMING_SESSIONS = [
     *OF_SESSIONS,
@@ -335,7 +335,7 @@ NAMING_SESSIONS = [
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
-    """The names of all routes, those of the admin and the API as their addresses."""
+    """Return the names of all routes, and the addresses of the admin's and the API's."""
     for pattern in patterns:
         address = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -345,7 +345,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 
 
 def asked(people: People, row: Row, session_id: str | None = None) -> tuple[str, dict[str, str]]:
-    """The address and the values of a row's request."""
+    """Return the address and the values of a row's request."""
     ids = {"session": session_id or people.session.pk, "workspace": f"{people.session.workspace_id}"}
     args = [arg.format(**ids) for arg in row.args] or ([ids["session"]] if row in OF_SESSIONS else [])
     return reverse(row.route, args=args), {name: value.format(**ids) for name, value in row.data.items()}
@@ -363,7 +363,7 @@ def ask(people: People, actor: str, row: Row, session_id: str | None = None) -> 
 
 
 def test_every_route_has_a_row() -> None:
-    """LIVE-06: access of a new page is a decision that is here."""
+    """LIVE-06: a new page needs a row, so that its access is decided."""
     agree(
         [row.route for row in MATRIX],
         [name for name in routes(get_resolver().url_patterns) if not name.startswith(("admin/", "api/"))],
@@ -380,14 +380,14 @@ def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None
 
 @pytest.mark.parametrize("actor", [*STRANGERS, ANONYMOUS])
 def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: str) -> None:
-    """LIVE-06: the same answer, to the byte, for sessions of others and for those that never were."""
+    """LIVE-06: the answers for sessions of others and for unknown ones are the same, byte for byte."""
     unknown = "s_" + "0" * 24
     known = [ask(people, actor, row) for row in NAMING_SESSIONS]
     assert known == [ask(people, actor, row, unknown) for row in NAMING_SESSIONS]
 
 
 def test_who_owes_a_second_factor_gets_no_page(people: People, settings: Settings) -> None:
-    """LIVE-06: whatever page is added later, until they have set one up."""
+    """LIVE-06: a user without the required second factor gets no page, including new ones, until it is set up."""
     settings.REQUIRE_MFA = "all"
     client = Client()
     client.force_login(people[OWNER])
@@ -401,7 +401,7 @@ def test_who_owes_a_second_factor_gets_no_page(people: People, settings: Setting
 
 @pytest.mark.both_databases
 def test_odd_ids_are_not_found(people: People) -> None:
-    """MSG-12: whatever stands where an id should."""
+    """MSG-12: malformed ids are not found."""
     for session_id in ("%00", "s_" + "0" * 300, "😀"):
         for row in OF_SESSIONS:
             assert ask(people, OWNER, row, session_id)[0] == 404
@@ -409,14 +409,14 @@ def test_odd_ids_are_not_found(people: People) -> None:
 
 @pytest.mark.both_databases
 def test_lists_show_one_s_own_sessions_and_shared_ones(people: People) -> None:
-    """LIVE-06: no one sees even the title of what is not theirs; not staff either."""
+    """LIVE-06: users, including staff, do not see the titles of sessions to which they have no access."""
     for route in ("home", "rail"):
         shown = {actor: b"Plan" in ask(people, actor, Row("GET", route, {}))[1] for actor in SIGNED_IN}
         assert shown == {**dict.fromkeys(SIGNED_IN, False), OWNER: True, EDITOR: True, VIEWER: True, GUEST: True}
 
 
 def test_posts_without_a_token_are_refused(people: People) -> None:
-    """LIVE-06: no other site can act in a user's name."""
+    """LIVE-06: a POST without a CSRF token is refused, so that other sites cannot act for a user."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(people[OWNER])
     for row in MATRIX:

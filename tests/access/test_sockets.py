@@ -1,4 +1,4 @@
-"""Every socket and every command for everyone; a route or a command without a row here fails."""
+"""The access matrix of sockets and commands: each route and each command needs a row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.agreement import agree
 from tests.support.socket import Application, Socket, path_of
 from tests.support.testing_node import TestNode
 
-# The sockets as the server serves them, without what starts and stops with it.
+# The sockets as the server serves them, without startup and shutdown.
 SERVED: Application = application.application_mapping["websocket"]
 PROTOCOLS = ("events", "page")
 ROUTES = {"ws/sessions/<str:session_id>/": "events", "ws/sessions/<str:session_id>/page": "page", "ws/me": "me"}
@@ -48,7 +48,7 @@ CODES: dict[str, int | None] = {
     **dict.fromkeys(STRANGERS, 4404),
     ANONYMOUS: 4401,
 }
-# Each command with its required fields, where ids are of nothing. The lists below say who may give it, and to what.
+# Each command with its required fields and unknown ids. The lists below name the actors who may use it.
 COMMANDS: dict[str, dict[str, Any]] = {
     "send": {"text": "Hi"},
     "edit_queued": {"id": "m_none", "text": "Hi"},
@@ -109,7 +109,7 @@ def key_in(cookie: tuple[bytes, bytes]) -> str:
 
 
 async def signed_in(node: TestNode, user: User | None, session: Session | str, protocol: str) -> Socket:
-    """A socket with a browser's cookie, through everything that is before the consumer."""
+    """Return a socket with a browser's cookie, through the whole ASGI application."""
     cookie = await node.do(cookie_of, user)
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     return Socket(path_of(session, protocol), headers=headers, app=SERVED)
@@ -128,7 +128,8 @@ def test_every_socket_has_a_row() -> None:
 
 
 async def test_socket_leaves_a_login_of_an_earlier_key_as_it_is(node: TestNode, ana: User, settings: Settings) -> None:
-    """LIVE-06: only the response to a page could give the browser the new key of its session."""
+    """LIVE-06: the socket does not change the login's key, because only the response to a page could send the new
+    key."""
     session = await node.session(ana)
     cookie = await node.do(cookie_of, ana)
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
@@ -151,7 +152,7 @@ def test_every_command_has_a_row() -> None:
 
 @pytest.mark.parametrize("actor", EVERYONE)
 async def test_sockets_open_to_those_in_the_session(node: TestNode, people: People, actor: str) -> None:
-    """LIVE-06: others are closed by a code that says the same of sessions that never were."""
+    """LIVE-06: other users are refused by the same close code as for unknown sessions."""
     unknown = "s_" + "0" * 24
     for protocol in PROTOCOLS:
         async with await signed_in(node, people.users[actor], people.session, protocol) as socket:
@@ -167,7 +168,7 @@ async def test_sockets_open_to_those_in_the_session(node: TestNode, people: Peop
 
 @pytest.mark.parametrize("actor", EVERYONE)
 async def test_own_socket_is_for_those_who_are_signed_in(node: TestNode, people: People, actor: str) -> None:
-    """LIVE-06: it is on no session: no one commands anything there."""
+    """LIVE-06: the user's own socket belongs to no session and accepts no commands."""
     cookie = await node.do(cookie_of, people.users[actor])
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
     async with Socket("/ws/me", headers=headers, app=SERVED) as socket:
@@ -192,7 +193,7 @@ async def test_odd_ids_lead_nowhere(node: TestNode, people: People, session_id: 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER, GUEST])
 async def test_commands_are_for_editors(node: TestNode, people: People, actor: str, protocol: str) -> None:
-    """LIVE-06: a viewer sees, and changes nothing; a guest writes, and chooses nothing."""
+    """LIVE-06: a viewer's commands are refused. A guest may write, but not configure the session."""
     node.script(lambda request: ["Yes."])
     async with Socket(path_of(people.session, protocol), people[actor]) as socket:
         answers = {kind: await socket.ask(type=kind, **fields) for kind, fields in COMMANDS.items()}
@@ -223,7 +224,8 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
 
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
 async def test_whoever_may_read_may_fork(node: TestNode, people: People, actor: str) -> None:
-    """RUN-13: the copy is theirs, in the same workspace; the original has nothing of it."""
+    """RUN-13: a fork belongs to the user who made it, also to a viewer, in the same workspace. The original does not
+    change."""
     async with Socket(path_of(people.session), people[actor]) as socket:
         answer = await socket.ask(type="fork", id=MESSAGE)
     made = await node.do(Session.objects.get, pk=answer["session"])
@@ -251,7 +253,8 @@ async def test_whoever_may_read_may_fork(node: TestNode, people: People, actor: 
 async def test_other_origins_cannot_open_a_socket(
     node: TestNode, people: People, origin: bytes | None, settings: Settings
 ) -> None:
-    """LIVE-06: a browser sends the cookie wherever the page is from, and to every port of a host."""
+    """LIVE-06: other origins are refused, because a browser sends the cookie from any page, and to each port of a
+    host."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", b"localhost:8000"), *([(b"origin", origin)] if origin is not None else [])]
@@ -283,7 +286,8 @@ async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
 
 @pytest.mark.parametrize("origin", [b"http://evil.example", b"https://trusted.example"])
 async def test_foreign_host_opens_no_socket(node: TestNode, people: People, origin: bytes, settings: Settings) -> None:
-    """LIVE-06: to a browser, a name that another server points here is an origin of its own."""
+    """LIVE-06: unknown hosts are refused, because a browser treats another name for this server as a separate
+    origin."""
     settings.CSRF_TRUSTED_ORIGINS = ["https://trusted.example"]
     cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"host", b"evil.example"), (b"origin", origin)]
@@ -295,7 +299,7 @@ async def test_foreign_host_opens_no_socket(node: TestNode, people: People, orig
 async def by_token(
     node: TestNode, user: User, session: Session, scope: str, protocol: str = "events", **more: bytes
 ) -> Socket:
-    """A socket with an API token, through everything that is before the consumer."""
+    """Return a socket with an API token, through the whole ASGI application."""
     _token, secret = await node.do(api_tokens.create, user=user, name="Script", scope=scope, days=0)
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"localhost:8000")]
     headers += [(name.encode(), value) for name, value in more.items()]
@@ -304,7 +308,7 @@ async def by_token(
 
 @pytest.mark.parametrize("actor", [actor for actor in EVERYONE if actor != ANONYMOUS])
 async def test_token_opens_the_events_socket(node: TestNode, people: People, actor: str) -> None:
-    """LIVE-06: with the role of its user, and without an Origin, which only browsers send; not the page's socket."""
+    """LIVE-06: a token opens the events socket with its user's role, without an Origin, but not the page's socket."""
     async with await by_token(node, people[actor], people.session, "write") as socket:
         if CODES[actor] is OPEN:
             answer = await socket.ask(type="rename", title="New")
@@ -316,7 +320,7 @@ async def test_token_opens_the_events_socket(node: TestNode, people: People, act
 
 
 async def test_token_that_may_only_read_sends_no_commands(node: TestNode, people: People) -> None:
-    """LIVE-06: it sees everything that happens."""
+    """LIVE-06: a read-only token gets the session's changes, and all its commands are refused."""
     async with await by_token(node, people[OWNER], people.session, "read") as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
@@ -330,7 +334,7 @@ async def test_token_that_may_only_read_sends_no_commands(node: TestNode, people
     ("origin", "is_open"), [(b"http://localhost:8000", True), (b"http://evil.example", False), (b"null", False)]
 )
 async def test_origin_beside_a_token_is_checked(node: TestNode, people: People, origin: bytes, is_open: bool) -> None:
-    """LIVE-06: as it is beside a cookie."""
+    """LIVE-06: the Origin is checked beside a token as beside a cookie."""
     async with await by_token(node, people[OWNER], people.session, "write", origin=origin) as socket:
         if is_open:
             await socket.let_in()
@@ -341,7 +345,7 @@ async def test_origin_beside_a_token_is_checked(node: TestNode, people: People, 
 
 @pytest.mark.parametrize("secret", ["", "parley_" + "a" * 43, "x", "parley_\udcff"])
 async def test_cookie_does_not_make_good_a_wrong_token(node: TestNode, people: People, secret: str) -> None:
-    """LIVE-06: who sends a token is known by it alone."""
+    """LIVE-06: if a token is sent, only the token counts."""
     cookie = await node.do(cookie_of, people[OWNER])
     value = f"Bearer {secret}".encode("utf-8", "surrogateescape")
     origin = (b"origin", b"http://localhost:8000")
@@ -376,7 +380,7 @@ async def erased(node: TestNode, people: People) -> None:
 
 
 async def told_by_another_process(node: TestNode, people: People) -> None:
-    """Where no hub runs, such as a command, no signal reports the row; the service does."""
+    """Report the change through the service, as in a process without a hub, where no signal does."""
     await node.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
     publish(people.session.pk, [AccessChanged()])
 
@@ -386,7 +390,7 @@ Loss = Callable[[TestNode, People], Any]
 
 @pytest.fixture
 def _no_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once is not when the beacon comes."""
+    """A beacon that is too slow to cause what is tested here."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
 
 
@@ -401,7 +405,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
     "lose", [unshared, deactivated, left_workspace, share_deleted, removed, erased, told_by_another_process]
 )
 async def test_lost_access_closes_the_socket_at_once(node: TestNode, people: People, lose: Loss, protocol: str) -> None:
-    """LIVE-06: 4403, however the access was lost; others stay."""
+    """LIVE-06: any loss of access closes the user's sockets with 4403 immediately. Other users' sockets stay."""
     async with (
         Socket(path_of(people.session, protocol), people[EDITOR]) as socket,
         Socket(path_of(people.session, protocol), people[VIEWER]) as other,
@@ -417,7 +421,7 @@ async def test_lost_access_closes_the_socket_at_once(node: TestNode, people: Peo
 
 @pytest.mark.usefixtures("_no_beacon")
 async def test_erasing_a_session_closes_its_sockets_at_once(node: TestNode, people: People) -> None:
-    """LIVE-06: everyone's, before the rows are gone."""
+    """LIVE-06: all sockets of a session are closed before its rows are erased."""
     async with (
         Socket(path_of(people.session), people[OWNER]) as one,
         Socket(path_of(people.session), people[GUEST]) as two,
@@ -433,7 +437,7 @@ async def test_erasing_a_session_closes_its_sockets_at_once(node: TestNode, peop
 @pytest.mark.usefixtures("_quick_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_access_lost_without_a_word_closes_the_socket_soon(node: TestNode, people: People, protocol: str) -> None:
-    """LIVE-06: by SQL, in another process, while the layer is down: the beacon finds it."""
+    """LIVE-06: the beacon finds access that was lost by SQL, in another process, or while the layer is down."""
     async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         await socket.let_in()
         await node.do(User.objects.filter(pk=people[EDITOR].pk).update, is_active=False)
@@ -443,7 +447,7 @@ async def test_access_lost_without_a_word_closes_the_socket_soon(node: TestNode,
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("actor", [OWNER, EDITOR])
 async def test_nothing_is_done_for_somebody_who_has_lost_access(node: TestNode, people: People, actor: str) -> None:
-    """LIVE-06: also before their socket has learned of it."""
+    """LIVE-06: commands are refused even before the socket has learned of the lost access."""
     sockets = [await Socket(path_of(people.session), people[actor]).open() for _ in range(2)]
     for socket in sockets:
         await socket.let_in()
@@ -460,7 +464,7 @@ async def test_nothing_is_done_for_somebody_who_has_lost_access(node: TestNode, 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_lowered_role_ends_commands_at_once(node: TestNode, people: People, protocol: str) -> None:
-    """LIVE-06: an editor who is made a viewer goes on seeing, and only that."""
+    """LIVE-06: an editor who becomes a viewer still gets events, but can give no commands."""
     async with Socket(path_of(people.session, protocol), people[EDITOR]) as socket:
         assert (await socket.ask(type="rename", title="Before"))["type"] == "ack"
         await node.do(
@@ -473,7 +477,7 @@ async def test_lowered_role_ends_commands_at_once(node: TestNode, people: People
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_signing_out_closes_that_browser_s_sockets(node: TestNode, people: People, protocol: str) -> None:
-    """LIVE-06: 4401; another browser of the same person stays."""
+    """LIVE-06: signing out closes the browser's sockets with 4401. Another browser of the user stays connected."""
     async with (
         await signed_in(node, people[EDITOR], people.session, protocol) as here,
         await signed_in(node, people[EDITOR], people.session, protocol) as there,
@@ -493,7 +497,7 @@ async def test_signing_out_closes_that_browser_s_sockets(node: TestNode, people:
 async def test_who_owes_a_second_factor_is_not_let_in(
     node: TestNode, people: People, settings: Settings, path: str
 ) -> None:
-    """LIVE-06: whatever client opens the socket, before a page could."""
+    """LIVE-06: any client without the required second factor is refused, even if it opened no page."""
     settings.REQUIRE_MFA = "all"
     cookie = await node.do(cookie_of, people[OWNER])
     headers = [cookie, (b"origin", b"http://localhost:8000"), (b"host", b"localhost:8000")]
@@ -506,7 +510,7 @@ async def test_who_owes_a_second_factor_is_not_let_in(
 @pytest.mark.usefixtures("_quick_beacon")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_expired_login_closes_the_socket(node: TestNode, people: People, protocol: str) -> None:
-    """LIVE-06: 4401 when the login is over by itself."""
+    """LIVE-06: a login that expires closes the socket with 4401."""
     async with await signed_in(node, people[EDITOR], people.session, protocol) as socket:
         await socket.let_in()
         await node.do(LoginSession.objects.update, expire_date=timezone.now())
@@ -515,7 +519,7 @@ async def test_expired_login_closes_the_socket(node: TestNode, people: People, p
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_deleted_session_closes_its_sockets(node: TestNode, people: People) -> None:
-    """LIVE-06: there is nothing to see any more."""
+    """LIVE-06: deleting a session closes its sockets."""
     async with Socket(path_of(people.session), people[OWNER]) as socket:
         await socket.let_in()
         await node.do(people.session.delete)
@@ -524,7 +528,10 @@ async def test_deleted_session_closes_its_sockets(node: TestNode, people: People
 
 @pytest.mark.usefixtures("_no_beacon")
 async def test_changed_role_reaches_open_pages(node: TestNode, people: People) -> None:
-    """LIVE-06: raised or lowered, their pages of this session are drawn again; other people's are not, events go on."""
+    """LIVE-06: pages of this user in this session reload after any change of the role.
+
+    Other users' pages and event sockets do not.
+    """
     async with (
         Socket(path_of(people.session, "page"), people[EDITOR]) as page,
         Socket(path_of(people.session), people[EDITOR]) as events,
@@ -545,7 +552,7 @@ async def test_changed_role_reaches_open_pages(node: TestNode, people: People) -
 async def test_page_that_was_drawn_for_another_role_is_drawn_anew(
     node: TestNode, people: People, drawn_for: str, again: bool
 ) -> None:
-    """LIVE-06: the role changed while the page was away."""
+    """LIVE-06: a page that was rendered for another role, and disconnected while the role changed, reloads."""
     async with Socket(path_of(people.session, "page"), people[EDITOR], query=f"role={drawn_for}") as socket:
         await socket.let_in()
         assert ({"op": "reload"} in socket.frames) == again
@@ -559,7 +566,7 @@ def new_password(user: User) -> None:
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("path", ["events", "page", "me"])
 async def test_new_password_ends_all_logins_at_once(node: TestNode, people: People, path: str) -> None:
-    """LIVE-06: all other browsers of this user; no one else."""
+    """LIVE-06: a new password closes the sockets of all other browsers of the user, and of no one else."""
     sockets = []
     for actor in (EDITOR, VIEWER):
         cookie = await node.do(cookie_of, people[actor])
@@ -577,7 +584,7 @@ async def test_new_password_ends_all_logins_at_once(node: TestNode, people: Peop
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_new_password_without_a_word_ends_logins_soon(node: TestNode, people: People) -> None:
-    """LIVE-06: by SQL, or in a process without a hub."""
+    """LIVE-06: the beacon finds a password changed by SQL or in a process without a hub."""
     async with await signed_in(node, people[EDITOR], people.session, "page") as socket:
         await socket.let_in()
         await node.do(User.objects.filter(pk=people[EDITOR].pk).update, password="!")
@@ -586,7 +593,7 @@ async def test_new_password_without_a_word_ends_logins_soon(node: TestNode, peop
 
 @pytest.mark.usefixtures("_no_beacon")
 async def test_revoked_token_closes_its_sockets_at_once(node: TestNode, people: People) -> None:
-    """LIVE-06: 4401; sockets of another token stay."""
+    """LIVE-06: sockets of a revoked token close with 4401, and those of another token stay."""
     async with (
         await by_token(node, people[EDITOR], people.session, "write") as here,
         await by_token(node, people[EDITOR], people.session, "write") as there,
@@ -601,7 +608,7 @@ async def test_revoked_token_closes_its_sockets_at_once(node: TestNode, people: 
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_expired_token_closes_its_sockets(node: TestNode, people: People) -> None:
-    """LIVE-06: by itself."""
+    """LIVE-06: an expiring token closes its sockets."""
     async with await by_token(node, people[EDITOR], people.session, "write") as socket:
         await socket.let_in()
         await node.do(ApiToken.objects.update, expires_at=timezone.now())

@@ -22,7 +22,7 @@ def signed_in(user: User) -> Client:
 
 @pytest.fixture
 def staff_with(db: None) -> Callable[..., User]:
-    """Create a staff user with these permissions and no others."""
+    """A function that creates a staff user with only these permissions."""
 
     def make(*permissions: str, name: str = "mia") -> User:
         user = User.objects.create_user(name, display_name=name.title(), is_staff=True)
@@ -34,17 +34,17 @@ def staff_with(db: None) -> Callable[..., User]:
 
 @pytest.fixture
 def mia(staff_with: Callable[..., User]) -> User:
-    """A session manager."""
+    """Mia, a session manager."""
     return staff_with(*MANAGES)
 
 
 @pytest.fixture
 def admin(mia: User) -> Client:
-    """Mia's browser."""
+    """Mia's client."""
     return signed_in(mia)
 
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    """Ana's private session, shared with no one."""
+    """A private session of Ana."""
     return create_session(owner=ana, title="Plan")

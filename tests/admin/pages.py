@@ -63,5 +63,5 @@ def do(client: Client, session: Session, action: str, row: ChatMessage | None = 
 
 
 def said(response: Any) -> str:
-    """Return all text of a page."""
+    """Return the whole text of a page."""
     return " ".join(soup_of(response).get_text(" ").split())

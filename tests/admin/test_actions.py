@@ -13,6 +13,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from chat import downloads
 from chat.access import sessions_of
 from chat.admin import actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
@@ -28,7 +29,7 @@ LIST = "/admin/chat/session/"
 
 @pytest.fixture
 def keeper(staff_with: Callable[..., User]) -> Client:
-    """A staff user who may view sessions and nothing else."""
+    """A client of a staff user who may only view sessions."""
     return signed_in(staff_with("view_session", name="kim"))
 
 
@@ -59,7 +60,7 @@ def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, sess
         f"Changed In context: excluded for {name}.",
         f"Changed In context: included for {name}.",
         f"Deleted {name}.",
-        f"Changed Removal: undone for {name}.",
+        f"Changed Status: restored for {name}.",
     ]
 
 
@@ -198,7 +199,7 @@ def test_many_sessions_are_archived_at_once(admin: Client, ana: User, session: S
 
 
 def test_many_agents_are_stopped_at_once(admin: Client, ana: User, session: Session) -> None:
-    """Staff can stop the agents of several sessions at once (ADM-03, RUN-07)."""
+    """Staff can stop the agents of several sessions in one action (ADM-03, RUN-07)."""
     fill(session, START, HI)
     SessionRun.objects.update(state="running", turn_id="t_1", wanted=1)
     act(admin, "stop", session)
@@ -242,6 +243,37 @@ def test_archive_holds_all_that_were_selected(
         assert len(archive.namelist()) == 4
         assert others[0].pk in archive.read("MISSING.txt").decode()
     assert logged() == ["Exported the session as Markdown."] * 3
+
+
+@pytest.mark.parametrize("lost", ["account", "staff", "messages", "sessions"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_export_ends_for_someone_who_is_no_staff_any_more(
+    staff_with: Callable[..., User],
+    ana: User,
+    session: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    lost: str,
+) -> None:
+    """LIVE-06, ADM-03: an export of staff who lose the permission ends, without later messages and incomplete."""
+    monkeypatch.setattr(downloads, "RECHECKED", 0.0)
+    user = staff_with("view_session", "view_chatmessage", name="rob")
+    client = signed_in(user)
+    sessions = [session, create_session(owner=ana, title="Other")][:count]
+    for each in sessions:
+        fill(each, START, HI, *[{**ANSWER, "text": "long " * 100_000} for _ in range(4)], DONE)
+    pieces = iter(act(client, "export_json", *sessions))
+    assert next(pieces)
+    take: dict[str, Callable[[], object]] = {
+        "account": lambda: User.objects.filter(pk=user.pk).update(is_active=False),
+        "staff": lambda: User.objects.filter(pk=user.pk).update(is_staff=False),
+        "messages": lambda: user.user_permissions.filter(codename="view_chatmessage").delete(),
+        "sessions": lambda: user.user_permissions.filter(codename="view_session").delete(),
+    }
+    take[lost]()
+    ChatMessage.objects.filter(type="text", role="assistant").update(text="too late")
+    with pytest.raises(downloads.CutOffError):
+        list(pieces)
 
 
 def test_log_is_shown_with_the_session(admin: Client, session: Session) -> None:

@@ -73,7 +73,7 @@ def test_forms_lead_not_past_the_log(admin: Client, session: Session, way: str) 
 
 
 def test_superusers_are_no_exception(session: Session) -> None:
-    """What superusers read is logged as well (ADM-01)."""
+    """Reading by superusers is logged as well (ADM-01)."""
     signed_in(User.objects.create_superuser("root")).get(page_of(session))
     assert readings() == [("root", session.pk)]
 

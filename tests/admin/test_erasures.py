@@ -43,7 +43,7 @@ def test_session_is_erased_when_that_is_confirmed(staff_with: Callable[..., User
     Session.objects.filter(pk=create_session(owner=ana, title="Fork").pk).update(parent_session=session)
     client = signed_in(eve)
     page = ask(client, session)
-    for words in ("Plan", "This can’t be undone", "3 messages", "0 files", "1 fork stays", "Owner: Ana"):
+    for words in ("Plan", "This can’t be undone", "3 messages", "0 files", "1 fork is kept", "Owner: Ana"):
         assert words in said(page)
     assert soup_of(page).select_one("#erase_form input[name=sure][required]")
     assert ChatMessage.objects.count() == 3
@@ -60,7 +60,7 @@ def test_session_page_leads_to_erasing(staff_with: Callable[..., User], session:
     form = soup_of(eve.get(page_of(session))).select_one("form#erase")
     assert form is not None
     fields = {field["name"]: field["value"] for field in form.select("input") if field["name"] != "csrfmiddlewaretoken"}
-    assert "Erase for good?" in said(eve.post(str(form["action"]), fields))
+    assert "Erase permanently?" in said(eve.post(str(form["action"]), fields))
     kim = signed_in(staff_with("view_session", "change_session", name="kim"))
     assert soup_of(kim.get(page_of(session))).select_one("form#erase") is None
     ask(kim, session, sure=True)
@@ -70,11 +70,11 @@ def test_session_page_leads_to_erasing(staff_with: Callable[..., User], session:
 def test_what_takes_long_is_done_by_the_job(
     staff_with: Callable[..., User], ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session is closed at once, and the page says that the rest follows."""
+    """The session closes immediately, and the page reports that a job deletes the rest."""
     monkeypatch.setattr(erasures, "MAX_SECONDS", 0.0)
     monkeypatch.setattr(
         "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
-    )  # so that no transaction is open
+    )  # it works only without an open transaction
     eve = staff_with("view_session", "erase_session", name="eve")
     session = create_session(owner=ana)
     fill(session, START, HI, DONE)

@@ -30,7 +30,7 @@ def form(workspace: Workspace, **more: str) -> dict[str, str]:
 
 
 def test_staff_add_change_and_delete_a_server(admin_client: Client, workspace: Workspace) -> None:
-    """ADM-01: secrets are kept unless others are entered, and never shown."""
+    """ADM-01: secrets are kept unless new ones are entered, and are never shown."""
     assert admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace)).status_code == 302
     server = McpServer.objects.get()
     assert (server.tools, server.time_limit, server.for_all_agents) == (["find", "comment"], 30.0, False)
@@ -47,6 +47,14 @@ def test_staff_add_change_and_delete_a_server(admin_client: Client, workspace: W
     assert kinds == ["mcp_server_added", "mcp_server_changed", "mcp_server_removed"]
 
 
+def test_an_empty_list_says_what_a_server_is(admin_client: Client) -> None:
+    """ADM-01: a search without results still says so."""
+    address = reverse("admin:chat_mcpserver_changelist")
+    assert "An MCP server gives the agents" in admin_client.get(address).content.decode()
+    found = admin_client.get(address, {"q": "tickets"}).content.decode()
+    assert ("No results." in found, "An MCP server gives the agents" in found) == (True, False)
+
+
 def test_what_cannot_work_is_refused(admin_client: Client, workspace: Workspace) -> None:
     for wrong in ({"url": "https://10.0.0.1/"}, {"headers": "nonsense"}, {"name": "a b"}, {"time_limit": "0"}):
         refused = admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace, **wrong))
@@ -57,7 +65,7 @@ def test_what_cannot_work_is_refused(admin_client: Client, workspace: Workspace)
 def test_client_is_kept_changed_and_removed_and_its_secret_never_shown(
     admin_client: Client, workspace: Workspace
 ) -> None:
-    """ADM-01, UI-19: the id is shown, the secret as a mask."""
+    """ADM-01, UI-19: the client's id is shown, and its secret as a mask."""
     client = {"client_id": "parley", "client_secret": "very-secret-client"}
     assert admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace, **client)).status_code == 302
     server = McpServer.objects.get()
@@ -79,7 +87,7 @@ def test_client_is_kept_changed_and_removed_and_its_secret_never_shown(
 
 
 def test_sign_in_is_shown_without_its_token(admin_client: Client, workspace: Workspace, ana: User) -> None:
-    """ADM-01, UI-19: who, since when, and until when the token is valid."""
+    """ADM-01, UI-19: the page shows who signed in, when, and how long the token is valid."""
     admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace))
     server = McpServer.objects.get()
     page = reverse("admin:chat_mcpserver_change", args=[server.pk])

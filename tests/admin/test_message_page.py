@@ -62,7 +62,7 @@ def test_tool_calls_have_boxes_for_arguments_and_result(admin: Client, session: 
     ],
 )
 def test_arguments_that_are_no_object_are_refused(admin: Client, session: Session, wrong: str) -> None:
-    """MSG-12: the error is next to the field; what was typed stays."""
+    """MSG-12: the error is next to the field, and the input is kept."""
     row = fill(session, START, HI, CALL, DONE)[2]
     page = save(admin, row, arguments=wrong, result="Mine")
     assert page.status_code == 200
@@ -97,7 +97,7 @@ def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 
 
 def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
-    """A stale edit of a tool call is refused and keeps what was typed (ADM-02, MSG-11)."""
+    """A stale edit of a tool call is refused and keeps the input (ADM-02, MSG-11)."""
     row = fill(session, START, HI, CALL, DONE)[2]
     form = form_in(admin.get(message_page(row)), FORM)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
@@ -117,7 +117,7 @@ def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
 def test_refusal_says_why_and_loses_nothing(
     admin: Client, ana: User, session: Session, in_between: str, words: str
 ) -> None:
-    """ADM-02: a running turn is not changed, and what was typed stays."""
+    """ADM-02: a running turn is not changed, and the input is kept."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     form = form_in(admin.get(message_page(row)), FORM)
     if in_between == "removed":
@@ -143,7 +143,7 @@ def test_what_has_no_form_is_shown(admin: Client, session: Session, fields: dict
 
 
 def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> None:
-    """MSG-11: who changed what, the newest first, with the previous text."""
+    """MSG-11: the page has each change with its user and the previous text, the newest first."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     save(admin, row, text="Ho")
     editing.include(session=session, author=ana, message_id=row.pk, included=False)

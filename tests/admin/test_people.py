@@ -41,7 +41,7 @@ WORKSPACES = reverse("admin:chat_workspace_changelist")
 
 @pytest.fixture
 def root(db: None) -> Client:
-    """A superuser's browser."""
+    """A superuser's client."""
     return signed_in(User.objects.create_superuser("root", display_name="Root", password="correct horse"))
 
 
@@ -223,7 +223,7 @@ def test_second_factor_is_reset_by_those_who_were_given_the_right(
     helper = staff_with("view_user", "reset_second_factor", name="hal")
     told = said(signed_in(helper).post(PEOPLE, reset, follow=True))
 
-    assert "The two-step verification of Ana is reset." in told
+    assert "Two-step verification of Ana was reset." in told
     assert "Items that you can’t change were skipped." in told
     assert [row.user for row in Authenticator.objects.all()] == [boss]
     assert hers.get("/").status_code == 302
@@ -313,7 +313,7 @@ def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User,
 
 
 def test_links_end_with_a_membership_that_staff_remove(root: Client, bo: User, workspace: Workspace) -> None:
-    """LIVE-06: as if an admin of the workspace had removed the guest, who could come back by them otherwise."""
+    """LIVE-06: links end as if an admin of the workspace had removed the guest, who could otherwise return by them."""
     Membership.objects.update_or_create(user=bo, workspace=workspace, defaults={"role": "owner"})
     session = create_session(owner=bo, workspace=workspace)
     link = sharing.invite(session=session, author=bo, role="viewer", uses=5)
@@ -353,6 +353,6 @@ def test_pages_cost_the_same_for_one_and_for_thirty(root: Client, workspace: Wor
 
 
 def test_roles_have_names_in_the_language_of_the_page(root: Client, workspace: Workspace) -> None:
-    """UI-13: in the list of a workspace's members, too."""
+    """UI-13: the list of a workspace's members has translated roles, too."""
     answer = root.get(page_of(workspace), headers={"accept-language": "zh-CN"})
     assert "所有者" in answer.content.decode()

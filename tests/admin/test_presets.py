@@ -39,7 +39,7 @@ WRITER: dict[str, Any] = {
 
 @pytest.fixture
 def root(db: None) -> Client:
-    """A superuser's browser."""
+    """A superuser's client."""
     return signed_in(User.objects.create_superuser("root", display_name="Root"))
 
 
@@ -64,7 +64,7 @@ def test_agent_is_made_and_offered_at_once(root: Client, ana: User) -> None:
 
 
 def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
-    """ADM-01: home and the session's welcome show them, and the form gives the line back with the icon's name."""
+    """ADM-01: a prompt can have a heading and an icon, and the form shows its line with the icon's readable name."""
     lines = "pencil-less | A letter\nsearch | Look it up | What is a | b?"
     assert root.post(ADD, {**WRITER, "prompts": lines.splitlines()[1]}).status_code == 302
     row = AgentPreset.objects.get()
@@ -174,7 +174,7 @@ def logged() -> list[Any]:
 
 
 def test_changes_of_members_agents_are_counted_and_logged(root: Client, ana: User) -> None:
-    """ADM-01, UI-20: the maker's open form does not write over them, and the security log has them."""
+    """ADM-01, UI-20: the maker's open form does not overwrite a change of staff, and the security log has it."""
     workspace = Membership.objects.get(user=ana).workspace
     row = members_agents.make(author=ana, workspace_id=workspace.pk, given=AgentSettings(title="Mine"))
     members_agents.share(author=ana, workspace_id=workspace.pk, name=row.name, shared=True)
@@ -204,7 +204,7 @@ def test_changes_of_members_agents_are_counted_and_logged(root: Client, ana: Use
 
 
 def test_changes_of_rules_are_logged(root: Client, workspace: Workspace) -> None:
-    """ADM-01, UI-20: as those on the page of the workspace."""
+    """ADM-01, UI-20: changes of rules are logged like those on the workspace's page."""
     values = {"workspace": str(workspace.pk), "rule": "bash", "verdict": "ask", "approvals": "1", "approvers": ""}
     assert root.post(reverse("admin:chat_approvalrule_add"), values).status_code == 302
     row = ApprovalRule.objects.get()

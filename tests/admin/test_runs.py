@@ -1,4 +1,4 @@
-"""Workers and runs in the admin: what they show, and what operators do after a confirmation."""
+"""Workers and runs in the admin: their contents, and the actions that operators confirm."""
 
 from __future__ import annotations
 
@@ -57,18 +57,19 @@ def log() -> list[tuple[str | None, str]]:
 
 
 def test_workers_show_what_they_do(operator: Client, running: Session, worker: str) -> None:
-    """OPS-08: who lives, and how much room there is."""
+    """OPS-08: the list shows which workers are alive and how many places they have."""
     dead = Worker.objects.create(label="gone 7", lease_until=timezone.now() - timedelta(minutes=3))
 
     (first, second) = cells(operator.get(WORKERS))
 
     assert first[0].endswith(f"({worker})")
     assert first[1:4] == ["working", "1", "2000"]
-    assert (second[0], second[1], second[5]) == (f"gone 7 ({dead.pk})", "no sign of life", "3 minutes")
+    assert first[5] == "just now"
+    assert (second[0], second[1], second[5]) == (f"gone 7 ({dead.pk})", "no heartbeat", "3 minutes ago")
 
 
 def test_runs_show_age_attempts_and_worker_but_no_words(operator: Client, running: Session, session: Session) -> None:
-    """OPS-08, ADM-01: operators need not read conversations; a title can repeat one."""
+    """OPS-08, ADM-01: titles are hidden, because operators need not read conversations and a title may quote one."""
     page = operator.get(RUNS)
 
     (row,) = cells(page)
@@ -79,7 +80,7 @@ def test_runs_show_age_attempts_and_worker_but_no_words(operator: Client, runnin
 
 
 def test_run_that_no_worker_takes_says_since_when(operator: Client, session: Session) -> None:
-    """OPS-08: the first sign that workers are missing."""
+    """OPS-08: the waiting time of a run is the first sign that workers are missing."""
     sending.send_message(session=session, author=session.owner, text="Hello?")
     SessionRun.objects.filter(pk=session.pk).update(due_since=timezone.now() - timedelta(minutes=2))
 
@@ -89,9 +90,9 @@ def test_run_that_no_worker_takes_says_since_when(operator: Client, session: Ses
 
 
 def test_worker_is_drained_when_that_is_confirmed(operator: Client, worker: str) -> None:
-    """OPS-08: it is asked first, logged, and can be taken back."""
+    """OPS-08: draining a worker needs a confirmation, is logged, and can be undone."""
     page = act(operator, WORKERS, "drain", worker)
-    assert "They take no more sessions" in said(page)
+    assert "The workers take no more sessions" in said(page)
     assert not Worker.objects.get().draining
 
     act(operator, WORKERS, "drain", worker, sure=True)
@@ -104,19 +105,19 @@ def test_worker_is_drained_when_that_is_confirmed(operator: Client, worker: str)
 
 
 def test_run_is_handed_over_when_that_is_confirmed(operator: Client, running: Session, worker: str) -> None:
-    """OPS-08: the worker reads the request with its next heartbeat."""
+    """OPS-08: the worker reads the request at its next heartbeat."""
     assert "Nothing is lost" in said(act(operator, RUNS, "hand_over", running.pk))
     assert not lease.run_rows(worker, [])[running.pk].is_leaving
 
     act(operator, RUNS, "hand_over", running.pk, sure=True)
 
     assert lease.run_rows(worker, [])[running.pk].is_leaving
-    assert log() == [(running.pk, "Asked for another worker.")]
+    assert log() == [(running.pk, "Requested a handover to another worker.")]
 
 
 def test_turn_is_closed_when_that_is_confirmed(operator: Client, running: Session, worker: str) -> None:
-    """OPS-08: it is stopped, and its worker, which may hang, has it no more."""
-    assert "Partial answers stay" in said(act(operator, RUNS, "close", running.pk))
+    """OPS-08: the turn is stopped and taken from its worker, which may hang."""
+    assert "Partial answers are kept" in said(act(operator, RUNS, "close", running.pk))
     assert SessionRun.objects.get().owner_id == worker
 
     act(operator, RUNS, "close", running.pk, sure=True)
@@ -130,14 +131,14 @@ def test_turn_is_closed_when_that_is_confirmed(operator: Client, running: Sessio
 
 
 def test_what_cannot_be_changed_is_said(operator: Client, session: Session) -> None:
-    """OPS-08: a turn that no worker has cannot be handed over."""
+    """OPS-08: a turn without a worker cannot be handed over, and the page reports it."""
     sending.send_message(session=session, author=session.owner, text="Hello?")
 
-    assert "Nothing of what you chose" in said(act(operator, RUNS, "hand_over", session.pk))
+    assert "None of the selected items" in said(act(operator, RUNS, "hand_over", session.pk))
 
 
 def test_staff_without_the_permission_only_look(staff_with: Callable[..., User], running: Session, worker: str) -> None:
-    """OPS-08: seeing and changing are two permissions."""
+    """OPS-08: viewing and changing have separate permissions."""
     kim = signed_in(staff_with("view_worker", "view_sessionrun", name="kim"))
 
     for address, action, pk in ((WORKERS, "drain", worker), (RUNS, "close", running.pk)):

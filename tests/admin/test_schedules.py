@@ -41,7 +41,7 @@ def state_of(row: Schedule) -> tuple[bool, str, bool]:
 
 
 def test_staff_see_schedules_without_their_words(ana: User, session: Session) -> None:
-    """RUN-19: when they run and why they are paused; their values cannot be changed there."""
+    """RUN-19: staff see when schedules run and why they are paused, and cannot change their values."""
     root = signed_in(User.objects.create_superuser("root"))
     row = schedules.add(author=ana, session_id=session.pk, text="The secret report", cron="0 9 * * 1-5", zone="UTC")
     Schedule.objects.update(is_on=False, next_at=None, paused="failures", last_outcome="failed")
@@ -56,7 +56,7 @@ def test_staff_see_schedules_without_their_words(ana: User, session: Session) ->
 
 
 def test_staff_pause_and_resume(operator: Client, row: Schedule, ana: User) -> None:
-    """UI-24: pausing is asked first; both are logged, and the dialog says who did it."""
+    """UI-24: pausing needs a confirmation. Both actions are logged, and the dialog reports who paused it."""
     asked = said(act(operator, "pause", row))
     assert ("Pause these schedules?" in asked, "Every day at 09:00" in asked, "secret" in asked) == (True, True, False)
     assert state_of(row) == (True, "", True)
@@ -82,14 +82,17 @@ def test_staff_pause_and_resume(operator: Client, row: Schedule, ana: User) -> N
 
 
 def test_its_user_turns_a_paused_schedule_on_again(operator: Client, row: Schedule, ana: User) -> None:
-    """UI-24: staff who want more archive the session, or deactivate the account."""
+    """UI-24: the schedule's user can resume it.
+
+    To prevent that, staff archive the session or deactivate the account.
+    """
     act(operator, "pause", row, sure=True)
     schedules.change(author=ana, session_id=row.session_id, schedule_id=row.pk, is_on=True)
     assert state_of(row) == (True, "", True)
 
 
 def test_what_cannot_resume_says_why(operator: Client, row: Schedule, ana: User, session: Session) -> None:
-    """UI-24: nothing is logged for it, and the others resume."""
+    """UI-24: schedules that cannot resume are not logged, and the others resume."""
     other = schedules.add(author=ana, session_id=session.pk, text="Hi", cron="0 8 * * *", zone="UTC")
     act(operator, "pause", row, other, sure=True)
     LogEntry.objects.all().delete()
@@ -107,10 +110,10 @@ def test_what_cannot_resume_says_why(operator: Client, row: Schedule, ana: User,
 
 
 def test_nothing_to_do_says_so(operator: Client, row: Schedule) -> None:
-    """UI-24: for schedules that are as they should be, and for removed ones."""
-    assert "The chosen schedules are on already." in said(act(operator, "resume", row))
+    """UI-24: schedules that are already in the requested state, or removed, are reported as unchanged."""
+    assert "The selected schedules are already on." in said(act(operator, "resume", row))
     schedules.change(author=row.owner, session_id=row.session_id, schedule_id=row.pk, is_on=False)
-    assert "Nothing of what you chose" in said(act(operator, "pause", row))
+    assert "None of the selected items" in said(act(operator, "pause", row))
     schedules.remove(author=row.owner, session_id=row.session_id, schedule_id=row.pk)
     act(operator, "resume", row)
     assert state_of(row) == (False, "", False)
@@ -118,14 +121,14 @@ def test_nothing_to_do_says_so(operator: Client, row: Schedule) -> None:
 
 
 def test_many_are_changed_in_steps(operator: Client, row: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-24: the page names each, and says that there are more."""
+    """UI-24: the page reports how many schedules can be changed at a time."""
     monkeypatch.setattr("chat.admin.schedules.MAX_ROWS", 1)
     other = schedules.add(author=row.owner, session_id=row.session_id, text="Hi", cron="0 8 * * *", zone="UTC")
     assert "You can change 1 schedules at a time." in said(act(operator, "pause", row, other))
 
 
 def test_staff_without_the_permission_only_look(staff_with: Callable[..., User], row: Schedule) -> None:
-    """UI-24: seeing and changing are two permissions."""
+    """UI-24: viewing and changing have separate permissions."""
     kim = signed_in(staff_with("view_schedule", name="kim"))
     assert kim.get(LIST).status_code == 200
     for action in ("pause", "resume"):

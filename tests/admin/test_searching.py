@@ -22,7 +22,7 @@ def root() -> User:
 
 @pytest.mark.parametrize("model_admin", SEARCHED, ids=lambda each: each.opts.model_name)
 def test_any_number_of_words_can_be_searched_for(model_admin: ModelAdmin[User], root: User) -> None:
-    """ADM-01: a database limits the number of conditions in a query."""
+    """ADM-01: a search with very many words works, although the database limits the conditions of a query."""
     request: HttpRequest = RequestFactory().get("/")
     request.user = root
     words = " ".join(f"word{number}" for number in range(1_000))

@@ -31,7 +31,7 @@ ENTRIES = reverse("admin:admin_logentry_changelist")
 
 @pytest.fixture
 def watcher(staff_with: Callable[..., User]) -> Client:
-    """The browser of a staff user who may read the security log and nothing else."""
+    """A client of a staff user who may only read the security log."""
     client = signed_in(staff_with("view_securityevent", name="wat"))
     SecurityEvent.objects.all().delete()
     return client
@@ -128,7 +128,7 @@ def test_secrets_of_second_factors_have_no_page() -> None:
 
 
 def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, session: Session) -> None:
-    """ADM-01: one event per opening; one per search, with its terms, but none for its further pages."""
+    """ADM-01: each opening is an event, and so is each search with its terms, but not its further pages."""
     SecurityEvent.objects.all().delete()
     admin.get(page_of(session))
     admin.get(page_of(session), {"p": "1"})
@@ -144,7 +144,7 @@ def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, ses
 
 @pytest.mark.parametrize("paging", [{"p": "1"}, {"p": "2"}, {"p": "2", "all": ""}])
 def test_search_that_begins_at_a_page_is_an_event_too(admin: Client, session: Session, paging: dict[str, str]) -> None:
-    """ADM-01: one event, whatever page the address asks for first."""
+    """ADM-01: such a search is one event, whatever page the address requests first."""
     SecurityEvent.objects.all().delete()
     sessions = reverse("admin:chat_session_changelist")
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_own_sessions_and_shared_ones_are_no_reading(admin: Client, mia: User, s
 def test_admin_log_is_seen_across_sessions_and_by_person(
     admin: Client, mia: User, session: Session, staff_with: Callable[..., User]
 ) -> None:
-    """ADM-01: all actions of staff, on any object."""
+    """ADM-01: the log has all actions of staff on any object."""
     admin.get(page_of(session))
     auditor = staff_with(name="aud")
     auditor.user_permissions.add(Permission.objects.get(codename="view_logentry"))

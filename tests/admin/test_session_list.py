@@ -44,7 +44,7 @@ def several(ana: User, bo: User) -> dict[str, Session]:
 
 
 def test_list_has_all_sessions_the_latest_first(admin: Client, several: dict[str, Session]) -> None:
-    """ADM-01: sessions of all users, deleted ones too, with their properties."""
+    """ADM-01: the list has the sessions of all users, including deleted ones, with their properties."""
     assert listed(admin) == ["Gone", "周报", "Élan vital", "Plan"]
     page = soup_of(admin.get(LIST))
     rows = [[cell.get_text() for cell in row.select("td, th")][2:6] for row in page.select("#result_list tbody tr")]
@@ -81,7 +81,7 @@ def test_list_has_all_sessions_the_latest_first(admin: Client, several: dict[str
 def test_search_looks_into_titles_owners_and_words(
     admin: Client, several: dict[str, Session], query: str, found: list[str]
 ) -> None:
-    """ADM-01, MSG-12: every term, in any script, with any punctuation."""
+    """ADM-01, MSG-12: the search uses every term, in any script, with any punctuation."""
     assert listed(admin, q=query) == found
 
 
@@ -101,7 +101,7 @@ def test_search_knows_ids(admin: Client, several: dict[str, Session]) -> None:
 
 
 def test_filters_narrow_the_list(admin: Client, several: dict[str, Session], ana: User) -> None:
-    """ADM-01: workspace, owner, status, run state, model, date; combined with each other and with the search."""
+    """ADM-01: the filters are workspace, owner, status, run state, model and date, and combine with the search."""
     everything = ["Gone", "周报", "Élan vital", "Plan"]
     assert listed(admin, status="archived") == ["周报"]
     assert listed(admin, run="running") == ["Plan"]
@@ -132,12 +132,12 @@ def test_filters_narrow_the_list(admin: Client, several: dict[str, Session], ana
     ],
 )
 def test_odd_questions_have_an_answer(admin: Client, several: dict[str, Session], asked: dict[str, str]) -> None:
-    """MSG-12: odd parameters cause no server error, and reveal nothing about users that the list does not show."""
+    """MSG-12: invalid parameters cause no server error, and reveal nothing about users that the list does not show."""
     assert admin.get(LIST, asked).status_code in (200, 302, 400)
 
 
 def test_list_costs_the_same_however_long_it_is(admin: Client, ana: User) -> None:
-    """ADM-01: no query per row, not for messages or runs either."""
+    """ADM-01: the number of queries does not depend on the rows, messages or runs."""
 
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:

@@ -33,7 +33,7 @@ def save(client: Client, session: Session, **changed: str) -> Any:
 
 
 def test_page_shows_what_a_session_is(admin: Client, session: Session) -> None:
-    """ADM-01: title, prompt, model, state, owner and messages in their order."""
+    """ADM-01: the page has the title, prompt, model, state, owner, and the messages in order."""
     lifecycle.set_system_prompt(session=session, author=session.owner, system_prompt="Be brief.\n简短。")
     fill(session, START, HI, {**TOOL, "arguments": {"n": 1}}, ANSWER, DONE)
     page = admin.get(page_of(session))
@@ -59,7 +59,7 @@ def test_saving_goes_through_the_services(admin: Client, mia: User, session: Ses
 
 
 def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None:
-    """MSG-12: line ends of other systems are no change."""
+    """MSG-12: line ends of other systems do not count as a change."""
     Session.objects.filter(pk=session.pk).update(system_prompt="\r\nOne\r\ntwo\n")
     save(admin, session)
     after = Session.objects.get()
@@ -95,7 +95,7 @@ def test_what_others_have_changed_elsewhere_stays(admin: Client, ana: User, sess
     [{"title": "x" * 201}, {"system_prompt": "a\0"}, {"model": "demo/none"}, {"agent": "unknown"}, {"title": "\0"}],
 )
 def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong: dict[str, str]) -> None:
-    """MSG-12: a clear error; nothing is saved, and what was typed stays."""
+    """MSG-12: the error is clear, nothing is saved, and the input is kept."""
     page = save(admin, session, **{"title": "New", "system_prompt": "Mia's", **wrong})
     assert page.status_code == 200
     assert "Nothing was saved" in said(page)
@@ -105,7 +105,7 @@ def test_refused_input_stays_in_the_form(admin: Client, session: Session, wrong:
 
 @pytest.fixture
 def thinkers() -> None:
-    """Replace the agents: one model takes effort levels, the other a thinking budget."""
+    """Two models that replace the configured ones: the first has effort levels, and the second a thinking budget."""
     models = {
         "house": {
             "type": "openai",
@@ -119,7 +119,7 @@ def thinkers() -> None:
 
 
 def test_reasoning_is_chosen(thinkers: None, admin: Client, mia: User, session: Session) -> None:
-    """ADM-02, MSG-11: first the effort alone, then another model with a budget in one step, then the defaults again."""
+    """ADM-02, MSG-11: the effort alone, another model with a budget in one step, and the defaults can be chosen."""
     save(admin, session, reasoning_effort="high")
     assert Reasoning.of(Session.objects.get().config) == Reasoning("high")
     assert list(SessionRevision.objects.values_list("kind", "user")) == [("reasoning", mia.pk)]
@@ -180,7 +180,7 @@ def test_odd_page_numbers_show_a_page(admin: Client, session: Session, number: s
 
 
 def test_page_costs_the_same_with_many_messages(admin: Client, session: Session) -> None:
-    """ADM-01: no query per message."""
+    """ADM-01: the number of queries does not depend on the number of messages."""
     fill(session, START, HI, DONE)
     admin.get(page_of(session))
     with CaptureQueriesContext(connection) as few:
@@ -198,13 +198,13 @@ def test_huge_texts_are_not_read_for_the_list(admin: Client, session: Session) -
 
 
 def test_hand_written_rows_are_shown(admin: Client, session: Session) -> None:
-    """MSG-10: the page shows rows written by hand, whatever they lack."""
+    """MSG-10: the page shows hand-written rows, whatever fields they lack."""
     fill(session, {"role": ""}, {"type": "tool_group"}, {"type": "tool_group", "arguments": ["x"]}, {"role": "robot"})
     assert len(soup_of(admin.get(page_of(session))).select(".message-row")) == 4
 
 
 def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
-    """ADM-01, RUN-03: the page's script polls it."""
+    """ADM-01, RUN-03: the address that the page's script polls has the state of the run."""
     address = soup_of(admin.get(page_of(session))).select_one("#session-facts")["data-state-url"]  # type: ignore[index]  # there is one
     assert admin.get(str(address)).json()["works"] is False
     SessionRun.objects.update(state="running", turn_id="t_1")
@@ -233,7 +233,7 @@ def test_anonymous_and_people_are_sent_to_sign_in(ana: User, session: Session) -
 
 
 def test_configuration_is_changed(admin: Client, session: Session) -> None:
-    """ADM-01, MSG-09: tools, rounds and mode, among the offered values; in the history and in the log."""
+    """ADM-01, MSG-09: tools, rounds and mode can be set to the offered values, and are in the history and the log."""
     page = admin.get(page_of(session))
     form = form_in(page, "session_form")
     tools = ", ".join([*(tool.name for tool in DEFAULT_TOOLS), *DEMO_TOOLS, "example__*"])
@@ -250,7 +250,8 @@ def test_configuration_is_changed(admin: Client, session: Session) -> None:
 
 
 def test_session_is_opened_to_its_workspace(admin: Client, mia: User, bo: User, session: Session) -> None:
-    """UI-23, ADM-02: by the service of the share dialog, in the log and the security log; mia is no member."""
+    """UI-23, ADM-02: the access is set by the share dialog's service and logged in both logs, although Mia is not a
+    member."""
     form = form_in(admin.get(page_of(session)), "session_form")
     assert form["workspace_role"] == ""
     assert save(admin, session, workspace_role="viewer").status_code == 302
@@ -266,7 +267,8 @@ def test_session_is_opened_to_its_workspace(admin: Client, mia: User, bo: User, 
 
 
 def test_only_who_may_read_messages_opens_a_session(staff_with: Any, bo: User, session: Session) -> None:
-    """ADM-03: a member of the workspace could read it then."""
+    """ADM-03: staff need the permission to read messages, because a member of the workspace could then read the
+    session."""
     half = signed_in(staff_with("view_session", "change_session", name="half"))
     page = half.get(page_of(session))
     assert soup_of(page).select_one("[name=workspace_role]").has_attr("disabled")  # type: ignore[union-attr]  # it is there
@@ -275,7 +277,7 @@ def test_only_who_may_read_messages_opens_a_session(staff_with: Any, bo: User, s
 
 
 def test_session_of_a_former_member_is_not_opened(admin: Client, ana: User, session: Session) -> None:
-    """UI-23: neither by its owner nor by staff."""
+    """UI-23: the session of a former member is opened neither by its owner nor by staff."""
     ana.memberships.all().delete()
     assert save(admin, session, workspace_role="editor").status_code == 200
     assert Session.objects.get(pk=session.pk).workspace_role == ""

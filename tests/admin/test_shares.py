@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def working(keeper: Client) -> list[str]:
-    """Return the list's status of each, the newest first."""
+    """Return the list's status of each invitation, the newest first."""
     page = soup_of(keeper.get(reverse("admin:chat_invitation_changelist")))
     return [str(mark["alt"]) for mark in page.select(".field-works img")]
 
@@ -43,7 +43,7 @@ def test_list_says_which_still_let_somebody_in(staff_with: Callable[..., User], 
 
 
 def shared_with_a_guest(session: Session, owner: User) -> tuple[User, Session]:
-    """Share a session, and one in which an agent works for it, with a new guest."""
+    """Share a session and a subsession of it with a new guest."""
     child = Session.objects.create(owner=owner, workspace=session.workspace, caller_session=session)
     SessionRun.objects.create(session=child)
     guest = User.objects.create_user("guest")
@@ -53,7 +53,8 @@ def shared_with_a_guest(session: Session, owner: User) -> tuple[User, Session]:
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_deleting_a_share_ends_access_as_on_the_page(ana: User, session: Session, at_once: bool) -> None:
-    """LIVE-06, RUN-18: below the session, too; guests and links go, and the log has it once."""
+    """LIVE-06, RUN-18: the share of the subsession, guests' memberships and links end too, and the log has one
+    entry."""
     guest, child = shared_with_a_guest(session, ana)
     sharing.invite(session=session, author=ana, role="viewer")
     share = Share.objects.get(session=session, user=guest)
@@ -71,7 +72,8 @@ def test_deleting_a_share_ends_access_as_on_the_page(ana: User, session: Session
 
 
 def test_shares_that_follow_another_session_are_not_listed(ana: User, session: Session) -> None:
-    """RUN-18: they would come back with the next change of that one."""
+    """RUN-18: shares of subsessions are not listed, because the next change of the parent session would restore
+    them."""
     _guest, child = shared_with_a_guest(session, ana)
     root = signed_in(User.objects.create_superuser("root"))
     listed = soup_of(root.get(reverse("admin:chat_share_changelist"))).select("#result_list tbody tr")

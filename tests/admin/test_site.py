@@ -1,4 +1,4 @@
-"""What all pages of the admin share: groups, headings, the viewer's time zone, numbers, menus and buttons."""
+"""The common parts of all admin pages: groups, headings, times, numbers, menus and buttons."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def groups_of(client: Client) -> dict[str, list[str]]:
 def test_index_groups_the_pages(root: Client) -> None:
     """ADM-01: the groups are the product's, not Django's apps; every page is in one."""
     assert groups_of(root) == {
-        "Sessions and agents": ["Sessions", "Agents", "MCP servers", "Shares", "Invitations", "Approval rules"],
+        "Sessions and agents": ["Sessions", "Agents", "MCP servers", "Shares", "Invitations", "Tool rules"],
         "People and access": ["People", "Groups", "Workspaces", "Workspace invitations", "API tokens"],
         "Operations": ["Runs", "Schedules", "Workers"],
         "Logs": ["Security events", "Admin log entries", "Erasures"],
@@ -54,7 +54,7 @@ def test_index_groups_the_pages(root: Client) -> None:
 
 
 def test_index_shows_what_one_may_see(staff_with: Callable[..., User]) -> None:
-    """ADM-01: groups without a page are left out, and someone without permissions is notified."""
+    """ADM-01: empty groups are left out, and a user without permissions gets a note."""
     assert groups_of(signed_in(staff_with("view_session"))) == {"Sessions and agents": ["Sessions"]}
     assert "You don’t have permission to view or edit anything." in said(
         signed_in(staff_with(name="rob")).get("/admin/")
@@ -62,7 +62,7 @@ def test_index_shows_what_one_may_see(staff_with: Callable[..., User]) -> None:
 
 
 def test_index_lists_ones_latest_changes(root: Client, session: Session) -> None:
-    """ADM-01: the latest changes name what was changed, and cost no query each."""
+    """ADM-01: the latest changes name their objects, with a constant number of queries."""
 
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -83,7 +83,7 @@ def test_index_lists_ones_latest_changes(root: Client, session: Session) -> None
 
 
 def test_pages_of_apps_lead_to_the_index(root: Client) -> None:
-    """ADM-01: Django's page of one app has no place in the groups."""
+    """ADM-01: Django's page for one app redirects to the index, because it does not fit the groups."""
     assert root.get("/admin/chat/")["Location"] == "/admin/"
 
 
@@ -91,7 +91,7 @@ def test_pages_of_apps_lead_to_the_index(root: Client) -> None:
     "address", ["/admin/", LIST, "/admin/auth/group/", "/admin/chat/user/", "/admin/chat/user/add/"]
 )
 def test_headings_are_plain(root: Client, address: str) -> None:
-    """ADM-01: no page and no breadcrumb speaks of Django's apps."""
+    """ADM-01: headings and breadcrumbs do not name Django's apps."""
     page = soup_of(root.get(address))
     assert len(page.select("h1")) == 1
     assert not [words for words in DJANGO_WORDS if words in page.get_text()]
@@ -118,7 +118,7 @@ def test_page_of_an_object_is_named_after_it(root: Client) -> None:
     ],
 )
 def test_times_name_the_viewers_zone(admin: Client, session: Session, zone: str, shown: str) -> None:
-    """UI-02, ADM-01: each time is an element that the browser writes; until then its text names the zone."""
+    """UI-02, ADM-01: each time is an element that the browser formats. Its initial text names the zone."""
     row = fill(session, START, HI, DONE)[1]
     Session.objects.update(updated_at=NOON)
     ChatMessage.objects.update(timestamp=NOON)
@@ -129,7 +129,7 @@ def test_times_name_the_viewers_zone(admin: Client, session: Session, zone: str,
 
 
 def test_all_lists_have_times_as_elements(root: Client, ana: User, session: Session) -> None:
-    """UI-02: lists of other rows, their pages, and the history, too; no time is written without a zone."""
+    """UI-02: times of users and API tokens are elements as well, in lists and on pages, and no time lacks a zone."""
     token = ApiToken.objects.create(user=ana, name="T", scope="read", digest="x", last_used_at=NOON)
     User.objects.filter(pk=ana.pk).update(last_login=NOON)
     for address in (
@@ -162,7 +162,8 @@ def test_today_is_the_viewers_day(admin: Client) -> None:
 def test_message_page_is_named_after_the_message(
     admin: Client, session: Session, fields: dict[str, Any], title: str
 ) -> None:
-    """ADM-01: heading and breadcrumb have the place and who wrote it; "User" alone would name every one."""
+    """ADM-01: heading and breadcrumb have the message's place and author, because "User" would not distinguish
+    messages."""
     row = fill(session, START, fields, DONE)[1]
     page = soup_of(admin.get(message_page(row)))
     assert page.h1 is not None
@@ -183,7 +184,7 @@ def test_large_numbers_are_grouped(admin: Client, session: Session) -> None:
 
 
 def test_each_message_has_one_menu(admin: Client, session: Session) -> None:
-    """ADM-01, ADM-03: all that can be done with a message is in its menu, which needs no script."""
+    """ADM-01, ADM-03: a message's menu has all its actions and needs no script."""
     fill(session, START, HI, ANSWER, DONE)
     rows = soup_of(admin.get(page_of(session))).select(".message-row")
     for row in rows:
@@ -198,7 +199,7 @@ def test_each_message_has_one_menu(admin: Client, session: Session) -> None:
 
 
 def test_buttons_are_the_products(root: Client, session: Session) -> None:
-    """ADM-01: Save and Cancel look alike wherever they are, and are written as on the page."""
+    """ADM-01: Save, Cancel and the other buttons of a form have the product's style on all pages."""
     row = fill(session, START, HI, DONE)[1]
     for address in (page_of(session), message_page(row), "/admin/chat/user/add/", "/admin/chat/workspace/add/"):
         buttons = soup_of(root.get(address)).select(".submit-row > *")
@@ -207,7 +208,7 @@ def test_buttons_are_the_products(root: Client, session: Session) -> None:
 
 
 def test_account_theme_and_clock_hold_in_the_admin(staff_with: Callable[..., User]) -> None:
-    """UI-02: the admin follows the settings of the account, as the page does."""
+    """UI-02: the admin uses the account's settings, like the product's pages."""
     user = staff_with("view_session")
     User.objects.filter(pk=user.pk).update(theme="dark", clock="12")
     html = soup_of(signed_in(user).get("/admin/")).html
@@ -216,7 +217,8 @@ def test_account_theme_and_clock_hold_in_the_admin(staff_with: Callable[..., Use
 
 
 def test_values_that_no_row_can_have_are_refused(root: Client) -> None:
-    """MSG-12, ADM-01: with a page that says so; what a form field accepts or not is the form's to say."""
+    """MSG-12, ADM-01: a value that no row can have is refused with an error page; form fields have their own
+    validation."""
     answer = root.get("/admin/chat/user/", {"date_joined__year": "9" * 23})
     assert (answer.status_code, "isn’t valid" in said(answer)) == (400, True)
     form = root.post("/admin/auth/group/add/", {"name": "a\0b", "permissions": "x"})
@@ -226,7 +228,7 @@ def test_values_that_no_row_can_have_are_refused(root: Client) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, OverflowError])
 def test_errors_of_ours_are_no_refusals(root: Client, monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
-    """ADM-01: they are logged as what they are, and answered with 500."""
+    """ADM-01: errors of Parley are logged and answered with 500, not treated as refusals."""
 
     def broken(request: HttpRequest, user: User) -> str:
         raise error("ours")

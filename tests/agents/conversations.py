@@ -1,4 +1,4 @@
-"""Random conversations, as odd as a session's rows may make them but with one result for each call (CTX-03)."""
+"""Random conversations, of any form that a session's rows can have, with one result for each call (CTX-03)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CALLS = st.tuples(IDS, NAMES, VALUES).map(lambda three: ToolCall(*three))
 
 @st.composite
 def rounds(draw: st.DrawFn) -> list[Message]:
-    """One answer of a model, and the results of its calls: in one message or several, with notes between."""
+    """Return an answer of a model with the results of its calls: in one message or several, with notes between them."""
     parts: list[Part] = draw(st.lists(st.one_of(WORDS.map(Text), THOUGHTS, CALLS), max_size=5))
     answer = Message("assistant", _with_one_call_per_id(parts))
     results = [ToolResult(call.id, draw(WORDS), draw(st.booleans())) for call in answer.tool_calls]
@@ -46,7 +46,7 @@ def rounds(draw: st.DrawFn) -> list[Message]:
 
 @st.composite
 def remembered(draw: st.DrawFn) -> list[Message]:
-    """A response of OpenAI's with the ids of its items, of which people may have changed or removed something."""
+    """Return a response of OpenAI with the ids of its items, some of which users have changed or removed."""
     tail, model = draw(st.sampled_from(["a1", "b2", "c3"])), draw(st.sampled_from(["gpt-x", "gpt-y", ""]))
     parts: list[Part] = []
     before = ""
@@ -70,12 +70,12 @@ def remembered(draw: st.DrawFn) -> list[Message]:
 
 
 def _edited(part: Part) -> Part:
-    """A part that a user has changed: it is no longer what the model made."""
+    """Return a part that a user has edited, so that it is no longer the model's."""
     return replace(part, data={}) if isinstance(part, Text | Thinking | ToolCall) else part
 
 
 def _tail(parts: list[Part]) -> str:
-    """The tail of the reasoning that an item follows."""
+    """Return the tail of the reasoning that an item follows."""
     before = [json.loads(part.data["item"])["id"] for part in parts if isinstance(part, Thinking)]
     return before[-1].removeprefix("rs_") if before else "0"
 
@@ -94,6 +94,6 @@ def _with_one_call_per_id(parts: list[Part]) -> tuple[Part, ...]:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
-    """Any order of users, notes and rounds, beginning and ending with any of them."""
+    """Return users' messages, notes and rounds in any order, with any of them at the beginning and the end."""
     one = st.one_of(USERS.map(lambda message: [message]), NOTES.map(lambda message: [message]), rounds(), remembered())
     return tuple(message for group in draw(st.lists(one, max_size=7)) for message in group)

@@ -1,4 +1,4 @@
-"""Messages of a request, as the tests of the vendors' request forms write them."""
+"""Messages for requests, as the tests of the vendors' request forms use them."""
 
 from __future__ import annotations
 

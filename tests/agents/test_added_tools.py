@@ -1,4 +1,4 @@
-"""Tools that an operator adds: docs/tools.md is right when it is followed; broken ones are reported and left out."""
+"""Tools that an operator adds: the examples of docs/tools.md work, and broken tools are reported and left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Install = Callable[[str, str], None]
 
 @pytest.fixture(autouse=True)
 def modules() -> Iterator[None]:
-    """Forget what a test has imported."""
+    """A cleanup that removes the modules that a test has imported."""
     known = set(sys.modules)
     yield
     for name in set(sys.modules) - known:
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that installs acme_tools.py: the files that an installer makes of its project."""
+    """A function that installs acme_tools.py with the files that an installer writes."""
 
     def write(project: str, source: str) -> None:
         described = tomllib.loads(project)["project"]
@@ -63,7 +63,10 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 async def test_the_examples_of_the_document_work(folder: Path, install: Install, tmp_path: Path) -> None:
-    """RUN-11, UI-15: both tools are an agent's; one needs an approval, and the other's result is marked."""
+    """RUN-11, UI-15: an agent has both tools of the examples.
+
+    One needs an approval, and the other's result is marked.
+    """
     in_folder, in_package, project = EXAMPLES
     assert sum(len(example.splitlines()) for example in EXAMPLES) <= 30
     (folder / "rooms.py").write_text(in_folder)
@@ -92,8 +95,8 @@ async def test_the_examples_of_the_document_work(folder: Path, install: Install,
     assert registry.tool("ticket") is ticket
 
 
-def test_tools_of_a_neighbour_are_its_own(folder: Path) -> None:
-    """One that is imported is offered once, whatever the names of the two files have in common."""
+def test_tools_of_a_neighbor_are_its_own(folder: Path) -> None:
+    """A tool that one file imports from another is offered once, even if one file's name begins with the other's."""
     (folder / "ab.py").write_text(GOOD)
     source = GOOD.replace("good", "better").replace("from agents", "from parley_tools.ab import good\nfrom agents", 1)
     (folder / "a.py").write_text(source)
@@ -113,15 +116,21 @@ BROKEN = {
         "from agents.tools import tool\n@tool()\ndef f() -> str:\n    return ''\n",
         "TypeError: .*docstring",
     ),
-    "empty.py": ("from agents.toolbox import calculator\n", "it has no tool"),
-    "theirs.py": (GOOD.replace("good", "calculator"), "Parley has a tool named calculator"),
-    "twice.py": (GOOD, "another tool is named good"),
-    "server.py": (GOOD.replace("good", "files__read"), "files__read: __ is only in names of tools of MCP servers"),
+    "empty.py": ("from agents.toolbox import calculator\n", "it defines no tool"),
+    "theirs.py": (GOOD.replace("good", "calculator"), "Parley already has a tool named calculator"),
+    "twice.py": (GOOD, "another tool is already named good"),
+    "server.py": (
+        GOOD.replace("good", "files__read"),
+        "files__read: a name with __ is reserved for tools of MCP servers",
+    ),
     "schema.py": (
         f"{GOOD}from dataclasses import replace\ngood = replace(good, name='other', parameters={{'x': object()}})\n",
-        "other: its schema is no JSON",
+        "other: its schema cannot be converted to JSON",
     ),
-    "named.py": (f"{GOOD}from dataclasses import replace\ngood = replace(good, name='a b')\n", "'a b' is no name"),
+    "named.py": (
+        f"{GOOD}from dataclasses import replace\ngood = replace(good, name='a b')\n",
+        "'a b' is not a valid tool name",
+    ),
 }
 
 
@@ -138,7 +147,7 @@ def test_a_broken_file_is_left_out_with_its_reason(folder: Path, name: str) -> N
 
 
 def test_files_share_helpers(folder: Path) -> None:
-    """A name with `_` at first is none of its own, and a folder is a package."""
+    """A name that begins with `_` is not a tool, and a folder is a package."""
     (folder / "_words.py").write_text("WORD = 'shared'\n")
     (folder / "one.py").write_text(f"from parley_tools._words import WORD\n{GOOD}")
     (folder / "many").mkdir()
@@ -156,16 +165,19 @@ def test_a_broken_package_is_left_out(install: Install, folder: Path) -> None:
     assert list(added.tools) == ["good"]
     first, second = added.problems
     assert re.search(r"acme = acme_tools:missing of acme-tools: AttributeError", first)
-    assert "more = acme_tools:number of acme-tools: TypeError: a int is no tool" in second
+    assert "more = acme_tools:number of acme-tools: TypeError: a int is not a tool" in second
 
 
 def test_a_folder_that_is_missing_is_a_problem(tmp_path: Path) -> None:
     [problem] = load_added_tools(tmp_path / "gone").problems
-    assert "there is no such folder" in problem
+    assert "the folder does not exist" in problem
 
 
 def test_an_agent_may_name_a_tool_that_could_not_be_loaded(folder: Path, tmp_path: Path) -> None:
-    """Parley starts, and the agent does without it. Without such a problem it is a mistake of the configuration."""
+    """Parley starts, and an agent that names the broken tool has only its other tools.
+
+    An unknown tool without such a problem is a configuration error.
+    """
     config = tmp_path / "parley.toml"
     config.write_text('[providers.demo]\ntype = "demo"\n[agents.host]\ntools = ["good", "calculator"]\n')
     (folder / "good.py").write_text("import no_such_module\n")
@@ -177,7 +189,7 @@ def test_an_agent_may_name_a_tool_that_could_not_be_loaded(folder: Path, tmp_pat
 
 
 async def test_a_tool_that_breaks_does_not_break_the_turn(folder: Path) -> None:
-    """RUN-11: whatever it raises or returns."""
+    """RUN-11: a tool that raises any exception, or returns any object, still gives a result."""
     calls: dict[str, Json] = {"raises": {}, "returns": {}, "leaves": {}}
     bodies = {"raises": "raise RuntimeError('x')", "returns": "return object()", "leaves": "raise SystemExit"}
     for name, body in bodies.items():

@@ -1,4 +1,4 @@
-"""Which addresses web_fetch opens: by the agent's hosts, and by who chose the address once foreign text was read."""
+"""Which addresses web_fetch may open: by the agent's hosts, and after foreign text, by who chose the address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.toolbox.address_policy import (
     is_allowed,
     is_known,
     is_same_site,
-    peoples_texts,
+    user_texts,
 )
 from agents.tools import tool
 
@@ -56,7 +56,7 @@ prose = st.text(max_size=60)
 @settings(deadline=None)
 @given(url=urls, form=around, before=prose, after=prose)
 def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str, after: str) -> None:
-    """However it is set into the text."""
+    """An address in a text is known, whatever characters surround it."""
     if url[-1] in ".,;:!?)*_~&":
         url += "x"
     assert is_known(URL(url), [f"{before} {form.format(url)} {after}"])
@@ -65,7 +65,7 @@ def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str
 @settings(deadline=None)
 @given(url=urls, secret=st.text(string.ascii_lowercase, min_size=4, max_size=30), text=prose, data=st.data())
 def test_address_with_anything_added_is_not_known(url: str, secret: str, text: str, data: st.DataObject) -> None:
-    """Whatever a model adds to a known address, in whichever part, could carry data out."""
+    """A known address with an addition in any part is not known, because the addition could carry data out."""
     known = URL(url)
     place = data.draw(st.sampled_from(["path", "segment", "query", "value", "label", "port"]))
     match place:
@@ -128,7 +128,7 @@ def test_ways_to_write_an_address(target: str, text: str, known: bool) -> None:
     ids=["schemes", "hosts", "links", "dots", "brackets"],
 )
 def test_looking_takes_time_by_length_alone(text: str) -> None:
-    """Pages are written by strangers: 2 MB are looked through in well under a second."""
+    """A text of 2 MB is searched for addresses in a few CPU seconds at most, because strangers write pages."""
     began = time.process_time()
     assert not is_known(URL("http://x.org/secret"), [text])
     assert time.process_time() - began < 3
@@ -153,14 +153,14 @@ def test_hosts_are_written_as_they_are_compared(pattern: str, as_compared: str) 
     "pattern", ["", "*", "*.", "https://example.com", "example.com/a", "a b", "ex*mple.com", "a..b", "-a"]
 )
 def test_what_is_no_host_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match=r"a host is a name such as example\.com"):
+    with pytest.raises(ValueError, match=r"a host must be a name such as example\.com"):
         host_pattern(pattern)
 
 
 @settings(deadline=None)
 @given(host=hosts, others=st.lists(hosts, min_size=1, max_size=3), label=st.text(string.ascii_lowercase, min_size=1))
 def test_list_of_hosts_holds_what_it_names(host: str, others: list[str], label: str) -> None:
-    """A name stands for itself alone, one with a star for all names below it."""
+    """A name matches only itself, and a name with a star all names below it."""
     assert is_allowed(host, ())
     assert is_allowed(host, (*others, host))
     assert is_allowed(f"{label}.{host}", (f"*.{host}",))
@@ -184,7 +184,7 @@ def test_sites(one: str, other: str, same: bool) -> None:
 
 
 def test_who_wrote_what() -> None:
-    """Results of tools that fetch or are not known, and files are foreign; errors are Parley's own words."""
+    """Results of unknown tools and of tools that fetch, and files, are foreign. Errors are Parley's own text."""
     calls = (ToolCall("1", "web_fetch", {}), ToolCall("2", "calculator", {}), ToolCall("3", "gone", {}))
     messages = [
         Message("user", (Text("typed"), Text("[File a.txt]\nin the file", foreign=True), File("pdf", "b", "x", "y"))),
@@ -196,11 +196,11 @@ def test_who_wrote_what() -> None:
         ),
     ]
     assert list(foreign_texts(messages, {"calculator"})) == ["[File a.txt]\nin the file", "", "a page", "?"]
-    assert list(peoples_texts(messages)) == ["typed"]
+    assert list(user_texts(messages)) == ["typed"]
 
 
 async def test_calls_of_one_response_are_bounded() -> None:
-    """RUN-11: a model that asks for 400 calls gets an answer to each, and a few are run."""
+    """RUN-11: a model that makes 400 calls gets an answer to each, and only a few are run."""
     ran: list[int] = []
 
     @tool()

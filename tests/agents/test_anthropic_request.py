@@ -33,7 +33,7 @@ def mapped(*messages: Message, **fields: Any) -> Json:
 
 
 def said(*messages: Message, **fields: Any) -> list[tuple[str, list[Json]]]:
-    """The messages of the body, without cache markers."""
+    """Return the messages of the body, without cache markers."""
     sides = mapped(*messages, **fields)["messages"]
     bare = [[{k: v for k, v in block.items() if k != "cache_control"} for block in side["content"]] for side in sides]
     return [(side["role"], content) for side, content in zip(sides, bare, strict=True)]
@@ -50,12 +50,12 @@ def said(*messages: Message, **fields: Any) -> list[tuple[str, list[Json]]]:
     ),
 )
 def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
-    """CTX-02, CTX-03: whatever rows a session holds, the vendor's rules are kept."""
+    """CTX-02, CTX-03: any rows of a session give a request that keeps the vendor's rules."""
     anthropic_rules.check(to_request(Request("claude-x", messages, **fields), "anthropic"))
 
 
 def test_whole_request() -> None:
-    """CTX-02: one request in full, with the four cache markers."""
+    """CTX-02: the whole request is as expected, with its four cache markers."""
     call = ToolCall("toolu_1", "add", {"a": 1}, '{"a":1}')
     body = mapped(
         user("Add."), model("Well:", call), user(ToolResult("toolu_1", "2")), system="Be brief.", tools=(ADD, SUB)
@@ -86,7 +86,7 @@ def test_whole_request() -> None:
 
 
 def test_results_come_first_and_in_one_message() -> None:
-    """CTX-02: results of one round stand together, directly after their calls, before notes and text."""
+    """CTX-02: results of a round are in one message directly after their calls, before notes and text."""
     calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
     results = (user("And?", ToolResult("b", "2", is_error=True)), user(ToolResult("a", "")))
     sides = said(model(*calls), note("Two minutes left."), *results)
@@ -102,7 +102,7 @@ def test_results_come_first_and_in_one_message() -> None:
 
 
 def test_adjacent_messages_of_a_side_are_one() -> None:
-    """CTX-02: the vendor wants the roles to alternate."""
+    """CTX-02: adjacent messages of a role are joined, because the vendor requires alternating roles."""
     assert said(user("a"), note("b"), user("c"), model("d"), model("e"), user("f")) == [
         ("user", [text("a"), text("<system-note>\nb\n</system-note>"), text("c")]),
         ("assistant", [text("d"), text("e")]),
@@ -111,19 +111,19 @@ def test_adjacent_messages_of_a_side_are_one() -> None:
 
 
 def test_blank_text_is_left_out() -> None:
-    """CTX-01: an answer of nothing but blanks is no message; what stood around it joins."""
+    """CTX-01: an answer of only whitespace is left out, and its neighbors are joined."""
     assert said(user("a", " "), model("", " \n"), user("b")) == [("user", [text("a"), text("b")])]
 
 
 def test_conversation_begins_and_ends_with_the_user() -> None:
-    """CTX-02: rows may begin or end with the model, which the vendor refuses."""
+    """CTX-02: a request begins and ends with the user, as the vendor requires, even if the rows do not."""
     opening, closing = ("user", [text("(The conversation begins here.)")]), ("user", [text("(Continue.)")])
     assert said(model("Hello. ")) == [opening, ("assistant", [text("Hello. ")]), closing]
     assert said() == [opening]
 
 
 def test_own_thinking_goes_back_unchanged() -> None:
-    """MSG-08: reasoning goes back to its maker with its signature, hidden reasoning as it came."""
+    """MSG-08: reasoning goes back to its provider with its signature, and hidden reasoning unchanged."""
     own = Thinking("hm ", "anthropic", {"signature": sign("hm ")})
     hidden = Thinking("", "anthropic", {"redacted": "b3BhcXVl"})
     assert said(user("a"), model(own, hidden, "b"), user("c"))[1] == (
@@ -147,19 +147,19 @@ def test_own_thinking_goes_back_unchanged() -> None:
     ],
 )
 def test_thinking_that_it_cannot_take_is_dropped(thinking: Thinking) -> None:
-    """MSG-08: another provider's reasoning, or reasoning without a signature, stays here."""
+    """MSG-08: reasoning of other providers, or without a signature, is left out."""
     assert said(user("a"), model(thinking, "b"), user("c"))[1] == ("assistant", [text("b")])
 
 
 def test_answer_never_ends_with_thinking() -> None:
-    """RUN-08: an answer that was stopped while the model thought."""
+    """RUN-08: an answer that was stopped during reasoning does not end with the reasoning."""
     own = Thinking("hm", "anthropic", {"signature": sign("hm")})
     assert said(user("a"), model("b", own), user("c"))[1] == ("assistant", [text("b")])
     assert said(user("a"), model(own), user("c")) == [("user", [text("a"), text("c")])]
 
 
 def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
-    """CTX-03: after a switch of models, calls whose ids this vendor refuses or has seen still have their results."""
+    """CTX-03: after a switch of models, calls with invalid or repeated ids get new ones and keep their results."""
     call = ToolCall("functions.add:0", "add", {})
     answer = ToolResult("functions.add:0", "1")
     sides = said(user("a"), model(call), user(answer), model(call), user(answer), tools=(ADD,))
@@ -168,35 +168,38 @@ def test_ids_of_other_vendors_are_rewritten_and_stay_pairs() -> None:
 
 
 def test_ids_that_look_like_rewritten_ones_stay_apart() -> None:
-    """CTX-03: whatever another vendor calls its calls, each gets a name of its own here, and soon."""
+    """CTX-03: ids that look like rewritten ones also get unique names."""
     ids = CallIds(LONGEST_ID)
     names = [ids.new(call_id) for call_id in ("a__2", "a:", "a.", "a_", "a__3", "a;", "a__1")]
     assert len(set(names)) == len(names)
 
 
 def test_strange_names_are_rewritten() -> None:
-    """CTX-02: a call as another model or a person wrote it; the vendor takes 128 characters of few kinds."""
+    """CTX-02: a name of another model or a user is reduced to 128 characters that the vendor allows, and an empty id is
+    replaced in the call and its result."""
     sides = said(user("a"), model(ToolCall("", "web.fetch " + "x" * 199, {})), user(ToolResult("", "1")))
     assert sides[1][1][0]["name"] == "web_fetch_" + "x" * 118
     assert sides[1][1][0]["id"] == sides[2][1][0]["tool_use_id"] != ""
 
 
 def test_tools_that_are_gone_are_still_defined() -> None:
-    """RUN-16: the vendor refuses a conversation with calls if no tool is defined; the new agent has none."""
+    """RUN-16: the vendor requires definitions for a conversation with calls, so tools that the new agent lacks stay
+    defined."""
     body = mapped(user("a"), model(ToolCall("1", "web.fetch", {})), user(ToolResult("1", "x")))
     assert [tool["name"] for tool in body["tools"]] == ["web_fetch"]
     assert body["tool_choice"] == {"type": "none"}
 
 
 def test_closing_summary_keeps_the_tools() -> None:
-    """RUN-09: asked without tools, the tools stay defined, for the calls that are there and for the cache."""
+    """RUN-09: tools stay defined in a request that forbids calls, because of earlier calls and the cache."""
     body = mapped(user("a"), tools=(ADD,), tool_choice="none")
     assert (body["tool_choice"], len(body["tools"])) == ({"type": "none"}, 1)
     assert "tool_choice" not in mapped(user("a"), tools=(ADD,))
 
 
 def test_long_conversation_has_four_cache_markers() -> None:
-    """MSG-06: system, tools and the last two messages of the user: what comes again is read from the cache."""
+    """MSG-06: the markers are on the system prompt, the tools and the user's last two messages, whose prefixes
+    repeat."""
     body = mapped(*[message for i in range(9) for message in (user(f"{i}"), model("ok"))], system="s", tools=(ADD, SUB))
     marked = [i for i, side in enumerate(body["messages"]) for block in side["content"] if "cache_control" in block]
     assert marked == [16, 18]
@@ -213,7 +216,7 @@ def test_long_conversation_has_four_cache_markers() -> None:
     ],
 )
 def test_default_limit_fits_the_model(name: str, limit: int) -> None:
-    """RUN-01: the older models refuse more than they can write."""
+    """RUN-01: the default limit is at most what the model can write, because older models refuse more."""
     assert default_max_tokens(name) == limit
 
 
@@ -230,7 +233,7 @@ THINKING = [
 
 @pytest.mark.parametrize(("options", "limit", "thinking", "max_tokens"), THINKING, ids=str)
 def test_thinking_leaves_room_for_the_answer(options: Json, limit: int | None, thinking: Any, max_tokens: int) -> None:
-    """MSG-08: thinking is asked for by options, within the vendor's bounds."""
+    """MSG-08: thinking is set by options, within the vendor's limits, and leaves tokens for the answer."""
     body = mapped(user("a"), options=options, max_tokens=limit)
     assert body.get("thinking") == (options["thinking"] if thinking == "same" else thinking)
     assert body["max_tokens"] == max_tokens
@@ -238,14 +241,14 @@ def test_thinking_leaves_room_for_the_answer(options: Json, limit: int | None, t
 
 
 def test_thinking_takes_no_sampling_options() -> None:
-    """MSG-08: the vendor refuses a temperature beside thinking; without thinking it is passed on."""
+    """MSG-08: a temperature is sent only without thinking, because the vendor refuses both together."""
     options = {"temperature": 0.3, "top_k": 5, "stop_sequences": ["x"]}
     assert mapped(user("a"), options=options | {"thinking_budget": 2000}).keys() & options.keys() == {"stop_sequences"}
     assert mapped(user("a"), options=options | {"thinking": "disabled"})["temperature"] == 0.3
 
 
 def test_tool_round_begun_without_thinking_goes_on_without() -> None:
-    """RUN-16: a model switched on in mid-round cannot continue another one's round with thinking."""
+    """RUN-16: a round that another model began without thinking continues without it."""
     round_ = [user("a"), model("b", ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
     assert "thinking" not in mapped(*round_, tools=(ADD,), options={"thinking_budget": 2000})
     own = Thinking("hm", "anthropic", {"signature": sign("hm")})
@@ -254,13 +257,13 @@ def test_tool_round_begun_without_thinking_goes_on_without() -> None:
 
 
 def test_options_never_override_the_request() -> None:
-    """CTX-01: what is sent is what the rows say."""
+    """CTX-01: options do not replace anything that the rows determine."""
     body = mapped(user("a"), options={"messages": [], "model": "other", "top_p": 0.9})
     assert (body["model"], len(body["messages"]), body["top_p"]) == ("claude-x", 1, 0.9)
 
 
 def test_same_request_maps_to_the_same_body() -> None:
-    """CTX-01: the mapping is pure: it changes nothing that it was given, and nothing is remembered."""
+    """CTX-01: the mapping changes none of its arguments and keeps no state."""
     options = {"thinking_budget": 2000}
     asked = Request("claude-x", (user("a"),), "s", (ADD,), options=options)
     assert to_request(asked, "anthropic") == to_request(asked, "anthropic")
@@ -269,7 +272,7 @@ def test_same_request_maps_to_the_same_body() -> None:
 
 
 def test_files_are_blocks_of_their_own() -> None:
-    """CTX-02: before the words, behind the results that an interrupted round still owes."""
+    """CTX-02: files come before the user's question, and after the results of an interrupted round."""
     image = File("image", "a.png", "image/png", "iVBORw0KGgo=")
     paper = File("pdf", "b.pdf", "application/pdf", "JVBERi0=")
     asked = Message("user", (Text("[Image a.png]"), image, paper, Text("What is it?"), ToolResult("1", "x")))

@@ -1,4 +1,4 @@
-"""UI-12: the rules that say which calls people have to approve."""
+"""UI-12: the rules that determine which calls need an approval."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rule_matches(rule: str, command: str) -> None:
     ],
 )
 def test_rule_does_not_match_what_it_does_not_name(rule: str, command: str) -> None:
-    """Nothing that a command does besides its own text passes a pattern."""
+    """A pattern does not match a command that does more than the pattern's text."""
     assert not matches(rule, bash(command))
 
 
@@ -88,7 +88,7 @@ def test_star_stands_for_any_text(pattern: str, fitting: list[str], other: list[
 
 
 def test_pattern_with_many_stars_takes_no_time() -> None:
-    """Rules are made by owners of workspaces, and compared on the event loop of everyone."""
+    """Patterns of workspace owners are matched in a bounded time, because they run on the event loop."""
     call = ToolCall("c1", "read_file", {"path": "a" * 100_000})
     began = thread_time()
     assert not matches(f"read_file({'*a' * 400}*b)", call)
@@ -96,7 +96,7 @@ def test_pattern_with_many_stars_takes_no_time() -> None:
 
 
 def test_command_of_very_many_parts_is_treated_with_care() -> None:
-    """It is not compared part by part: two hundred rules would take minutes."""
+    """A command of very many parts is not compared part by part, because two hundred rules would take minutes."""
     few, many = ("true;" * count for count in (MOST_PARTS, MOST_PARTS + 1))
     assert [matches("bash(true)", bash(each)) for each in (few, many)] == [True, False]
     assert [matches("bash(sudo *)", bash(each), anywhere=True) for each in (few, many)] == [False, True]
@@ -132,7 +132,10 @@ RULES = Rules(
     ],
 )
 def test_strongest_rule_decides(command: str, verdict: Verdict) -> None:
-    """deny, approved, ask, allow, and else the tool itself; deny and ask look at each part of a command."""
+    """The order is deny, approved, ask, allow, and then the tool's own rule.
+
+    Deny and ask check each part of a command.
+    """
     assert RULES.verdict(bash(command), needs_approval=True) == verdict
 
 
@@ -144,7 +147,7 @@ def test_approved_call_runs_unless_it_is_denied() -> None:
 
 @pytest.mark.parametrize("text", ["", "bash(", "bash)", "bash git", "b" * 201])
 def test_text_that_is_no_rule_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no rule"):
+    with pytest.raises(ValueError, match="is not a rule"):
         check_rule(text)
 
 
@@ -154,7 +157,10 @@ def test_rules_edited_by_hand_count_as_far_as_they_are_valid() -> None:
 
 
 def test_calls_that_need_several_people_are_always_asked_about() -> None:
-    """What people allowed in advance does not cover them, only `deny` is stronger, and all matching rules count."""
+    """All matching rules count for a call that needs several users.
+
+    Approvals in advance do not cover it, and only `deny` is stronger.
+    """
     two, admins = Guard("bash(git push*)", Requirement(2)), Guard("bash", Requirement(1, "admin"))
     rules = Rules(allow=("bash",), approved=("bash",), deny=("bash(sudo *)",), guarded=(two, admins))
     assert rules.verdict(bash("git push"), needs_approval=False) == "ask"
@@ -168,7 +174,8 @@ def test_calls_that_need_several_people_are_always_asked_about() -> None:
 
 
 def test_no_approval_in_advance_covers_calls_of_several_people_that_send_out() -> None:
-    """UI-15, UI-20: whatever is allowed for the session, the agent or the workspace, they are asked about."""
+    """UI-15, UI-20: a call that needs several users and sends data out waits for them, whatever is allowed for the
+    session, the agent or the workspace."""
     rules = Rules(
         allow=("bash",), approved=("bash",), approved_sending=("bash",), guarded=(Guard("bash", Requirement(2)),)
     )

@@ -1,11 +1,11 @@
-"""Tests of what a model wrote against what the arguments say by now."""
+"""The model's original text of arguments, compared with the present arguments."""
 
 from __future__ import annotations
 
 import pytest
 
 from agents.messages import Json, ToolCall
-from agents.providers.arguments import arguments_text, read_arguments, still_says
+from agents.providers.arguments import arguments_text, is_unedited, read_arguments
 
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 
@@ -28,17 +28,17 @@ DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
     ids=str,
 )
 def test_text_that_says_something_else_gives_way(raw: str, arguments: Json, same: bool) -> None:
-    """MSG-08, MSG-11: true is not 1, but a database may write 100 for 1e2."""
-    assert still_says(raw, arguments) is same
+    """MSG-08, MSG-11: the original text is sent only if it means the same: true is not 1, but 100 equals 1e2."""
+    assert is_unedited(raw, arguments) is same
 
 
 def test_edited_flag_is_sent() -> None:
-    """MSG-08, MSG-11: an edit wins over the model's own words, however alike Python finds them."""
+    """MSG-08, MSG-11: an edited value replaces the model's text, even if Python considers both equal."""
     assert arguments_text(ToolCall("1", "add", {"a": True}, '{"a":1}')) == '{"a": true}'
 
 
 def test_text_without_a_bottom_is_no_json() -> None:
-    """MSG-10: it is kept for the tool to refuse, and sent as an object."""
+    """MSG-10: text nested too deeply is kept for the tool to refuse, and sent as an object."""
     assert read_arguments(DEEP) == {"_raw": DEEP}
-    assert still_says(DEEP, {"_raw": DEEP})
+    assert is_unedited(DEEP, {"_raw": DEEP})
     assert arguments_text(ToolCall("1", "add", {"a": 1}, DEEP)) == '{"a": 1}'

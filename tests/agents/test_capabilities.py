@@ -1,4 +1,4 @@
-"""Which files a model is sent as they are."""
+"""Which files a model gets in their original form."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
     ],
 )
 def test_known_models(model: str, provider: ProviderConfig, taken: Capabilities) -> None:
-    """CTX-02: as vendors say; a user who is not known gets text alone."""
+    """CTX-02: known models have the vendors' capabilities, and unknown ones get only text."""
     assert takes(model, provider) == taken
 
 
 def test_configuration_wins_from_near_to_far() -> None:
-    """CTX-02: a model's own, its provider's, the table's."""
+    """CTX-02: the model's own setting takes precedence over the provider's, and that over the table."""
     server = SERVER.model_copy(update={"vision": True, "pdf": True})
     assert takes("unheard-of", server) == BOTH
     models = {"unheard-of": {"vision": False}, "gpt-4o": {}}

@@ -1,4 +1,4 @@
-"""How the window of a model is found (RUN-05)."""
+"""The lookup of a model's context window (RUN-05)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TABLE = {"alpha": 1, "alpha-*": 2, "alpha-big-*": 3, "*": 9, "exact": 4, "exac*"
     [("alpha", 1), ("alpha-1", 2), ("alpha-big-1", 3), ("alpha-big", 2), ("exact", 4), ("exacta", 5), ("x", 9)],
 )
 def test_exact_name_wins_then_the_longest_pattern(model: str, window: int) -> None:
-    """An exact model name wins over patterns, the longest pattern over shorter ones (RUN-05)."""
+    """An exact model name takes precedence over patterns, and longer patterns over shorter ones (RUN-05)."""
     assert lookup(model, table=TABLE) == window
 
 
 def test_configuration_wins_from_near_to_far() -> None:
-    """The model's configuration wins over the provider's, which wins over the table (RUN-05)."""
+    """The model's configuration takes precedence over the provider's, and that over the table (RUN-05)."""
     assert lookup("gpt-4o", 10, 20) == 10
     assert lookup("gpt-4o", None, 20) == 20
     assert lookup("gpt-4o") == 128_000
@@ -75,7 +75,7 @@ patterns = st.text("ab-*", min_size=1, max_size=6)
 
 @given(names, st.dictionaries(patterns, st.integers(1)))
 def test_table_answer_is_always_the_most_specific(model: str, table: dict[str, int]) -> None:
-    """For any set of patterns the most specific match wins (RUN-05)."""
+    """For any set of patterns, the most specific match is used (RUN-05)."""
     matching = [pattern for pattern in table if fnmatchcase(model, pattern)]
     found = lookup(model, table=table)
     if model in table:

@@ -1,4 +1,4 @@
-"""Which models a server offers: asked for when it is time, and never in anybody's way."""
+"""The models that a server offers: when the list is requested, and that nothing waits for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.vendors import VENDORS
 
 
 class Server:
-    """A listing endpoint under the test's control, and a clock."""
+    """A listing endpoint and a clock, which a test controls."""
 
     def __init__(self) -> None:
         self.answers: Iterator[Any] = iter(())
@@ -52,7 +52,7 @@ async def test_listed_models_are_asked_for_once_in_ten_minutes() -> None:
 
 
 async def test_listed_models_stay_while_the_server_is_asked_again() -> None:
-    """No one waits for a list that is known, and a failure forgets nothing."""
+    """A known list is used while the server is queried again, and a failure keeps it."""
     server, gate = Server(), asyncio.Event()
     models = listing(server, ["a"], gate, ConnectionLost("It is gone."), ["c"])
     await models.refresh()
@@ -87,7 +87,7 @@ async def test_everybody_waits_for_the_same_question() -> None:
     [
         (asyncio.Event, "local did not list its models within 0.01 seconds."),
         (lambda: ConnectionLost("No answer."), "No answer."),
-        (lambda: KeyError("data"), "local did not list its models in a way that can be understood."),
+        (lambda: KeyError("data"), "local returned a list of models that Parley cannot read."),
         (lambda: [], "local offers no chat models."),
     ],
 )
@@ -181,7 +181,7 @@ async def test_closing_ends_a_question_that_is_open() -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let other tasks run until the condition holds."""
+    """Let other tasks run until the condition is true."""
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110 - what is awaited sets no event
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Forms of MCP servers: their schemas as fields, and what is checked of an answer (UI-18)."""
+"""Forms of MCP servers: schemas as fields, and the check of an answer (UI-18)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENUM = {"type": "string", "enum": ["s", "m"], "enumNames": ["Small", "Medium"]}
 
 
 def answered(schema: dict[str, Any], value: object, *, required: bool = False) -> Any:
-    """Answer a form with one field; return what the server gets."""
+    """Answer a form with one field and return the result for the server."""
     question = form_of("it", "What?", {"properties": {"x": schema}, "required": ["x"] if required else []})
     answer = question.check({"action": "accept", "content": {"x": value}})
     return question.for_server(answer)["content"].get("x")
@@ -115,7 +115,8 @@ def test_address_that_people_may_not_be_sent_to_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://[", "javascript:alert(1)"])
 def test_row_with_another_address_is_no_question(url: str) -> None:
-    """UI-18: an import can bring any text, and cards show the host of an address."""
+    """UI-18: an imported row with another type of address is not shown as a question, because cards show the address's
+    host."""
     assert read_elicitation({"server": "it", "message": "Open this", "url": url}) is None
 
 

@@ -44,7 +44,7 @@ def test_form_is_that_in_which_the_provider_asks(provider: Provider | None, form
 
 
 def test_form_follows_what_was_learned_of_a_model() -> None:
-    """CTX-02: a server may refuse one form for one model only."""
+    """CTX-02: the form of a model follows a server's refusal, which may apply to that model only."""
     provider = OpenAIProvider("openai", "k")
     chat = replace(provider.dialect, responses=False)
     asyncio.run(provider._learn("old", provider.dialect, chat))
@@ -53,7 +53,7 @@ def test_form_follows_what_was_learned_of_a_model() -> None:
 
 
 def test_responses_form_is_the_whole_body() -> None:
-    """CTX-02: with `parameters` nothing of the request is missing, and nothing is added to make the model answer."""
+    """CTX-02: with `parameters`, the form is the whole body, without additions for a final answer."""
     body = to_request(SPOKEN, "openai", Dialect(responses=True))
     shown = preview("responses", SPOKEN, "openai", Dialect(responses=True))
     added = body["input"].pop()

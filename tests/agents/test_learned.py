@@ -1,4 +1,4 @@
-"""What providers take over from a store, and when they forget it."""
+"""Refusals that providers load from a store and forget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_another_configuration_or_version_kept_does_not_count(kept: dict[st
 
 
 def test_newer_knowledge_wins_and_is_forgotten_after_its_time() -> None:
-    """RUN-10: a process that runs for long asks again, too."""
+    """RUN-10: the newer entry takes precedence, and a long-running process also tries again after a day."""
     now = 1000.0
     provider = OpenAIProvider("house", "k", "http://127.0.0.1:9/v1", clock=lambda: now)
     older = replace(USUAL, omitted=frozenset({"top_p"}))

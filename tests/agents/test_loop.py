@@ -1,4 +1,4 @@
-"""The turn as its events tell it: responses, tool rounds, natural breaks, limits."""
+"""The events of a turn: responses, tool rounds, natural breaks and limits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def collect(
 
 
 def never_twice(events: Sequence[AgentEvent]) -> None:
-    """CTX-03: every reported call has exactly one result."""
+    """CTX-03: check that every reported call has exactly one result."""
     calls = [event.part.id for event in events if isinstance(event, PartDone) and isinstance(event.part, ToolCall)]
     results = [event.result.call_id for event in events if isinstance(event, ToolReturned)]
     assert sorted(calls) == sorted(results)
@@ -85,7 +85,7 @@ async def test_turn_without_tools_is_one_response() -> None:
 
 
 async def test_tool_round_feeds_the_next_response() -> None:
-    """RUN-11: results go back to the model, in the order of the calls."""
+    """RUN-11: results go back to the model in the order of the calls."""
     first, second = call(n=4), call(n=5, number=2)
     helper, provider = agent(["Let me see.", first, second], ["8 and 10"])
     events = await collect(helper)
@@ -105,7 +105,7 @@ async def test_tool_round_feeds_the_next_response() -> None:
 
 
 async def test_results_go_to_the_model_in_the_order_of_the_calls() -> None:
-    """Whichever tool was faster: the same conversation must look the same to the provider's cache."""
+    """The order of results does not depend on the tools' speed, so that the provider's cache applies."""
     fast_is_done = asyncio.Event()
 
     @tool()
@@ -128,7 +128,7 @@ async def test_results_go_to_the_model_in_the_order_of_the_calls() -> None:
 
 
 async def test_calls_are_run_whatever_the_stop_reason_says() -> None:
-    """Some compatible servers say "stop" after tool calls."""
+    """Calls are run even if the stop reason is "stop", as on some compatible servers."""
     helper, _ = agent([call(n=4), Stop("end")], ["8"])
     assert ToolReturned(ToolResult("c1", "8")) in await collect(helper)
 
@@ -139,7 +139,7 @@ async def test_tool_use_without_calls_ends_the_turn() -> None:
 
 
 async def test_unresolved_calls_of_the_history_run_first() -> None:
-    """RUN-12: an assistant message whose calls lack results resumes with the tools; those that have one do not run."""
+    """RUN-12: a turn whose history ends with calls begins with those that lack results."""
     said = Message("assistant", (call(n=1), call(n=2, number=2)))
     history = [*HELLO, said, Message("user", (ToolResult("c1", "2"),))]
     helper, provider = agent(["done"])
@@ -158,14 +158,14 @@ async def test_unresolved_calls_of_the_history_run_first() -> None:
     ],
 )
 async def test_resolved_calls_of_the_history_do_not_run_again(after: list[Message]) -> None:
-    """RUN-12, RUN-15: a tool that has answered is never run twice."""
+    """RUN-12, RUN-15: a call with a result does not run again."""
     helper, _ = agent(["ok"])
     events = await collect(helper, [*HELLO, Message("assistant", (call(n=1),)), *after])
     assert events[0] == STARTED
 
 
 async def test_pending_input_ends_the_turn_after_the_results_are_taken() -> None:
-    """RUN-06: asked after the consumer took the round's last result, before the next LLM call."""
+    """RUN-06: the loop asks for pending input after the round's last result was taken, before the next request."""
     seen: list[AgentEvent] = []
     asked_after: list[AgentEvent] = []
 
@@ -183,7 +183,7 @@ async def test_pending_input_ends_the_turn_after_the_results_are_taken() -> None
 
 
 async def test_pending_input_is_not_asked_for_without_a_tool_round() -> None:
-    """RUN-06: the end of the turn is the consumer's own break."""
+    """RUN-06: without a tool round, the loop does not ask for pending input, because the turn ends anyway."""
 
     async def pending() -> bool:
         raise AssertionError("asked")
@@ -204,7 +204,8 @@ async def test_turn_goes_on_when_nothing_is_pending() -> None:
 
 
 async def test_refresh_decides_every_later_call() -> None:
-    """RUN-16, ADM-02: model, prompt, tools and history are as they are at the next call, not at the turn's start."""
+    """RUN-16, ADM-02: each request has the model, prompt, tools and history of that time, not those of the turn's
+    start."""
     helper, provider = agent([call(n=1)], ["fine"])
     other = ScriptedProvider([["from the other"]], name="other")
     edited = [Message("user", (Text("edited"),))]
@@ -241,7 +242,7 @@ async def test_round_limit_asks_for_a_summary_without_tools() -> None:
 
 
 async def test_round_limit_note_comes_from_the_refreshed_history() -> None:
-    """RUN-09: with `refresh` the consumer has stored the note; it is not added a second time."""
+    """RUN-09: with `refresh` the consumer has already stored the note, so it is not added twice."""
     helper, provider = agent([call(n=1)], ["In short."], max_rounds=1)
     stored = [*HELLO, Message("system", (Text("stored note"),))]
 
@@ -253,7 +254,7 @@ async def test_round_limit_note_comes_from_the_refreshed_history() -> None:
 
 
 async def test_calls_at_the_round_limit_are_answered_but_not_run() -> None:
-    """RUN-09, CTX-03: a model that calls tools although it must not gets an error result."""
+    """RUN-09, CTX-03: calls of a model at the limit are not run, and get an error result."""
     helper, _ = agent([call(n=1)], [call(n=2, number=2)], max_rounds=1)
     events = await collect(helper)
     never_twice(events)
@@ -273,7 +274,7 @@ async def test_calls_at_the_round_limit_are_answered_but_not_run() -> None:
 async def test_response_that_ends_badly_fails_the_turn_with_every_call_answered(
     steps: list[Any], error: type[ProviderError]
 ) -> None:
-    """RUN-10, CTX-03: calls of a cut response are not run, each has its result."""
+    """RUN-10, CTX-03: calls of a failed response do not run, and each has a result."""
     helper, provider = agent(["So", call(n=1), *steps])
     events = await collect(helper)
     never_twice(events)
@@ -285,7 +286,7 @@ async def test_response_that_ends_badly_fails_the_turn_with_every_call_answered(
 
 
 async def test_unexpected_failure_is_told_without_its_insides(caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-10: words for a person; the traceback goes to the log."""
+    """RUN-10: the user reads a general message, and the log has the traceback."""
     helper, _ = agent([ValueError("sk-secret")])
     failure = (await collect(helper))[-1]
     assert isinstance(failure, TurnFailed)
@@ -307,7 +308,7 @@ async def test_endless_pauses_fail_the_turn() -> None:
 
 
 async def test_repeated_and_empty_call_ids_become_unique() -> None:
-    """CTX-03: within a response and against the history; the result goes to the new id."""
+    """CTX-03: ids are unique within the response and the history, and results have the new ids."""
     helper, provider = agent(
         [ToolCall("c1", "double", {"n": 1}), ToolCall("c1", "double", {"n": 2}), ToolCall("", "double", {"n": 3})],
         [ToolCall("c1", "double", {"n": 4})],
@@ -325,7 +326,7 @@ async def test_repeated_and_empty_call_ids_become_unique() -> None:
 
 
 class OddEnd(ScriptedProvider):
-    """Does something after the end of its response."""
+    """A provider that acts after the end of its response."""
 
     def __init__(self, after: Callable[[], Awaitable[object]]) -> None:
         super().__init__([])
@@ -351,7 +352,7 @@ async def fail() -> None:
 async def test_what_a_provider_does_after_its_answer_changes_nothing(
     after: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may give its connection back, fail at that, or hang: the answer is complete."""
+    """After a complete answer, a provider may fail, hang or release its connection without an effect on it."""
     monkeypatch.setattr("agents.response.RUN_OUT_SECONDS", 0.01)
     provider = OddEnd(after)
     events = await collect(Agent("helper", "scripted", provider))

@@ -1,4 +1,4 @@
-"""Asking again when a provider fails for now, and only then."""
+"""Retries of failed requests: only for temporary failures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STARTED = ResponseStarted("scripted", "scripted")
 
 
 async def play(provider: ScriptedProvider, refresh: Refresh | None = None) -> tuple[list[AgentEvent], list[float]]:
-    """Return the events and how long the loop would have waited."""
+    """Return the events, and the seconds that the loop would have waited."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -53,14 +53,14 @@ async def play(provider: ScriptedProvider, refresh: Refresh | None = None) -> tu
 
 @pytest.mark.parametrize("error", [Overloaded("a"), RateLimited("a"), ConnectionLost("a"), ResponseTimedOut("a")])
 async def test_transient_failure_before_any_text_is_asked_again(error: ProviderError) -> None:
-    """RUN-10: each attempt has its own ResponseStarted, from which its first token is timed."""
+    """RUN-10: each attempt has its own ResponseStarted, from which the first token is timed."""
     events, waits = await play(ScriptedProvider([[error], ["fine"]]))
     assert events[:4] == [STARTED, RetryScheduled(1, waits[0], error), STARTED, TextDelta("fine")]
     assert events[-1] == TurnFinished("done")
 
 
 async def test_waiting_grows_and_ends() -> None:
-    """RUN-10: exponential back-off with jitter; after the last attempt the error is reported."""
+    """RUN-10: the back-off is exponential with jitter, and after the last attempt the error is reported."""
     error = Overloaded("busy")
     provider = ScriptedProvider([[error]] * MAX_ATTEMPTS)
     events, waits = await play(provider)
@@ -70,14 +70,14 @@ async def test_waiting_grows_and_ends() -> None:
     assert all(0.75 * 2**n <= wait <= 1.25 * 2**n for n, wait in enumerate(waits))
 
 
-async def test_retry_after_is_honoured() -> None:
-    """A retry waits as long as Retry-After says (RUN-10)."""
+async def test_retry_after_is_honored() -> None:
+    """A retry waits for the time in Retry-After (RUN-10)."""
     _, waits = await play(ScriptedProvider([[RateLimited("later", retry_after=17)], ["fine"]]))
     assert waits == [17]
 
 
 async def test_server_that_asks_for_too_much_patience_is_told_at_once() -> None:
-    """RUN-10: an hour of silence is no answer."""
+    """RUN-10: a Retry-After beyond the limit is reported immediately instead of waiting for an hour."""
     error = RateLimited("tomorrow", retry_after=MAX_RETRY_DELAY + 1)
     events, waits = await play(ScriptedProvider([[error]]))
     assert (events, waits) == ([STARTED, TurnFailed(error)], [])
@@ -102,7 +102,7 @@ async def test_lasting_failure_is_told_at_once(error: ProviderError) -> None:
 
 @pytest.mark.parametrize("shown", ["Hel", ReasoningDelta("Hm"), ToolCall("c", "x", {})])
 async def test_nothing_is_asked_again_once_something_was_shown(shown: Step) -> None:
-    """RUN-10: what is on the screen must not be said a second time."""
+    """RUN-10: after any output was shown there is no retry, because the output would be repeated."""
     error = ConnectionLost("cut")
     reply: Reply = [shown, error]
     provider = ScriptedProvider([reply])
@@ -111,7 +111,7 @@ async def test_nothing_is_asked_again_once_something_was_shown(shown: Step) -> N
 
 
 async def test_retry_asks_the_agent_as_it_is_by_then() -> None:
-    """RUN-10, RUN-16: while it waits a user may have chosen another model."""
+    """RUN-10, RUN-16: a retry uses the present model, which a user may have changed during the wait."""
     provider = ScriptedProvider([[Overloaded("busy")]])
     other = ScriptedProvider([["here"]], name="other")
 

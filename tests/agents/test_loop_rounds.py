@@ -1,4 +1,4 @@
-"""The limit of tool rounds, where a turn goes on that another process or an earlier try began."""
+"""The limit of tool rounds in a turn that another process or an earlier attempt began."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def returned(number: int, *names: str) -> Message:
 
 
 async def resumed(*history: Message, rounds: int = 2) -> tuple[list[AgentEvent], Sequence[str]]:
-    """The events of a turn in which the model would call forever, and which tool choice each request had."""
+    """Return the events of a turn in which the model always calls tools, and each request's tool choice."""
     replies: list[Reply] = [[ToolCall(f"n{number}", "noop", {})] for number in range(9)]
     provider = ScriptedProvider(replies)
     agent = Agent("helper", "scripted", provider, tools=(noop,), max_rounds=rounds)
@@ -57,7 +57,7 @@ async def resumed(*history: Message, rounds: int = 2) -> tuple[list[AgentEvent],
 async def test_turn_that_goes_on_has_no_more_rounds_than_one_that_was_never_cut(
     history: list[Message], choices: list[str]
 ) -> None:
-    """RUN-09, RUN-12: a crash or a retry does not give a turn its rounds again; a person's word does."""
+    """RUN-09, RUN-12: a crash or a retry does not reset the count of rounds, but a user's message does."""
     events, asked = await resumed(*history)
     assert asked == choices
     assert RoundLimitReached(2, limit_note(2)) in events
@@ -65,7 +65,7 @@ async def test_turn_that_goes_on_has_no_more_rounds_than_one_that_was_never_cut(
 
 
 async def test_summary_that_is_asked_for_again_needs_no_second_note() -> None:
-    """RUN-09, RUN-12: the note that the history ends with still counts."""
+    """RUN-09, RUN-12: a note at the end of the history is not added again."""
     events, asked = await resumed(HELLO, called(1), returned(1), called(2), returned(2), NOTE)
     assert asked == ["none"]
     assert not any(isinstance(event, RoundLimitReached) for event in events)

@@ -1,4 +1,4 @@
-"""Calls that can send data out wait for people while text from elsewhere is in the conversation."""
+"""Calls that can send data out, which need an approval while the conversation has text from elsewhere."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ RUNS = [SENT, TurnFinished("done")]
 
 
 async def test_a_page_that_asks_to_send_something_out_does_not_get_it() -> None:
-    """UI-15: the outgoing call waits, with its reason; the model reads the page as data."""
+    """UI-15: the outgoing call waits with its reason, and the model reads the page as data."""
     helper, provider = agent([READ], [POST])
     assert await tools_of(helper) == WAITS
     (result,) = provider.requests[1].messages[-1].tool_results
@@ -84,7 +84,10 @@ async def test_without_text_from_elsewhere_it_is_sent() -> None:
     ],
 )
 async def test_rules_decide_whether_people_are_asked(rules: Rules, expected: list[AgentEvent]) -> None:
-    """What was approved before people knew of the text from elsewhere does not count."""
+    """An approval from before the text from elsewhere does not cover the call.
+
+    An approval for sending does, and so does an `allow` rule unless an `ask` rule matches too.
+    """
     helper, _provider = agent([READ], [POST], ["Done."], rules=rules)
     assert await tools_of(helper) == expected
 

@@ -1,4 +1,4 @@
-"""Stopping a turn at every point of every round, from both ends: cancelled and closed."""
+"""Stopping a turn at every point of every round, by cancelling it and by closing it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def call(number: int, name: str = "slow") -> ToolCall:
 
 
 def script() -> list[Reply]:
-    """A turn with everything: a retry, a pause in mid-text, two tool rounds, an answer."""
+    """Return a turn with a retry, a pause in mid-text, two tool rounds and an answer."""
     return [
         [BUSY],
         ["Let ", Pause(0), "me see.", call(1), call(3), call(2, "lonely")],
@@ -79,7 +79,7 @@ async def whole_turn(provider: ScriptedProvider) -> AsyncGenerator[AgentEvent, N
 
 
 async def stopped_after(ticks: int) -> tuple[bool, list[AgentEvent]]:
-    """Cancel the consumer after so many turns of the event loop; return whether that hit it, and what it had."""
+    """Cancel the consumer after `ticks` turns of the event loop; return whether it was running, and its events."""
     provider = ScriptedProvider(script())
     seen: list[AgentEvent] = []
 
@@ -105,7 +105,8 @@ def nothing_is_left(provider: ScriptedProvider) -> None:
 
 
 async def test_turn_is_cancelled_at_every_await_and_leaves_nothing() -> None:
-    """RUN-07: before the first token, in mid-text, in mid-tool, between rounds and in any round."""
+    """RUN-07: a turn can be cancelled before the first token, in mid-text, during a tool and between rounds, and leaves
+    nothing."""
     told: list[int] = []
     for ticks in range(1000):
         hit, seen = await stopped_after(ticks)
@@ -119,7 +120,7 @@ async def test_turn_is_cancelled_at_every_await_and_leaves_nothing() -> None:
 
 
 async def test_turn_is_closed_after_every_event_and_leaves_nothing() -> None:
-    """RUN-07: the consumer itself turns away."""
+    """RUN-07: the consumer can close the turn after any event."""
     provider = ScriptedProvider(script())
     events = [event async for event in whole_turn(provider)]
     assert events[-1] == TurnFinished("done")
@@ -133,7 +134,7 @@ async def test_turn_is_closed_after_every_event_and_leaves_nothing() -> None:
 
 
 async def test_calls_started_before_a_stop_are_known() -> None:
-    """RUN-08: at any moment, what was reported says which calls are open, and none has two results."""
+    """RUN-08: at any moment, the reported events tell which calls are open, and none has two results."""
     for ticks in range(100):
         hit, seen = await stopped_after(ticks)
         said = [event.part.id for event in seen if isinstance(event, PartDone) and isinstance(event.part, ToolCall)]
@@ -159,7 +160,7 @@ async def test_stop_before_the_first_token_closes_the_stream() -> None:
 
 
 async def test_tool_that_ignores_its_cancellation_does_not_hold_up_a_stop(caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-07: it is left behind after a moment; the log names it."""
+    """RUN-07: the tool is abandoned after a moment, and the log names it."""
     started, released = asyncio.Event(), asyncio.Event()
 
     @tool()
@@ -199,7 +200,7 @@ async def test_tool_may_clean_up_when_it_is_stopped() -> None:
 
 
 async def stop_in(tool: Tool, started: asyncio.Event) -> None:
-    """Run a turn that calls the tool, and cancel it once the tool has started."""
+    """Run a turn that calls the tool, and cancel it when the tool has started."""
     provider = ScriptedProvider([[ToolCall("c", tool.name, {})], ["ok"]])
     turn = asyncio.create_task(consume(Agent("helper", "scripted", provider, tools=(tool,))))
     await started.wait()

@@ -1,4 +1,4 @@
-"""Tool rounds: what runs together, what waits, and in which order it is reported."""
+"""Tool rounds: which calls run in parallel, which wait, and the order of their events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tools(*given: Tool) -> dict[str, Tool]:
 
 
 async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
-    """RUN-11: each waits for the other here, so one after another would never end."""
+    """RUN-11: the tools wait for each other, so running them one after another would never end."""
     turns = {"a": asyncio.Event(), "b": asyncio.Event()}
 
     @tool()
@@ -49,7 +49,7 @@ async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
 
 
 async def test_tools_start_only_after_all_that_start_together_are_told() -> None:
-    """RUN-15: the consumer makes "running" durable before anything has an effect, so nothing silently runs twice."""
+    """RUN-15: the consumer stores "running" before a tool has an effect, so that none runs twice unnoticed."""
     ran: list[int] = []
 
     @tool()
@@ -68,7 +68,7 @@ async def test_tools_start_only_after_all_that_start_together_are_told() -> None
 
 
 async def test_tool_that_must_be_alone_waits_and_is_waited_for() -> None:
-    """RUN-11: [safe, safe] [alone] [alone] [safe], in the order of the calls."""
+    """RUN-11: the groups are [safe, safe], [alone], [alone] and [safe], in the order of the calls."""
     log: list[str] = []
 
     async def noted(name: str) -> None:
@@ -100,7 +100,7 @@ def _id(event: ToolStarted | Reported | ToolReturned) -> str:
     return event.call.id if isinstance(event, ToolStarted) else event.result.call_id
 
 
-async def test_failing_tool_does_not_disturb_its_neighbours() -> None:
+async def test_failing_tool_does_not_disturb_its_neighbors() -> None:
     """A failing tool does not affect the other tools of its round (RUN-11)."""
 
     @tool()
@@ -117,7 +117,7 @@ async def test_failing_tool_does_not_disturb_its_neighbours() -> None:
 
 
 async def test_blocking_tools_run_together_too() -> None:
-    """RUN-11: plain functions run in threads; these two meet."""
+    """RUN-11: plain functions run in threads, in which these two meet."""
     meeting = threading.Barrier(2, timeout=5)
 
     @tool()
@@ -149,7 +149,7 @@ async def test_consumer_that_takes_its_time_loses_no_result() -> None:
 
 
 async def test_output_is_reported_while_a_tool_runs() -> None:
-    """The first one at once, more of it in few events, and none after the result."""
+    """The first output is reported immediately, later output in few events, and none after the result."""
     more, end = asyncio.Event(), asyncio.Event()
 
     @tool()
@@ -173,7 +173,7 @@ async def test_output_is_reported_while_a_tool_runs() -> None:
 
 
 async def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events have the end of the output: their work does not grow with it."""
+    """An event has the end of the output, so that its size is bounded."""
     monkeypatch.setattr(tool_round, "OUTPUT_INTERVAL", 0.0)
 
     @tool()

@@ -1,4 +1,4 @@
-"""UI-12: calls that people answer or approve, as the loop's events tell it."""
+"""UI-12: the loop's events for calls that users answer or approve."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def agent(*replies: Reply, rules: Rules = Rules()) -> tuple[Agent, ScriptedProvi
 
 
 async def tools_of(agent: Agent, history: Sequence[Message] = (HELLO,)) -> list[AgentEvent]:
-    """Return the events about tools, and the last one."""
+    """Return the events of tools, and the last event."""
     async with aclosing(run(agent, history)) as events:
         kinds = (ToolStarted, ToolWaiting, ToolReturned, TurnFinished)
         return [event async for event in events if isinstance(event, kinds)]
@@ -57,7 +57,7 @@ async def test_others_run_and_the_turn_ends_as_waiting() -> None:
 
 
 async def test_turn_goes_on_with_approved_calls_and_asks_again_about_the_others() -> None:
-    """RUN-12: what the history owes is run first, without a request to the model."""
+    """RUN-12: approved calls of the history run and the others wait again, without a request to the model."""
     helper, provider = agent(["Done."])
     said = Message("assistant", (ASK, replace(SEND, approved=True)))
     assert await tools_of(helper, (HELLO, said)) == [
@@ -80,7 +80,7 @@ async def test_rules_of_the_agent_decide() -> None:
 
 
 async def test_nothing_waits_for_people_in_an_unattended_run() -> None:
-    """MSG-09: the model reads that no one is there, and goes on; a rule that allows a call holds."""
+    """MSG-09: in an unattended run the model reads that no one can answer, and a rule that allows a call applies."""
     helper, provider = agent([ASK, SEND], [SEND], ["Done."])
     assert await tools_of(replace(helper, unattended=True)) == [
         ToolReturned(ToolResult("c1", NOT_RUN_UNATTENDED, True)),
@@ -94,7 +94,7 @@ async def test_nothing_waits_for_people_in_an_unattended_run() -> None:
 
 
 async def test_people_are_not_asked_about_invalid_calls() -> None:
-    """The model reads what is wrong and can call again."""
+    """The model reads the error of an invalid call and can repeat the call."""
     helper, provider = agent([ToolCall("c1", "confirmation", {}), ToolCall("c2", "send", {"from": "Bo"})], ["Oh."])
     first, second, end = await tools_of(helper)
     assert isinstance(first, ToolReturned)
@@ -105,7 +105,8 @@ async def test_people_are_not_asked_about_invalid_calls() -> None:
 
 
 async def test_new_message_comes_before_the_question() -> None:
-    """RUN-06: it is delivered at the end of the round; people are asked again if the model still wants it."""
+    """RUN-06: if a message is pending at the end of the round, the turn ends for it instead of waiting for an
+    answer."""
 
     async def is_pending() -> bool:
         return True

@@ -39,12 +39,12 @@ def said(*messages: Message, **fields: Any) -> list[Json]:
     max_tokens=st.sampled_from([None, 100]),
 )
 def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
-    """CTX-02, CTX-03: whatever rows a session holds, the vendor's rules are kept."""
+    """CTX-02, CTX-03: any rows of a session give a request that keeps the vendor's rules."""
     openai_rules.check(mapped(*messages, system="Be brief.", **fields))
 
 
 def test_whole_request() -> None:
-    """CTX-02: one request in full."""
+    """CTX-02: the whole request is as expected."""
     call = ToolCall("call_1", "add", {"a": 1}, '{"a":1}')
     body = mapped(
         *(user("Add."), model(call), user(ToolResult("call_1", "2"))),
@@ -79,7 +79,7 @@ def test_whole_request() -> None:
 
 
 def test_results_come_directly_after_their_calls() -> None:
-    """CTX-02: notes and texts that came between wait until the results are reported."""
+    """CTX-02: results come directly after their calls, before notes and texts that arrived between them."""
     calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
     results = (user("And?", ToolResult("b", "2")), user(ToolResult("a", "")))
     assert said(model("Well: ", *calls), note("Two minutes left."), *results)[1:] == [
@@ -91,7 +91,10 @@ def test_results_come_directly_after_their_calls() -> None:
 
 
 def test_adjacent_messages_of_a_role_are_one() -> None:
-    """CTX-02: some servers' templates refuse two in a row; notes keep their place and role."""
+    """CTX-02: adjacent messages of a role are joined, because some servers' templates refuse two.
+
+    Notes keep their place and role.
+    """
     assert said(user("a"), user("b", "!"), note("n"), user("c"), model("d "), model("e"), user("f")) == [
         {"role": "user", "content": "a\n\nb\n\n!"},
         {"role": "system", "content": "n"},
@@ -102,7 +105,7 @@ def test_adjacent_messages_of_a_role_are_one() -> None:
 
 
 def test_empty_messages_are_left_out() -> None:
-    """CTX-01: an answer that is only another model's reasoning is no message."""
+    """CTX-01: an answer of only another model's reasoning is left out."""
     assert said(user("a"), model(Thinking("hm", "anthropic", {"signature": "s"})), user("b")) == [
         {"role": "user", "content": "a"},
         {"role": "user", "content": "b"},
@@ -110,7 +113,7 @@ def test_empty_messages_are_left_out() -> None:
 
 
 def test_conversation_ends_with_the_user() -> None:
-    """CTX-02: many servers refuse to go on from the model's own words."""
+    """CTX-02: a conversation ends with the user, because many servers refuse to continue the model's text."""
     assert said(user("a"), model("b"))[-1] == {"role": "user", "content": "(Continue.)"}
 
 
@@ -126,13 +129,13 @@ def test_conversation_ends_with_the_user() -> None:
     ],
 )
 def test_arguments_are_sent_as_the_model_wrote_them(call: ToolCall, text: str) -> None:
-    """MSG-08: byte for byte, unless they were edited or never were an object."""
+    """MSG-08: arguments are sent byte for byte, unless they were edited or are not an object."""
     assert arguments_text(call) == text
     assert said(user("x"), model(call), user(ToolResult("1", "")))[1]["tool_calls"][0]["function"]["arguments"] == text
 
 
 def test_reasoning_goes_back_within_its_turn_only() -> None:
-    """MSG-08: models that think across tool rounds need it there; in a later turn they want none."""
+    """MSG-08: reasoning is sent within its turn, for models that need it across tool rounds, but not in later turns."""
     own = Thinking("hm", "openai", {"field": "reasoning_content"})
     round_ = [model(own, ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
     now = said(user("a"), *round_)
@@ -143,20 +146,21 @@ def test_reasoning_goes_back_within_its_turn_only() -> None:
 
 @pytest.mark.parametrize("thinking", [Thinking("hm", "elsewhere", {"field": "reasoning"}), Thinking("hm", "openai")])
 def test_other_reasoning_is_dropped(thinking: Thinking) -> None:
-    """MSG-08: reasoning goes to its maker, in the field that it came in, or nowhere."""
+    """MSG-08: reasoning of another provider, or without the name of its original field, is not sent."""
     sent = said(user("a"), model(thinking, ToolCall("1", "add", {})), user(ToolResult("1", "x")))
     assert sent[1].keys() == {"role", "content", "tool_calls"}
 
 
 def test_strange_names_and_ids_are_rewritten() -> None:
-    """CTX-02: a call as another model or a person wrote it; the vendor takes 64 characters of few kinds."""
+    """CTX-02: a name of another model or a user is reduced to 64 characters that the vendor allows, and an empty id is
+    replaced in the call and its result."""
     call = said(user("a"), model(ToolCall("", "web.fetch " + "x" * 99, {})), user(ToolResult("", "1")))
     assert call[1]["tool_calls"][0]["function"]["name"] == "web_fetch_" + "x" * 54
     assert call[1]["tool_calls"][0]["id"] == call[2]["tool_call_id"] != ""
 
 
 def test_closing_summary_keeps_the_tools() -> None:
-    """RUN-09: asked without tools, the tools stay defined."""
+    """RUN-09: tools stay defined in a request that forbids calls."""
     body = mapped(user("a"), tools=(ADD,), tool_choice="none")
     assert (body["tool_choice"], len(body["tools"])) == ("none", 1)
     assert "tool_choice" not in mapped(user("a"), tools=(ADD,))
@@ -164,7 +168,7 @@ def test_closing_summary_keeps_the_tools() -> None:
 
 
 def test_dialect_decides_what_servers_differ_in() -> None:
-    """RUN-10: compatible servers refuse parameters that others need."""
+    """RUN-10: parameters depend on the dialect, because compatible servers refuse some that others need."""
     without_usage = Dialect(omitted=frozenset({"stream_options"}), limit_field="max_completion_tokens")
     body = mapped(user("a"), max_tokens=5, dialect=without_usage)
     assert (body["max_completion_tokens"], "stream_options" in body, "max_tokens" in body) == (5, False, False)
@@ -174,13 +178,13 @@ def test_dialect_decides_what_servers_differ_in() -> None:
 
 
 def test_options_never_override_the_request() -> None:
-    """CTX-01: what is sent is what the rows say."""
+    """CTX-01: options do not replace anything that the rows determine."""
     body = mapped(user("a"), options={"messages": [], "stream": False, "seed": 3})
     assert (len(body["messages"]), body["stream"], body["seed"]) == (1, True, 3)
 
 
 def test_files_are_pieces_of_a_user_message() -> None:
-    """CTX-02: and where there are none, text stays text."""
+    """CTX-02: a message with files consists of parts; without files it is text."""
     image = File("image", "a.png", "image/png", "iVBORw0KGgo=")
     paper = File("pdf", "b.pdf", "application/pdf", "JVBERi0=")
     sent = said(Message("user", (Text("[Image a.png]"), image, paper, Text("What is it?"))), user("And?"))

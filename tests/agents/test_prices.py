@@ -1,4 +1,4 @@
-"""What responses cost, by the configured prices."""
+"""The cost of responses by the configured prices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dollars(amount: str) -> Money:
     ],
 )
 def test_cost_is_of_each_kind_of_tokens(tokens: Tokens, price: Price | None, cost: Money | None) -> None:
-    """MSG-06: without a price or a number there is no cost, which is not a cost of 0."""
+    """MSG-06: each kind of token has its price. Without a price or a count the cost is unknown, not 0."""
     assert cost_of(tokens, price) == cost
 
 

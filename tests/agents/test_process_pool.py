@@ -1,4 +1,4 @@
-"""Jobs in child processes: their limits, their ends, and what is left of them."""
+"""Jobs in child processes: their limits, their ends and their cleanup."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_a_process_is_kept_for_the_next_job(pool: ProcessPool) -> None:
 
 
 def test_a_child_knows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parser of foreign texts must not hold the keys of the server."""
+    """A child's environment lacks the server's keys, because a parser of foreign files must not have them."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    made = ProcessPool(WORK, LIMITS, size=1)  # a process that is kept has the environment of its start
+    made = ProcessPool(WORK, LIMITS, size=1)  # a kept process would have the environment of its start
     found = made.run("environment")
     made.close()
     assert found
@@ -78,7 +78,7 @@ def test_a_child_knows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatc
 def test_a_job_that_reaches_a_limit_ends_with_its_process(
     pool: ProcessPool, function: str, args: list[str | int], why: str
 ) -> None:
-    """The next job gets a fresh process."""
+    """A job that reaches a limit or fails ends with its process, and the next one gets a new process."""
     before = pid(pool)
     assert reason(pool, function, *args) == why
     assert not is_alive(before)
@@ -86,7 +86,7 @@ def test_a_job_that_reaches_a_limit_ends_with_its_process(
 
 
 def test_what_came_before_the_limit_is_not_lost(pool: ProcessPool) -> None:
-    """A file that is read page by page is known as far as it was read."""
+    """The results before the limit are kept: a file that is read page by page is known up to that point."""
     pieces = pool.stream("spin_after", "page 1")
     assert next(pieces) == b"page 1"
     with pytest.raises(WorkFailed, match="cpu"):
@@ -94,13 +94,13 @@ def test_what_came_before_the_limit_is_not_lost(pool: ProcessPool) -> None:
 
 
 def test_a_child_that_only_waits_is_ended_by_time() -> None:
-    """CPU seconds alone would never end it."""
+    """A child that only waits is ended after a time, because it never reaches the limit of CPU seconds."""
     pool = ProcessPool(WORK, Limits(1, 0.3, 128, 1000), size=1)
     assert reason(pool, "sleep_after", "x") == "time"
 
 
 def test_the_caller_s_own_pauses_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import writes what it has read, which may take longer than the reading."""
+    """The caller's pauses do not count, because an import may take longer to write than to read."""
     now, paused = time.monotonic, 0.0
     monkeypatch.setattr(process_pool, "time", SimpleNamespace(monotonic=lambda: now() + paused))
     pool = ProcessPool(WORK, Limits(1, 30, 128, 1000), size=1)
@@ -114,7 +114,7 @@ def test_the_caller_s_own_pauses_do_not_count(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_child_is_not_interrupted_with_the_server(pool: ProcessPool) -> None:
-    """Ctrl+C in a terminal reaches all processes of its session: the server ends its children itself."""
+    """A child has a terminal session of its own, so Ctrl+C reaches only the server, which ends its children itself."""
     assert pool.run("terminal_session") != [str(os.getsid(0)).encode()]
 
 
@@ -127,7 +127,7 @@ def test_a_closed_iterator_kills_the_process(pool: ProcessPool) -> None:
 
 
 async def test_cancelling_a_coroutine_kills_the_process(pool: ProcessPool) -> None:
-    """Nothing goes on when no one waits for it; the place in the pool is free at once."""
+    """Cancelling the coroutine kills the process and frees its place immediately."""
     process = pid(pool)
     work = asyncio.create_task(pool.run_async("sleep_after", "x"))
     while pool._idle:  # noqa: ASYNC110  # a thread takes it
@@ -152,7 +152,7 @@ def test_a_process_that_died_while_it_waited_is_replaced(pool: ProcessPool) -> N
 
 
 def test_places_are_bounded_and_the_wait_for_one_too() -> None:
-    """A crowd of jobs does not become a crowd of processes."""
+    """The number of processes is bounded, and so is the wait for one."""
     pool = ProcessPool(WORK, Limits(1, 20, 128, 1000, queue_seconds=0.05), size=1)
     first = pool.stream("sleep_after", "x")
     next(first)
@@ -162,7 +162,7 @@ def test_places_are_bounded_and_the_wait_for_one_too() -> None:
 
 
 def test_a_file_is_read_by_the_child_itself() -> None:
-    """A large upload need not be copied through the server's memory."""
+    """The child reads the file itself, so that a large upload is not copied through the server's memory."""
     pool = ProcessPool(WORK, LIMITS, size=1)
     with tempfile.TemporaryFile() as file:
         file.write(b"conversations")
@@ -171,7 +171,7 @@ def test_a_file_is_read_by_the_child_itself() -> None:
 
 
 def test_idle_processes_end_by_themselves() -> None:
-    """A server that has nothing to draw is as small as before."""
+    """Idle processes end, so that the server's memory is as small as before."""
     pool = ProcessPool(WORK, LIMITS, size=1, keep_seconds=0.05)
     process = pid(pool)
     timer = pool._timer

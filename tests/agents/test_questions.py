@@ -1,4 +1,4 @@
-"""UI-12: what an agent may ask, and which answers fit."""
+"""UI-12: the questions that an agent may ask, and the answers that fit them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS: list[dict[str, Any]] = [
     {"id": "day", "label": "Day", "type": "date"},
     {"id": "sure", "label": "Sure", "type": "yes_no"},
     {"id": "size", "label": "Size", "type": "choice", "options": ["S", "M"]},
-    {"id": "colours", "label": "Colours", "type": "choices", "options": ["red", "blue"]},
+    {"id": "colors", "label": "Colors", "type": "choices", "options": ["red", "blue"]},
 ]
 PAYLOADS: dict[str, dict[str, Any]] = {
     "form": {"title": "Order", "fields": FIELDS},
@@ -58,10 +58,10 @@ def question(kind: str, **more: Any) -> Question:
         (
             "form",
             {},
-            {"name": "Ana", "count": "2.50", "day": "2026-02-28", "sure": False, "size": "M", "colours": ["blue"]},
-            {"name": "Ana", "count": 2.5, "day": "2026-02-28", "sure": False, "size": "M", "colours": ["blue"]},
+            {"name": "Ana", "count": "2.50", "day": "2026-02-28", "sure": False, "size": "M", "colors": ["blue"]},
+            {"name": "Ana", "count": 2.5, "day": "2026-02-28", "sure": False, "size": "M", "colors": ["blue"]},
         ),
-        ("form", {}, {"name": "Ana", "count": 12, "about": "", "colours": []}, {"name": "Ana", "count": 12}),
+        ("form", {}, {"name": "Ana", "count": 12, "about": "", "colors": []}, {"name": "Ana", "count": 12}),
     ],
 )
 def test_answer_that_fits_is_what_the_model_gets(kind: str, more: dict[str, Any], value: Any, result: Any) -> None:
@@ -92,7 +92,7 @@ def test_answer_that_fits_is_what_the_model_gets(kind: str, more: dict[str, Any]
         ("form", {"name": "Ana", "day": "2026-02-30"}, "“Day” must be a date"),
         ("form", {"name": "Ana", "sure": "yes"}, "yes or no"),
         ("form", {"name": "Ana", "size": "L"}, "Choose an option for “Size”"),
-        ("form", {"name": "Ana", "colours": ["green"]}, "Choose an option for “Colours”"),
+        ("form", {"name": "Ana", "colors": ["green"]}, "Choose an option for “Colors”"),
         ("form", {"name": "x" * 20_001}, "too long"),
     ],
 )
@@ -110,7 +110,7 @@ json_values = st.recursive(
 
 @given(kind=st.sampled_from(sorted(PAYLOADS)), value=json_values)
 def test_any_value_is_an_answer_or_is_refused(kind: str, value: Any) -> None:
-    """Whatever a client sends: a result that can be stored as JSON, or a sentence for the person."""
+    """Any value of a client gives a result that can be stored as JSON, or an error message for the user."""
     with suppress(InvalidAnswer):
         json.dumps(question(kind).check(value), allow_nan=False)
 
@@ -124,7 +124,7 @@ def test_any_value_is_an_answer_or_is_refused(kind: str, value: Any) -> None:
         ("form", {"title": "Order", "fields": [{"id": "a", "label": "A", "options": ["x"]}]}),
         ("selection", {"question": "Which?", "choices": [CHOICES[0], CHOICES[0]]}),
         ("selection", {"question": "", "choices": CHOICES}),
-        ("confirmation", {"question": "Sure?", "colour": "red"}),
+        ("confirmation", {"question": "Sure?", "color": "red"}),
         ("poll", {}),
     ],
 )
@@ -133,7 +133,8 @@ def test_payload_that_is_no_question_is_not_read(kind: str, payload: Any) -> Non
 
 
 def test_each_widget_is_a_tool_whose_schema_needs_no_references() -> None:
-    """The model knows what it gets back, in a schema that all servers understand."""
+    """Each widget's tool has a description, checks its arguments, and has a schema without references, which all
+    servers understand."""
     assert [tool.name for tool in WIDGET_TOOLS] == [widget.kind for widget in WIDGETS]
     for tool in WIDGET_TOOLS:
         assert "$ref" not in json.dumps(tool.parameters)

@@ -1,4 +1,4 @@
-"""Streams read in pieces, larger ones where many are open; nothing is lost or reordered by it."""
+"""Streams that are read with pauses, longer ones if many are open, without loss or reordering."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import WireServer
 
 
-def test_merge_deltas_makes_one_delta_of_neighbours() -> None:
-    """RUN-02: the text stays the same, whatever it is cut into."""
+def test_merge_deltas_makes_one_delta_of_neighbors() -> None:
+    """RUN-02: the text is the same, however it was split."""
     done = PartDone(Text("ab"))
     events: list[ProviderEvent] = [TextDelta("a"), TextDelta("b"), done, ReasoningDelta("c"), TextDelta("d")]
     assert list(merge_deltas(events)) == [TextDelta("ab"), done, ReasoningDelta("c"), TextDelta("d")]
 
 
 def test_merge_deltas_keeps_text_before_the_failure_behind_it() -> None:
-    """RUN-10: what came before a failure in the same packet is kept."""
+    """RUN-10: text before a failure in the same packet is kept."""
 
     def failing() -> Iterator[ProviderEvent]:
         yield TextDelta("a")
@@ -47,7 +47,7 @@ def test_merge_deltas_keeps_text_before_the_failure_behind_it() -> None:
 
 
 def test_many_streams_pause_longer() -> None:
-    """RUN-01: up to 100 streams pause as long as between two frames; the pause of more has a bound."""
+    """RUN-01: up to 100 streams pause for the time between two frames. The pause of more streams is bounded."""
     pacer = ReadPacer()
     rests = []
     with ExitStack() as streams:
@@ -62,14 +62,14 @@ def test_many_streams_pause_longer() -> None:
 
 
 def test_pauses_end_together() -> None:
-    """LIVE-01: streams that rest side by side go on in the same turn, none before its time or much after it."""
+    """LIVE-01: streams that pause at the same time continue together, none too early and none much too late."""
     ends = {next_step(1000 + number * STEP / 10) for number in range(1, 10)}
     assert ends == {next_step(1000 + STEP)}
     assert all(0 <= next_step(number / 7) - number / 7 < STEP for number in range(100))
 
 
 async def test_pause_leaves_data_to_the_system() -> None:
-    """RUN-02: while a stream rests its connection takes nothing in; afterwards all of it is there, in order."""
+    """RUN-02: while a stream pauses, its connection reads nothing. Afterwards all data is there, in order."""
     received: list[bytes] = []
 
     class Listener(asyncio.Protocol):
@@ -107,7 +107,8 @@ async def test_pause_leaves_data_to_the_system() -> None:
 
 
 async def test_connection_of_a_real_answer_is_found() -> None:
-    """The SDK's aiohttp transport is built as `connection_of` expects: else many streams cost twice as much."""
+    """`connection_of` finds the connection in the SDK's aiohttp transport, without which many streams would cost
+    double."""
     async with WireServer() as server:
         provider = OpenAIProvider("openai", "key", server.openai_url)
         messages: Any = [{"role": "user", "content": "stream 1000 tokens at 50/s"}]

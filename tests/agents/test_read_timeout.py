@@ -1,4 +1,4 @@
-"""Tests of the wait that ends when nothing comes."""
+"""The timeout of a stream that sends nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from agents.providers.http.timeouts import ReadTimeout
+from agents.providers.http.transport import ReadTimeout
 
 
 class SilenceError(Exception):
@@ -24,14 +24,14 @@ async def never() -> None:
 
 
 async def test_what_comes_in_time_is_given() -> None:
-    """RUN-10: the wait is not in the way."""
+    """RUN-10: data that arrives in time is returned."""
     timeout = made()
     assert await timeout.wait_for(asyncio.sleep(0, "came"), 20) == "came"
     timeout.close()
 
 
 async def test_silence_ends_the_wait() -> None:
-    """RUN-10: and says how long it was; the task is as it was before."""
+    """RUN-10: the error has the time of the wait, and the task does not stay cancelled."""
     timeout = made()
     with pytest.raises(SilenceError, match=r"0\.01 s"):
         await timeout.wait_for(never(), 0.01)
@@ -42,7 +42,7 @@ async def test_silence_ends_the_wait() -> None:
 
 
 async def test_shorter_wait_after_a_longer_one_counts() -> None:
-    """RUN-10: the timer that was set for the first wait does not decide about the second."""
+    """RUN-10: a short wait after a longer one ends at its own time, not at the earlier timer's."""
     timeout = made()
     await timeout.wait_for(asyncio.sleep(0), 1000)
     with pytest.raises(SilenceError):
@@ -51,7 +51,7 @@ async def test_shorter_wait_after_a_longer_one_counts() -> None:
 
 
 async def test_longer_wait_after_a_shorter_one_counts() -> None:
-    """RUN-10: when the first wait's timer fires in the second wait, it is only set again."""
+    """RUN-10: if the first wait's timer fires during a longer second wait, it is set again."""
     timeout = made()
     fired = asyncio.Event()
     await timeout.wait_for(asyncio.sleep(0), 0.01)
@@ -63,7 +63,7 @@ async def test_longer_wait_after_a_shorter_one_counts() -> None:
 
 
 async def test_time_between_waits_does_not_count() -> None:
-    """RUN-11: who holds what came may take its time, and the next wait is bounded again."""
+    """RUN-11: the time between two waits does not count, and the next wait is bounded again."""
     timeout = made()
     fired = asyncio.Event()
     await timeout.wait_for(asyncio.sleep(0), 0.01)
@@ -75,7 +75,7 @@ async def test_time_between_waits_does_not_count() -> None:
 
 
 async def test_cancelling_is_not_taken_for_silence() -> None:
-    """RUN-07: a task that is cancelled stays cancelled."""
+    """RUN-07: a cancelled task stays cancelled."""
     timeout = made()
     task = asyncio.create_task(timeout.wait_for(never(), 1000))
     await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def test_cancelling_is_not_taken_for_silence() -> None:
 
 
 async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
-    """RUN-07: a stop in the very moment in which the time is over is still a stop."""
+    """RUN-07: a stop at the moment of the timeout is a stop."""
     timeout = made()
 
     async def cancelled_as_it_expires() -> None:
@@ -103,7 +103,7 @@ async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
 
 
 async def test_cancelling_after_an_earlier_silence_is_not_taken_for_it() -> None:
-    """RUN-07: a stream that fell silent once can still be stopped while its end is read."""
+    """RUN-07: a stream that timed out once can still be stopped while its end is read."""
     timeout = made()
 
     async def silence_then_wait() -> None:
@@ -122,7 +122,7 @@ async def test_cancelling_after_an_earlier_silence_is_not_taken_for_it() -> None
 
 
 async def test_closed_patience_is_let_go() -> None:
-    """LIVE-01: a timer of minutes does not hold on to what a finished stream needed."""
+    """LIVE-01: a timer of minutes does not keep the closed timeout of a finished stream in memory."""
     timeout = made()
     await timeout.wait_for(asyncio.sleep(0), 1000)
     reference = weakref.ref(timeout)

@@ -1,4 +1,4 @@
-"""What models offer for their reasoning, and what of a choice reaches them (RUN-16)."""
+"""The reasoning options of models, and which part of a choice they get (RUN-16)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_known_models(kind: str, model: str, efforts: tuple[str, ...], budget: b
     ("kind", "names"), [("openai", get_args(ChatModel)), ("anthropic", get_args(get_args(AnthropicModel)[0]))]
 )
 def test_every_model_that_the_sdk_knows_is_known_here(kind: str, names: tuple[str, ...]) -> None:
-    """A new SDK with new names fails here: they belong in the tables."""
+    """A new SDK with new names fails here, so that they are added to the tables."""
     others = ("audio", "codex-mini", "gpt-oss")
     assert [name for name in names if not support_of(kind, name) and not any(one in name for one in others)] == []
 
@@ -90,7 +90,7 @@ def test_unknown_models_offer_what_is_configured() -> None:
 
 
 def test_choice_reaches_only_models_that_offer_it() -> None:
-    """A session keeps its choice over a switch of models; what the new one lacks is not sent."""
+    """A session keeps its choice when the model changes, and the parts that the new model lacks are not sent."""
     offers = ReasoningSupport(efforts=("low", "high"))
     assert offers.applied(Reasoning("high", 4000)) == Reasoning("high")
     assert offers.applied(Reasoning("max", 4000)) == Reasoning()
@@ -108,7 +108,7 @@ def test_choice_reaches_only_models_that_offer_it() -> None:
     ],
 )
 def test_choice_is_read_from_any_config(config: dict[str, Any], expected: Reasoning) -> None:
-    """MSG-10: a session's config may be written by hand."""
+    """MSG-10: invalid values in a hand-edited config are ignored."""
     assert Reasoning.of(config) == expected
     assert Reasoning.of(expected.to_config()) == expected
 
@@ -143,13 +143,14 @@ SHOWN = {"type": "adaptive", "display": "summarized"}
 def test_anthropic_is_asked_as_chosen(
     reasoning: Reasoning, support: ReasoningSupport | None, options: Any, thinking: Any, output: Any
 ) -> None:
-    """RUN-16: models that think by themselves are asked to show it."""
+    """RUN-16: the effort and the budget are sent as chosen, and adaptive reasoning is shown."""
     body = anthropic_request.to_request(asked(reasoning, support, **options), "anthropic")
     assert (body.get("thinking"), body.get("output_config")) == (thinking, output)
 
 
 def test_budget_waits_where_a_tool_round_began_without_thinking() -> None:
-    """CTX-02: the vendor refuses to begin thinking in the middle of a round."""
+    """CTX-02: a budget is not sent in a round that began without thinking, because the vendor refuses to begin it
+    there."""
     call = Message("assistant", (ToolCall("c", "add", {}),))
     round_ = (Message("user", (Text("a"),)), call, Message("user", (ToolResult("c", "1"),)))
     body = anthropic_request.to_request(asked(Reasoning(budget=4000), BOTH, *round_), "anthropic")

@@ -1,4 +1,4 @@
-"""Which models and agents there are: from a file and from the environment."""
+"""The models and agents from the configuration file and from the environment."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FULL_ENV = {"TEAM_KEY": "secret"}
 
 
 def test_registry_builds_an_agent_from_the_file(file: Callable[..., Path]) -> None:
-    """Options and limits of the model lie over those of its provider."""
+    """Options and limits of a model take precedence over its provider's."""
     registry = load(file(FULL), FULL_ENV)
     agent = registry.build_agent(registry.preset("analyst"))
     assert (agent.name, agent.model, agent.provider.name) == ("analyst", "qwen3:8b", "local")
@@ -81,7 +81,7 @@ def test_registry_builds_an_agent_from_the_file(file: Callable[..., Path]) -> No
 
 
 def test_registry_builds_an_agent_as_the_session_has_it(file: Callable[..., Path]) -> None:
-    """RUN-16: its own model, prompt and tools, but for those that are not there any more."""
+    """RUN-16: the agent has the session's model, prompt and tools, except tools that no longer exist."""
     registry = load(file(FULL), FULL_ENV)
     own: dict[str, Any] = {
         "provider": "local",
@@ -112,7 +112,7 @@ def test_registry_makes_each_provider_once(file: Callable[..., Path]) -> None:
 def test_context_window_is_looked_up_from_near_to_far(
     file: Callable[..., Path], provider: str, model: str, expected: int | None
 ) -> None:
-    """RUN-05: model configuration, provider configuration, table, nothing."""
+    """RUN-05: the order is the model's configuration, the provider's, the table, and unknown."""
     assert load(file(FULL), FULL_ENV).context_window(provider, model) == expected
 
 
@@ -144,20 +144,25 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[providers.x]\ntype = "openapi"', f"providers.x.type: choose from {', '.join(VENDORS)}; it is 'openapi'"),
-        ("[providers.x]\nmodels = []", "providers.x.type: this setting is missing"),
-        ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: there is no such setting"),
-        ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name has 1 to 80 letters"),
+        ('[providers.x]\ntype = "openapi"', f"providers.x.type: must be one of {', '.join(VENDORS)}, but is 'openapi'"),
+        ("[providers.x]\nmodels = []", "providers.x.type: missing; add this setting"),
+        ('[providers.x]\ntype = "demo"\nkey = "sk-1"', "providers.x.key: unknown setting"),
+        ('[providers."a/b"]\ntype = "demo"', "providers.a/b: a name must have 1 to 80 letters"),
         (
             '[providers.x]\ntype = "openai"\nbase_url = "localhost:1"',
-            "providers.x.base_url: give a web address that begins with http:// or https://; it is 'localhost:1'",
+            "providers.x.base_url: must be a web address that begins with http:// or https://, but is 'localhost:1'",
         ),
+        (
+            '[providers.x]\ntype = "openai"\nbase_url = "http://010.0.0.1:8000/v1"',
+            "providers.x.base_url: must have an IP address without leading zeros",
+        ),
+        ('[mcp.x]\nurl = "http://010.0.0.1/mcp"', "mcp.x: must have an IP address without leading zeros"),
         ('[providers.x]\ntype = "anthropic"', "providers.x.api_key_env: the environment variable ANTHROPIC_API_KEY is"),
         (
             '[providers.x]\ntype = "openai"\nbase_url = "http://x"\napi_key_env = "MY_KEY"',
             "providers.x.api_key_env: the environment variable MY_KEY is not set; set it",
         ),
-        ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: give a table"),
+        ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: must be a table"),
         (
             '[providers.demo]\ntype = "demo"\noptions = { speed = 1 }',
             "providers.demo.options.speed: the demo agent has",
@@ -166,17 +171,17 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             '[agents.a]\ntools = ["shell"]',
             "agents.a.tools: there is no tool 'shell'; choose from current_time, calculator",
         ),
-        ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: give a number from 1 on; it is 0"),
+        ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: must be 1 or more, but is 0"),
         ('[agents.a]\nmodel = "gpt"', "agents.a.model: no provider lists 'gpt'; choose from: demo/demo"),
         ('default_model = "demo/other"\n[providers.demo]\ntype = "demo"\nmodels = ["m"]', "default_model: no provider"),
         ('default_agent = "b"\n[agents.a]', "default_agent: there is no agent 'b'; choose from: a"),
         (
             '[providers.x]\ntype = "demo"\napi = "chat"',
-            "providers.x.api: only providers of type openai have a choice of API",
+            "providers.x.api: only providers of type openai can choose an API",
         ),
         (
             '[providers.x]\ntype = "openai"\napi = "soap"',
-            "providers.x.api: choose from 'responses' or 'chat'",
+            "providers.x.api: must be one of 'responses' or 'chat'",
         ),
         (OPENAI + "options = { n = 2 }", "providers.x.options.n: Parley shows one answer per request; remove it"),
         (
@@ -185,19 +190,19 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
         ),
         (
             OPENAI + 'models = { o3 = { reasoning_effort = "max" } }',
-            "providers.x.models.o3.reasoning_effort: o3 does not take the level 'max'; choose from low, medium, high",
+            "providers.x.models.o3.reasoning_effort: o3 does not support the level 'max'; choose from low, medium",
         ),
         (
             OPENAI + 'models = ["gpt-4o"]\n[agents.a]\nmodel = "x/gpt-4o"\nreasoning_effort = "low"',
-            "agents.a.reasoning_effort: gpt-4o does not take the level 'low'; remove it",
+            "agents.a.reasoning_effort: gpt-4o does not support the level 'low'; remove it",
         ),
         (
             OPENAI + 'models = ["o3"]\n[agents.a]\nmodel = "x/o3"\nthinking_budget = 4000',
-            "agents.a.thinking_budget: o3 does not take a thinking budget; remove it",
+            "agents.a.thinking_budget: o3 does not support a thinking budget; remove it",
         ),
-        ("[agents.a]\nthinking_budget = 1", "agents.a.thinking_budget: give a number from 1024 on"),
+        ("[agents.a]\nthinking_budget = 1", "agents.a.thinking_budget: must be 1024 or more"),
         ('[agents.a]\nallowed_hosts = ["https://a.example/"]', "agents.a.allowed_hosts.0: "),
-        ("colour = 1", "colour: there is no such setting"),
+        ("color = 1", "color: unknown setting"),
         ("a = [", "this is not valid TOML"),
     ],
 )
@@ -231,33 +236,33 @@ ICONS = (
     "'calculator', 'clock', 'code', 'file-text', 'globe', 'image', 'lightbulb', 'list-checks', 'message-square', "
     "'search', 'sparkles', 'square-pen', 'table', 'terminal', 'users', 'wrench'"
 )
-NO_RULE = "is no rule: write a tool's name, or one with a pattern, as in bash(git status*)"
+NO_RULE = "is not a rule. Use a tool's name, or one with a pattern, such as bash(git status*)"
 
 
 def test_wrong_shapes_are_described_in_plain_words(file: Callable[..., Path]) -> None:
-    """One problem for each, by the path in the file, without a type of the sources; choices are listed."""
+    """Each problem is described with its path in the file, without names of types, and with the valid choices."""
     path = file(WRONG_SHAPES)
     with pytest.raises(ConfigError) as caught:
         load(path, {})
     assert str(caught.value).replace(f"{path}: ", "").splitlines() == [
-        "providers.x.base_url: give a web address that begins with http:// or https://; it is 'x'.",
-        "providers.x.timeout: give a number; it is 'long'.",
-        'providers.x.models: give a table, as in { name = "value" }; it is 5.',
-        f"agents.x.icon: choose from {ICONS} or ''; it is 'house'.",
-        'agents.x.tools: give a list, as in ["one", "two"]; it is \'calculator\'.',
-        "agents.x.prompts.0.text: this setting is missing; add it.",
-        "agents.x.prompts.1: give a text; it is 5.",
-        f"agents.x.prompts.3.icon: choose from {ICONS[:-10]} or 'wrench'; it is 'house'.",
-        "agents.x.prompts.3.more: there is no such setting; remove it or correct its name.",
+        "providers.x.base_url: must be a web address that begins with http:// or https://, but is 'x'.",
+        "providers.x.timeout: must be a number, but is 'long'.",
+        'providers.x.models: must be a table, such as { name = "value" }, but is 5.',
+        f"agents.x.icon: must be one of {ICONS} or '', but is 'house'.",
+        'agents.x.tools: must be a list, such as ["one", "two"], but is \'calculator\'.',
+        "agents.x.prompts.0.text: missing; add this setting.",
+        "agents.x.prompts.1: must be a string, but is 5.",
+        f"agents.x.prompts.3.icon: must be one of {ICONS[:-10]} or 'wrench', but is 'house'.",
+        "agents.x.prompts.3.more: unknown setting; remove it or correct its name.",
         f"agents.x.approval.ask.0: 'bad rule(' {NO_RULE}.",
         f"agents.x.approval.ask.1.rule: '(' {NO_RULE}.",
-        "agents.x.approval.ask.1.approvals: give a number up to 10; it is 100.",
-        "agents.x.approval.ask.2: give a text; it is 4.",
-        "agents.x.memory: write true or false; it is 'maybe'.",
-        "agents.x.knowledge.0: give at least 1 character; it is ''.",
-        "prices.x.input: give a number from 0 on; it is -1.",
-        "prices.x.output: give a number; it is 'much'.",
-        "default_agent: give a text; it is 3.",
+        "agents.x.approval.ask.1.approvals: must be 10 or less, but is 100.",
+        "agents.x.approval.ask.2: must be a string, but is 4.",
+        "agents.x.memory: must be true or false, but is 'maybe'.",
+        "agents.x.knowledge.0: must have at least 1 character, but is ''.",
+        "prices.x.input: must be 0 or more, but is -1.",
+        "prices.x.output: must be a number, but is 'much'.",
+        "default_agent: must be a string, but is 3.",
     ]
 
 
@@ -274,7 +279,7 @@ def test_wrong_shapes_are_described_in_plain_words(file: Callable[..., Path]) ->
     ],
 )
 def test_openai_itself_is_asked_over_the_responses_api(provider: dict[str, str], api: str) -> None:
-    """Other servers are asked over Chat Completions, unless the configuration says otherwise."""
+    """OpenAI gets the Responses API, and other servers Chat Completions, unless the configuration sets it."""
     assert ProviderConfig.model_validate({"type": "openai", **provider}).openai_api == api
 
 
@@ -309,7 +314,7 @@ def test_configuration_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_environment_alone_gives_a_useful_default(
     env: Mapping[str, str], providers: list[str], start: tuple[str, str]
 ) -> None:
-    """A key or a base URL is enough; the demo agent stays selectable and is never the default beside a real one."""
+    """A key or a base URL is enough. The demo agent stays selectable, and is never the default beside a real one."""
     registry = load(None, env)
     preset = registry.preset()
     assert list(read_config(None, env).providers) == providers
@@ -331,7 +336,8 @@ def test_environment_alone_gives_a_useful_default(
     ],
 )
 def test_demo_agent_has_a_shell_on_this_machine_alone(env: Mapping[str, str], shown: bool) -> None:
-    """People elsewhere get no shell that no one has switched on."""
+    """The demo agent has a shell only on a local server. Elsewhere, users get no shell that an operator has not
+    enabled."""
     assert ("bash" in load(None, env).preset().tools) is shown
 
 

@@ -59,12 +59,12 @@ SECOND_REASONING_REMOVED = (user("?"), model(thought("a"), said("x", "b")), user
 )
 @example(messages=SECOND_REASONING_REMOVED, tools=(), tool_choice="auto", max_tokens=None)
 def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
-    """CTX-02, CTX-03: whatever rows a session holds, and whatever people have done to them, the API takes it."""
+    """CTX-02, CTX-03: any rows, with any changes of users, give a request that the API accepts."""
     responses_rules.check(mapped(*messages, system="Be brief.", **fields))
 
 
 def test_whole_request() -> None:
-    """CTX-02: one request in full; nothing of it is stored."""
+    """CTX-02: the whole request is as expected, and nothing is stored at the vendor."""
     body = mapped(
         *(user("Add."), model(thought("a"), called("call_1", "a")), user(ToolResult("call_1", "2"))),
         system="Be brief.",
@@ -100,7 +100,7 @@ def test_whole_request() -> None:
 
 
 def kinds(items: list[Json]) -> list[str]:
-    """What the model's items are, with a + where they have their id."""
+    """Return the kinds of the model's items, with a + for those with an id."""
     own = [item for item in items if item.get("role") != "user" and item.get("type") != "function_call_output"]
     return [f"{item.get('type', 'message')}{'+' if 'id' in item else ''}" for item in own]
 
@@ -163,7 +163,8 @@ REPLAYS: dict[str, tuple[list[Message], list[str]]] = {
 
 @pytest.mark.parametrize("what", REPLAYS)
 def test_reasoning_goes_back_with_what_followed_it_or_not_at_all(what: str) -> None:
-    """MSG-08: the API refuses reasoning without its following item, ids without their reasoning, others' reasoning."""
+    """MSG-08: the API refuses reasoning without its following item, ids without their reasoning, and others'
+    reasoning."""
     messages, expected = REPLAYS[what]
     assert kinds(sent(user("?"), *messages, user("And?"))) == expected
 
@@ -175,7 +176,7 @@ JUNK += [json.dumps(reasoning_item(["hm"], tail="a", encrypted=False))]
 
 @pytest.mark.parametrize("item", JUNK)
 def test_data_that_is_no_reasoning_item_is_left_out(item: str) -> None:
-    """MSG-10: rows may be written by hand or imported, and the API keeps nothing that it could look up."""
+    """MSG-10: invalid items of hand-edited or imported rows are left out, because the API stores nothing to look up."""
     message = model(Thinking("hm", "openai", {"item": item}), said("x", "a"))
     assert kinds(sent(user("?"), message, user("And?"))) == ["message"]
 
@@ -188,27 +189,27 @@ def test_ids_that_are_not_the_apis_are_left_out(item_id: str) -> None:
 
 
 def test_item_id_goes_out_once() -> None:
-    """MSG-08: the API refuses doubled ids, which rows written by hand may have."""
+    """MSG-08: an id is sent once, because the API refuses duplicates, which hand-edited rows may have."""
     twice = Text("x", {"item_id": "msg_a_1", "after": "rs_b"})
     items = sent(user("?"), model(thought("a"), said("x", "a")), model(thought("b"), twice), user("And?"))
     assert [item["id"] for item in items if item.get("type") == "message" and "id" in item] == ["msg_a_1"]
 
 
 def test_record_of_the_item_before_is_not_sent() -> None:
-    """MSG-08: the API refuses fields that it does not know."""
+    """MSG-08: the stored id of the previous item is not sent, because the API refuses fields that it does not know."""
     items = sent(user("?"), model(thought("a"), thought("b", after="rs_a"), said("x", "b")), user("And?"))
     assert kinds(items) == ["reasoning+", "reasoning+", "message+"]
     assert not any("after" in item for item in items)
 
 
 def test_phase_goes_back_with_its_text() -> None:
-    """MSG-08: models tell their final answer from remarks on the way."""
+    """MSG-08: a text goes back with its phase, which distinguishes remarks from the final answer."""
     items = sent(user("?"), model(Text("So.", {"phase": "final_answer"})), user("And?"))
     assert items[1] == {"role": "assistant", "content": "So.", "phase": "final_answer"}
 
 
 def test_results_come_before_words() -> None:
-    """CTX-02, CTX-03: notes and texts that came between wait until the results are reported."""
+    """CTX-02, CTX-03: notes and texts between calls and results come after the results."""
     calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
     results = (user("And?", ToolResult("b", "2")), user(ToolResult("a", "")))
     assert sent(model("Well: ", *calls), note("Two minutes left."), *results)[1:] == [
@@ -230,7 +231,7 @@ def test_conversation_ends_with_the_user_and_is_never_empty() -> None:
 
 
 def test_strange_names_and_ids_are_rewritten() -> None:
-    """CTX-02: a call as another model or a person wrote it; the API takes 64 characters of few kinds, each id once."""
+    """CTX-02: names are rewritten to at most 64 characters that the API allows, and each id is unique."""
     long = "漢" + "x" * 99
     calls = model(ToolCall(long, "web.fetch " + "x" * 99, {}), ToolCall(long + "y", "add", {}), ToolCall("", "add", {}))
     results = user(ToolResult(long, "1"), ToolResult(long + "y", "2"), ToolResult("", "3"))
@@ -254,7 +255,7 @@ def test_files_are_pieces_of_a_user_message() -> None:
 
 
 def test_closing_summary_keeps_the_tools() -> None:
-    """RUN-09: asked without tools, the tools stay defined."""
+    """RUN-09: tools stay defined in a request that forbids calls."""
     body = mapped(user("a"), tools=(ADD,), tool_choice="none")
     responses_rules.check(body)
     assert (body["tool_choice"], len(body["tools"])) == ("none", 1)
@@ -262,7 +263,7 @@ def test_closing_summary_keeps_the_tools() -> None:
 
 
 def test_options_are_named_as_this_api_names_them() -> None:
-    """RUN-10: a configuration that was written for Chat Completions works on, and never overrides the request."""
+    """RUN-10: a configuration for Chat Completions works, and its options replace nothing of the request."""
     options = {
         "reasoning_effort": "low",
         "verbosity": "high",
@@ -281,7 +282,7 @@ def test_options_are_named_as_this_api_names_them() -> None:
 
 
 def test_models_that_do_not_reason_are_asked_for_no_reasoning() -> None:
-    """RUN-16: gpt-4.1 and the like refuse the parameters."""
+    """RUN-16: models without reasoning, such as gpt-4.1, get no reasoning parameters, which they refuse."""
     body = mapped(user("a"), model="gpt-4.1", support=NO_REASONING)
     responses_rules.check(body)
     assert body.keys() == {"model", "input", "stream", "store"}

@@ -1,4 +1,4 @@
-"""The scripted provider says exactly its script."""
+"""The scripted provider returns exactly its script."""
 
 from __future__ import annotations
 

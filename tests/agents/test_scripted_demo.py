@@ -1,4 +1,4 @@
-"""The demo agent shows everything, says what it is, and needs nothing but the request."""
+"""The demo agent shows all features, explains itself, and needs nothing but the request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def told(
 
 
 async def answer(*history: Message | str) -> str:
-    """The text of the last response."""
+    """Return the text of the last response."""
     events = await told(*history)
     assert events[-1] == TurnFinished("done")
     return [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)][-1]
@@ -110,7 +110,7 @@ async def test_demo_thinks_before_it_answers() -> None:
 
 @pytest.mark.parametrize(("text", "kinds"), [("ask", ["form", "selection"]), ("plan", ["plan_review"])])
 async def test_demo_asks_people(text: str, kinds: list[str]) -> None:
-    """UI-12: its questions are valid, and it repeats what people have answered."""
+    """UI-12: the demo agent's questions are valid, and it repeats the answers."""
     events = await told(text)
     asked = [event for event in events if isinstance(event, ToolWaiting)]
     assert [event.kind for event in asked] == kinds
@@ -139,7 +139,7 @@ async def test_demo_calculates_what_it_is_asked() -> None:
 
 
 async def test_demo_runs_a_command_if_it_may(tmp_path: Path) -> None:
-    """It shows the sandbox without a model."""
+    """The demo agent runs a command to show the sandbox, if it is allowed to."""
     sandbox = Sandbox(tmp_path / "workspace")
     events = await told("bash echo one; echo two", tools=["bash"], sandbox=sandbox)
     assert ToolReturned(ToolResult("demo_1_1", "one\ntwo", origin="bash")) in events
@@ -198,7 +198,7 @@ async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
 
 
 async def test_demo_is_too_busy_when_asked() -> None:
-    """RUN-10: the retries are seen."""
+    """RUN-10: the demo agent can report that it is busy, so that the retries are visible."""
     events = await told("error busy")
     assert [type(event) for event in events] == [ResponseStarted, RetryScheduled] * 2 + [ResponseStarted, TurnFailed]
     assert isinstance(events[-1], TurnFailed)
@@ -241,6 +241,6 @@ async def test_demo_provider_has_one_model() -> None:
 
 
 def test_demo_results_of_other_tools_are_shown_too() -> None:
-    """A conversation that a real model began may be continued by the demo agent."""
+    """The demo agent can continue a conversation that a real model began."""
     call = ToolCall("x", "search", {"q": "a", "n": 2})
     assert texts.result_line(call, ToolResult("x", "found")) == "- `search(a, 2)`: found"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.providers.http import sse
-from agents.providers.http.sse import SseParser
+from agents.providers.http import decoding
+from agents.providers.http.decoding import SseParser
 
 LINES = st.one_of(
     st.sampled_from(
@@ -22,7 +22,7 @@ STREAMS = st.lists(st.tuples(LINES, st.sampled_from(["\n", "\r\n", "\r"])), max_
 
 
 def reference(text: str) -> list[tuple[str, str]]:
-    """Read a whole text by the letter of the specification."""
+    """Parse a whole text step by step as in the specification."""
     events, kind, data = [], "", list[str]()
     for line in re.split("\r\n|\n|\r", text.removeprefix("\ufeff"))[:-1]:
         field, _, value = line.partition(":")
@@ -45,7 +45,7 @@ def parse(chunks: list[bytes]) -> list[tuple[str, str]]:
 
 @given(stream=STREAMS, bom=st.booleans(), data=st.data())
 def test_events_are_the_same_whatever_the_chunks(stream: list[tuple[str, str]], bom: bool, data: st.DataObject) -> None:
-    """RUN-02: no boundary of chunks, lines or characters changes what is read."""
+    """RUN-02: the events are those of the specification, even if chunks end inside lines or characters."""
     text = ("\ufeff" if bom else "") + "".join(line + end for line, end in stream)
     raw = text.encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=30)))
@@ -66,7 +66,7 @@ def test_last_event_without_blank_line_is_given_at_the_end() -> None:
 
 
 def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LARGEST_EVENT", 100)
+    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
     parser = SseParser()
     parser.feed(b"data: " + b"x" * 80)
     with pytest.raises(ValueError, match="without end"):
@@ -74,7 +74,7 @@ def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_event_of_endless_lines_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LARGEST_EVENT", 100)
+    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
     parser = SseParser()
     with pytest.raises(ValueError, match="without end"):
         parser.feed(b"data: 12345678901234567890\n" * 10)

@@ -1,4 +1,4 @@
-"""What a tool is to a model, and that nothing it does can hurt the turn."""
+"""The schema of a tool for models, and the isolation of the turn from its failures."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def half(n: int, unit: str = "") -> str:
     ],
 )
 async def test_bad_arguments_are_told_to_the_model(arguments: dict[str, Any], words: str) -> None:
-    """RUN-11: in words that it can act on."""
+    """RUN-11: the model reads which arguments are wrong."""
     result = await half.run(use(arguments))
     assert result.is_error
     assert words in result.content
@@ -154,13 +154,13 @@ def raising(error: BaseException, blocking: bool) -> Tool:
 
 @pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), StopIteration(3), asyncio.CancelledError()])
 async def test_thread_cannot_end_the_process(error: BaseException) -> None:
-    """RUN-11: a library that calls exit() inside a tool ends that tool."""
+    """RUN-11: a library that calls exit() ends only its tool."""
     result = await raising(error, blocking=True).run(use({}))
     assert result.is_error
 
 
 async def test_cancellation_from_within_is_the_tools_own_failure() -> None:
-    """RUN-11: a tool that awaits something cancelled does not stop the turn."""
+    """RUN-11: a tool that awaits a cancelled task fails without stopping the turn."""
 
     @tool()
     async def wait() -> None:
@@ -197,7 +197,7 @@ async def test_long_error_is_cut() -> None:
 
 
 async def test_results_are_safe_text() -> None:
-    """MSG-07, MSG-10, MSG-12: structured results are JSON; what cannot be stored is replaced."""
+    """MSG-07, MSG-10, MSG-12: structured results are JSON, and characters that cannot be stored are replaced."""
 
     @tool()
     async def report() -> dict[str, Any]:
@@ -220,7 +220,7 @@ async def test_blocking_tool_sees_the_context_of_its_turn() -> None:
 
 
 async def test_thread_that_ends_after_its_waiter_is_not_missed(caplog: pytest.LogCaptureFixture) -> None:
-    """A cancelled wait leaves the thread alone, and its late result disturbs no one."""
+    """After a cancelled wait, the thread's late result has no effect."""
     started, release = threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 

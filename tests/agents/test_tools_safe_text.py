@@ -1,4 +1,4 @@
-"""Text out of anything, without fail (MSG-10, MSG-12)."""
+"""Text from any value, without exceptions (MSG-10, MSG-12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from agents.safe_text import LIMIT, clean, cut, safe_text
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -64,7 +64,7 @@ circle.append({"again": circle})
         (float("nan"), "nan"),
         ([float("inf"), -float("inf")], '["inf", "-inf"]'),
         (Decimal("1.50"), "1.50"),
-        (Colour.RED, "red"),
+        (Color.RED, "red"),
         (datetime(2026, 2, 28, 14, 30, tzinfo=UTC), "2026-02-28T14:30:00+00:00"),
         (PurePosixPath("/a/b"), "/a/b"),
         (b"bytes \xc3\xa9", "bytes é"),
@@ -118,7 +118,7 @@ def test_safe_text_of_something_huge_is_cut(value: object) -> None:
 
 
 class Endless(Sequence[int]):
-    """Counts how much of it is read."""
+    """A huge sequence that counts its reads."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -132,7 +132,7 @@ class Endless(Sequence[int]):
 
 
 class EndlessMapping(Mapping[int, int]):
-    """Every number leads to itself."""
+    """A huge mapping from each number to itself, which counts its reads."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -195,7 +195,7 @@ plain = st.recursive(
 
 @given(st.lists(plain) | st.dictionaries(st.text("ab"), plain))
 def test_structured_values_survive_as_json(value: object) -> None:
-    """MSG-07: structured results are kept."""
+    """MSG-07: structured results are kept as JSON."""
     assert json.loads(safe_text(value)) == value
 
 

@@ -1,15 +1,16 @@
-"""The pages that models of vendors cite by themselves, in each form that an answer has."""
+"""Pages that vendors' models cite by themselves, in each form of an answer."""
 
 from __future__ import annotations
 
 from agents.events import PartDone, ProviderEvent
-from agents.messages import Json, Source, Text
+from agents.messages import Json, Source, Text, ToolCall
 from agents.providers.anthropic.stream import AnthropicReader, from_stream
 from agents.providers.anthropic.stream import StreamState as AnthropicState
 from agents.providers.openai.responses_stream import ResponsesReader
 from agents.providers.openai.responses_stream import StreamState as ResponsesState
 from agents.providers.openai.stream import OpenAIReader, StreamState
 from agents.providers.openai.stream import from_stream as from_chunk
+from agents.response import Response
 
 TIDES = Source(0, "Tide tables", "https://tides.example/")
 
@@ -19,7 +20,7 @@ def texts(events: list[ProviderEvent]) -> list[Text]:
 
 
 def test_anthropic_cites_in_deltas_of_a_block() -> None:
-    """MSG-08: the text itself stays as it is; what has no web address is no source."""
+    """MSG-08: the text is unchanged, and citations without a web address are not sources."""
     state = AnthropicState("claude")
     citation: Json = {"type": "web_search_result_location", "url": TIDES.url, "title": TIDES.title, "cited_text": "x"}
     document: Json = {"type": "char_location", "document_title": "a.pdf", "cited_text": "x"}
@@ -34,6 +35,15 @@ def test_anthropic_cites_in_deltas_of_a_block() -> None:
     ]
     found = [each for event in events for each in from_stream(event, state)]
     assert texts(found) == [Text("At noon.", sources=(TIDES,))]
+
+
+def test_blocks_around_a_citation_are_one_text() -> None:
+    """RUN-04, MSG-08: the next request has one text, as the rows have, so that its beginning stays the same later."""
+    call, item = ToolCall("c", "noop", {}), Text("Bye.", {"item_id": "m_2"})
+    response = Response()
+    for part in (Text("It is high "), Text("at noon", sources=(TIDES,)), Text("."), call, Text("Then"), item):
+        response.take(PartDone(part))
+    assert response.parts == [Text("It is high at noon.", sources=(TIDES,)), call, Text("Then"), item]
 
 
 def test_anthropic_cites_in_a_whole_message() -> None:

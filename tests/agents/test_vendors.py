@@ -1,4 +1,4 @@
-"""A vendor is described in one place, and what depends on its type follows from that."""
+"""Descriptions of vendors, and everything that is derived from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.agreement import agree
 
 
 class OwnProvider(DemoProvider):
-    """An adapter that someone has added."""
+    """An adapter that an operator has added."""
 
     form = "anthropic"
 
@@ -37,7 +37,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("own")
 def test_described_vendor_can_be_configured(tmp_path: Path) -> None:
-    """The description alone gives a provider, its models and its agents (RUN-05)."""
+    """The description is enough for a provider, its models and its agents (RUN-05)."""
     path = tmp_path / "parley.toml"
     path.write_text('[providers.mine]\ntype = "own"\n[agents.helper]\nmodel = "mine/own-small"\n')
     registry = load(path, {"OWN_KEY": "secret"})
@@ -63,11 +63,11 @@ def test_unknown_type_names_the_vendors(tmp_path: Path) -> None:
     path.write_text('[providers.mine]\ntype = "other"\n')
     with pytest.raises(ConfigError) as refused:
         load(path, {})
-    assert f"providers.mine.type: choose from {', '.join(VENDORS)}; it is 'other'" in str(refused.value)
+    assert f"providers.mine.type: must be one of {', '.join(VENDORS)}, but is 'other'" in str(refused.value)
 
 
 def test_each_vendor_has_a_form_that_clients_can_name() -> None:
-    """`?form=` of the REST API offers each of them."""
+    """Each vendor's form is one that `?form=` of the REST API accepts."""
     agree(
         get_args(Form),
         FORMS,

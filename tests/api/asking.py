@@ -1,4 +1,4 @@
-"""A program that uses the API with a token."""
+"""A client program that uses the API with a token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.services.people import api_tokens
 
 
 class Asker:
-    """Django's client with a token in each request, and JSON as the body; `headers` come beside it."""
+    """Django's test client with a token in each request and JSON as the body; `headers` are added to each request."""
 
     def __init__(self, secret: str) -> None:
         self._client = Client(headers={"Authorization": f"Bearer {secret}"})
@@ -39,16 +39,16 @@ class Asker:
 
 
 def _named(headers: dict[str, str]) -> dict[str, str]:
-    """`if_match` is how Python may write If-Match."""
+    """Return the headers with their HTTP names, so that `if_match` becomes If-Match."""
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def token_of(user: User, scope: str = "write") -> str:
-    """Make a token of a user; returns its secret."""
+    """Make a token for a user and return its secret."""
     return api_tokens.create(user=user, name="Script", scope=scope, days=0)[1]
 
 
 def code(answer: Any) -> tuple[int, str]:
-    """How a request was refused."""
+    """Return the code of a refusal."""
     assert answer["Content-Type"] == "application/problem+json"
     return answer.status_code, answer.json()["code"]

@@ -1,4 +1,4 @@
-"""Fixtures of the API's tests: a session, and people with tokens."""
+"""Fixtures for tests of the API: a session, and users with tokens."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def session(ana: User) -> Session:
 
 @pytest.fixture
 def asker(ana: User) -> Asker:
-    """Ana's program, which may write."""
+    """Ana's program with a token for reading and writing."""
     return Asker(token_of(ana))
 
 
 @pytest.fixture
 def reader(bo: User, session: Session) -> Asker:
-    """Bo's program; Bo may see the session."""
+    """Bo's program; Bo is a viewer of the session."""
     let_in(session, bo, SessionRole.VIEWER)
     return Asker(token_of(bo))

@@ -1,4 +1,4 @@
-"""The agents of members by the API."""
+"""Agents of workspace members, managed over the API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_make_share_change_copy_and_archive(ana: User, bo: User, workspace: Workspace) -> None:
-    """UI-21: as in the page; `GET /agents` has what sessions of the workspace may begin with."""
+    """UI-21: agents are managed as on the page.
+
+    `GET /agents` lists the agents that new sessions of the workspace can have.
+    """
     asker, other = Asker(token_of(ana)), Asker(token_of(bo))
     place = f"/api/workspaces/{workspace.pk}/agents"
     body: dict[str, Any] = {

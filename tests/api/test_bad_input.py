@@ -1,4 +1,4 @@
-"""Bodies and headers that are none: each is refused in words, and nothing is lost or written."""
+"""Malformed bodies and headers: each is refused with a message, and nothing is lost or written."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def client(ana: User) -> Client:
 
 @pytest.mark.parametrize(("body", "status"), BROKEN, ids=lambda value: str(value)[:30])
 def test_broken_body_is_refused(client: Client, address: str, body: bytes, status: int) -> None:
-    """MSG-12: as a problem that says what is wrong with it."""
+    """MSG-12: a malformed body is refused with a problem that explains the error."""
     answer = client.post(address, body, JSON)
     assert code(answer)[0] == status
     told = answer.json()
@@ -75,7 +75,7 @@ def test_broken_body_is_refused(client: Client, address: str, body: bytes, statu
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_json_is_told_so(client: Client, session: Session, ana: User, kind: str) -> None:
-    """MSG-12: forms of other sites are none of ours, with a token as with a cookie."""
+    """MSG-12: a body that is not sent as JSON, as by a form of another site, is refused with a token or a cookie."""
     page = Client()
     page.force_login(ana)
     for who in (client, page):
@@ -87,7 +87,7 @@ def test_what_is_no_json_is_told_so(client: Client, session: Session, ana: User,
 
 
 def test_too_much_is_refused(client: Client, address: str, settings: Settings) -> None:
-    """MSG-12: by what a request may have, and by what a message may have."""
+    """MSG-12: requests beyond the limit of a body, and texts beyond that of a message, are refused."""
     settings.MAX_MESSAGE_CHARS = 100
     assert code(client.post(address, {"text": "x" * 101}, JSON)) == (422, "too_long")
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
@@ -112,7 +112,7 @@ def test_too_much_is_refused(client: Client, address: str, settings: Settings) -
     ids=str,
 )
 def test_odd_headers_do_no_harm(client: Client, session: Session, headers: dict[str, Any]) -> None:
-    """Malformed headers get a clear error (MSG-12)."""
+    """Malformed headers are ignored or refused, without a server error (MSG-12)."""
     row = fill(session, HI)[0]
     for path in (f"/api/sessions/{session.pk}", f"/api/sessions/{session.pk}/messages/{row.pk}"):
         assert client.get(path, headers=headers).status_code in (200, 401)
@@ -121,7 +121,7 @@ def test_odd_headers_do_no_harm(client: Client, session: Session, headers: dict[
 
 
 def test_large_numbers_are_refused(asker: Asker, session: Session) -> None:
-    """MSG-12: where a revision or a place should be."""
+    """MSG-12: invalid revisions and places, such as negative or too large numbers, are refused."""
     row = fill(session, HI)[0]
     for number in (-1, 2**62, 2**63, 10**30, 1.5, True, "1"):
         answer = asker.patch(f"/api/sessions/{session.pk}/messages/{row.pk}", {"text": "x", "revision": number})
@@ -141,7 +141,7 @@ def test_large_numbers_are_refused(asker: Asker, session: Session) -> None:
 
 
 def test_methods_that_are_none(client: Client, session: Session) -> None:
-    """MSG-12: 405 with those that are."""
+    """MSG-12: unsupported methods get 405 with the supported ones."""
     for method in ("PUT", "TRACE", "NONSENSE"):
         answer = client.generic(method, f"/api/sessions/{session.pk}")
         assert (answer.status_code, answer["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH")

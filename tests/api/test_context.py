@@ -1,4 +1,4 @@
-"""What the model is sent next, and what it was sent, over the API."""
+"""The context of the next request and of earlier requests, over the API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def ask(asker: Asker, session: Session, query: str = "") -> Json:
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_context_is_what_is_sent_next(node: TestNode, ana: User, form: str) -> None:
-    """CTX-01, CTX-02: the next request is the context and the new message, with tools and limits, and nothing else."""
+    """CTX-01, CTX-02: the next request consists of exactly this context and the new message, with its tools and
+    limits."""
     sent: list[Request] = []
 
     def answer(request: Request) -> list[str]:
@@ -64,7 +65,8 @@ def test_forms_of_the_description_are_those_that_there_are() -> None:
 
 @pytest.mark.django_db
 def test_nothing_is_added_at_rest(asker: Asker, session: Session) -> None:
-    """CTX-02: an empty session has no messages, one at rest ends with the model, a blank prompt is none."""
+    """CTX-02: an empty session has no messages, an idle one ends with the model's answer, and a blank prompt is left
+    out."""
     asker.patch(f"/api/sessions/{session.pk}", {"system_prompt": "   "})
     for form in FORMS:
         empty = ask(asker, session, f"?form={form}")
@@ -80,7 +82,10 @@ def test_nothing_is_added_at_rest(asker: Asker, session: Session) -> None:
 
 @pytest.mark.django_db
 def test_mode_and_tools_of_the_session_count(asker: Asker, session: Session) -> None:
-    """MSG-09: a chat has no tools; a conversation that used some defines them for Anthropic all the same."""
+    """MSG-09: in the mode `chat` there are no tools.
+
+    Anthropic still gets the definitions if the conversation has used tools.
+    """
     fill(session, *TURN)
     assert asker.patch(f"/api/sessions/{session.pk}", {"mode": "chat"}).json()["mode"] == "chat"
     assert ask(asker, session, "?form=openai")["tools"] == []
@@ -92,7 +97,7 @@ def test_mode_and_tools_of_the_session_count(asker: Asker, session: Session) -> 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("own_files")
 def test_files_say_what_becomes_of_them(asker: Asker, ana: User) -> None:
-    """CTX-02: an image is sent to a model that takes images, text as text; bytes come only where they are asked for."""
+    """CTX-02: models that accept images get images, and text files become text. Bytes are returned only on request."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([]), VISION))
     session = create_session(owner=ana)
     row = fill(session, *TURN)[1]
@@ -116,7 +121,7 @@ def test_files_say_what_becomes_of_them(asker: Asker, ana: User) -> None:
 
 @pytest.mark.django_db
 def test_model_that_is_gone_is_a_problem_and_no_failure(asker: Asker, session: Session) -> None:
-    """RUN-16: the conversation is shown, and why nothing can be sent."""
+    """RUN-16: the conversation is shown, with the reason why nothing can be sent."""
     fill(session, *TURN)
     Session.objects.filter(pk=session.pk).update(provider="gone", model="none")
     context = ask(asker, session)
@@ -127,7 +132,7 @@ def test_model_that_is_gone_is_a_problem_and_no_failure(asker: Asker, session: S
 
 @pytest.mark.django_db
 def test_estimate_says_what_is_left_out(asker: Asker, session: Session) -> None:
-    """MSG-09: message by message, in the order of the session."""
+    """MSG-09: the estimate has the reason for each excluded message, and its parts add up to the total of tokens."""
     rows = fill(session, *TURN, START, HI, DONE)
     asker.patch(f"/api/sessions/{session.pk}/messages/{rows[1].pk}", {"include_in_context": False})
     estimate = asker.get(f"/api/sessions/{session.pk}/context/estimate").json()
@@ -139,7 +144,7 @@ def test_estimate_says_what_is_left_out(asker: Asker, session: Session) -> None:
 
 @pytest.mark.django_db
 def test_the_request_to_another_agent(asker: Asker, session: Session, ana: User) -> None:
-    """CTX-06: by its name; one that is not in the session is refused."""
+    """CTX-06: the context of another agent is requested by name, and an agent that is not in the session is refused."""
     row = members_agents.make(
         author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer", system_prompt="Write verses.")
     )
@@ -157,7 +162,7 @@ def test_the_request_to_another_agent(asker: Asker, session: Session, ana: User)
 
 
 async def test_sent_request_is_read_again(node: TestNode, ana: User, bo: User) -> None:
-    """ADM-02: as it was sent, whatever was edited since; what was removed since is for editors."""
+    """ADM-02: the request is returned as it was sent, despite later edits. Only editors see messages removed since."""
     sent: list[Request] = []
 
     def answer(request: Request) -> list[str]:

@@ -1,4 +1,4 @@
-"""What docs/api.md says that there is."""
+"""The descriptions in docs/api.md and in the OpenAPI schema, compared with the API."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from chat.api.errors import STATUS
 from tests.support.agreement import agree
 
 DOCS = Path(__file__).parents[2] / "docs"
-DEFAULT = re.compile(r'^Default: (true|false|[0-9\["].*)$')
+DEFAULT = re.compile(r'^Default: (true|false|[0-9\["].*)\.$')
 CELL = re.compile(r"`([A-Z]+)(?: ([^`]+))?`")
 
 
 def operations() -> Iterator[str]:
-    """Read the table. A method alone is that of the path behind it, and “…” stands for the longer path before it."""
+    """Return the operations in the table.
+
+    A method alone has the path after it, and "…" stands for the longer path before it.
+    """
     table = (DOCS / "api.md").read_text().split("## Operations")[1].split("## Errors")[0]
     for row in table.splitlines():
         cells = CELL.findall(row.split("|")[1]) if row.startswith("| `") else []
@@ -30,12 +33,12 @@ def operations() -> Iterator[str]:
 
 
 def _longer(path: str) -> str:
-    """The part of a row's first path that "…" stands for: up to the id of what it is about."""
+    """Return the part of a row's first path that "…" stands for: everything up to the resource's id."""
     return path[: path.rindex("}") + 1]
 
 
 def test_every_operation_is_in_the_table() -> None:
-    """LIVE-03: and nothing else is."""
+    """LIVE-03: the table has every operation, and no other."""
     described = {f"{m.upper()} {p[4:]}" for p, methods in api.get_openapi_schema()["paths"].items() for m in methods}
     listed = list(operations())
     agree(
@@ -48,14 +51,14 @@ def test_every_operation_is_in_the_table() -> None:
 
 
 def test_every_code_of_a_status_is_explained() -> None:
-    """The API description explains each error code (LIVE-03)."""
+    """The document of the protocol explains each error code (LIVE-03)."""
     table = (DOCS / "protocol.md").read_text().split("## Codes")[1].split("\n## ")[0]
     unexplained = sorted(code for code in STATUS if f"`{code}`" not in table)
     assert not unexplained, f'Describe them in the table of "Codes" in docs/protocol.md: {", ".join(unexplained)}'
 
 
 def test_every_operation_says_what_it_does() -> None:
-    """LIVE-03: in the description of the API, with how people come in and how they are refused."""
+    """LIVE-03: the API description explains each operation, the authentication and the errors."""
     schema = api.get_openapi_schema()
     for methods in schema["paths"].values():
         for operation in methods.values():
@@ -68,7 +71,7 @@ def test_every_operation_says_what_it_does() -> None:
 
 
 def test_every_field_of_a_request_is_described() -> None:
-    """LIVE-03: a client's author need not guess what a parameter or a field of a body means."""
+    """LIVE-03: each parameter and each field of a body has a description."""
     schema = api.get_openapi_schema()
     lacking = set()
     for path, methods in schema["paths"].items():
@@ -81,8 +84,19 @@ def test_every_field_of_a_request_is_described() -> None:
     assert not lacking, "Give these a description, by Field(description=…): " + "; ".join(sorted(lacking))
 
 
+def test_every_field_of_an_object_is_described() -> None:
+    """LIVE-03: responses and events have descriptions, too. A field that refers to an object has that object's."""
+    lacking = {
+        f"{name}.{field}"
+        for name, schema in api.get_openapi_schema()["components"]["schemas"].items()
+        for field, each in schema.get("properties", {}).items()
+        if not each.get("description") and not {"$ref", "const"} & each.keys()
+    }
+    assert not lacking, "Give these a description, by Field(description=…): " + "; ".join(sorted(lacking))
+
+
 def undescribed(value: Any, schemas: Json) -> Iterator[str]:
-    """Find the fields of a body without a description, in the objects inside it, too. A default alone is none."""
+    """Return the fields of a body, including nested ones, that have no description. A default is not a description."""
     if isinstance(value, list):
         for each in value:
             yield from undescribed(each, schemas)

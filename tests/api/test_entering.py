@@ -1,4 +1,4 @@
-"""Who is let in to the API, and what the others get."""
+"""Authentication of the API, and the answers to requests without it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_token_and_cookie_say_who_asks(ana: User) -> None:
 
 
 def test_who_is_not_known_is_told_how_to_be(ana: User) -> None:
-    """LIVE-06: by a problem and a header."""
+    """LIVE-06: an unauthenticated request gets a problem and a header that explain how to authenticate."""
     answer = Client().get(ME)
     assert (answer.status_code, answer["Content-Type"]) == (401, "application/problem+json")
     assert answer["WWW-Authenticate"] == "Bearer"
@@ -51,7 +51,7 @@ def test_who_is_not_known_is_told_how_to_be(ana: User) -> None:
 
 @pytest.mark.parametrize("secret", ["", "x", "parley_", "parley_" + "a" * 43, "parley_" + "é" * 43, "\udcff", "a b"])
 def test_tokens_that_are_none(ana: User, secret: str) -> None:
-    """LIVE-06, MSG-12: a cookie beside it changes nothing."""
+    """LIVE-06, MSG-12: malformed and unknown tokens are refused, even beside a valid cookie."""
     client = Client()
     client.force_login(ana)
     value = secret.encode("utf-8", "surrogateescape").decode("latin-1")
@@ -61,7 +61,8 @@ def test_tokens_that_are_none(ana: User, secret: str) -> None:
 
 
 def test_other_headers_are_a_proxy_s_matter(ana: User) -> None:
-    """LIVE-06: one that has its own password before Parley sends that along."""
+    """LIVE-06: authorization headers of other schemes are ignored, because a proxy with its own password may pass them
+    on."""
     client = Client(headers={"Authorization": "Basic YTpi"})
     assert client.get(ME).json()["code"] == "signed_out"
     client.force_login(ana)
@@ -69,7 +70,7 @@ def test_other_headers_are_a_proxy_s_matter(ana: User) -> None:
 
 
 def test_token_ends(ana: User, made: tuple[ApiToken, str]) -> None:
-    """LIVE-06: by its owner's word, with its time, with its owner."""
+    """LIVE-06: a token ends when its owner revokes it, when it expires, and when its owner is deactivated."""
     token, secret = made
     assert status(secret) == 200
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -101,7 +102,7 @@ def test_use_of_a_token_is_noted_once_a_minute(ana: User, made: tuple[ApiToken, 
 
 
 def test_secret_is_not_kept(made: tuple[ApiToken, str]) -> None:
-    """LIVE-06: only its digest is."""
+    """LIVE-06: only the digest of the secret is stored."""
     token, secret = made
     assert secret.startswith("parley_")
     assert len(secret) == 50
@@ -110,13 +111,13 @@ def test_secret_is_not_kept(made: tuple[ApiToken, str]) -> None:
 
 
 def test_everything_is_private(ana: User, made: tuple[ApiToken, str]) -> None:
-    """LIVE-06: answers and refusals alike."""
+    """LIVE-06: answers and refusals must not be cached."""
     for answer in (Asker(made[1]).get(ME), Asker("").get(ME), Asker(made[1]).get("/api/nothing")):
         assert answer["Cache-Control"] == "private, no-store"
 
 
 def test_refusals_on_the_way_are_problems(made: tuple[ApiToken, str]) -> None:
-    """MSG-12: no address, no method."""
+    """MSG-12: unknown addresses and unsupported methods get a problem."""
     asker = Asker(made[1])
     missing, wrong = asker.get("/api/nothing"), asker.delete(ME)
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
@@ -125,14 +126,14 @@ def test_refusals_on_the_way_are_problems(made: tuple[ApiToken, str]) -> None:
 
 
 def test_answer_without_a_body_has_no_type(ana: User, made: tuple[ApiToken, str]) -> None:
-    """MSG-12: 204 says nothing of a page that is not there."""
+    """MSG-12: an answer with 204 has no body and no media type."""
     team = ana.memberships.get().workspace_id
     answer = Asker(made[1]).post(f"/api/workspaces/{team}/enter")
     assert (answer.status_code, "Content-Type" in answer) == (204, False)
 
 
 def test_tokens_outlive_a_new_password(ana: User, made: tuple[ApiToken, str]) -> None:
-    """LIVE-06: programs go on; the list in the settings is the place to end them."""
+    """LIVE-06: tokens keep working after a change of the password. They are revoked in the settings."""
     client = Client()
     ana.set_unusable_password()
     ana.save()
@@ -144,7 +145,7 @@ def test_tokens_outlive_a_new_password(ana: User, made: tuple[ApiToken, str]) ->
 
 
 def test_token_of_the_api_opens_no_page(made: tuple[ApiToken, str]) -> None:
-    """LIVE-06: neither settings, where tokens are made, nor anything else."""
+    """LIVE-06: a token does not give access to pages, such as the settings in which tokens are made."""
     for address in ("/", "/settings/", "/admin/"):
         answer = Asker(made[1]).get(address)
         assert (answer.status_code, settings.SESSION_COOKIE_NAME in answer.cookies) == (302, False)

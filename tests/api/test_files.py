@@ -1,4 +1,4 @@
-"""Files over the API."""
+"""Uploading and reading files over the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def client_of(user: User) -> Client:
 
 
 def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None:
-    """MSG-04: uploaded, sent, and read by a user who sees the session."""
+    """MSG-04: a file is uploaded, sent, and read by a user who sees the session."""
     let_in(session, bo, SessionRole.VIEWER)
     mine, his = client_of(ana), client_of(bo)
     data = files.picture()
@@ -40,7 +40,7 @@ def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None
 
 
 def test_unsent_file_is_taken_back(session: Session, ana: User) -> None:
-    """MSG-11: it is gone."""
+    """MSG-11: a file that was not sent can be deleted."""
     client = client_of(ana)
     address = f"/api/sessions/{session.pk}/attachments"
     url = client.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()["url"]
@@ -49,7 +49,7 @@ def test_unsent_file_is_taken_back(session: Session, ana: User) -> None:
 
 
 def test_what_is_no_file_is_refused(session: Session, ana: User, settings: Settings) -> None:
-    """MSG-12: by kind, by size, or as no form at all."""
+    """MSG-12: unsupported types, files that are too large, and requests without a form are refused."""
     client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
     assert code(client.post(address, {"file": SimpleUploadedFile("a.exe", b"MZ\0\0")})) == (415, "unsupported")
     assert code(client.post(address, {"file": "no file"})) == (422, "malformed")
@@ -60,7 +60,10 @@ def test_what_is_no_file_is_refused(session: Session, ana: User, settings: Setti
 
 
 def test_parts_of_a_file_are_read(session: Session, ana: User) -> None:
-    """MSG-12: one range at a time, bound to what the client has; others get the whole file, or its size."""
+    """MSG-12: requests for one range return it, if the client's version is current.
+
+    Others return the whole file, or an error with its size.
+    """
     client, address = client_of(ana), f"/api/sessions/{session.pk}/attachments"
     url = client.post(address, {"file": SimpleUploadedFile("a.txt", b"0123456789")}).json()["url"]
     whole = client.get(url)
@@ -99,7 +102,7 @@ def test_text_says_in_which_encoding_it_is(session: Session, ana: User, data: by
 
 
 def test_file_of_another_user_is_not_one_s_own_to_delete(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: sent or not."""
+    """LIVE-06: an editor cannot delete a file that another user has sent."""
     let_in(session, bo, SessionRole.EDITOR)
     mine = client_of(ana)
     address = f"/api/sessions/{session.pk}/attachments"

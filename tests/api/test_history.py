@@ -1,4 +1,4 @@
-"""Versions of messages and of the system prompt, and what was removed, over the API."""
+"""Versions of messages and of the system prompt, and removed messages, over the API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def path(session: Session, rest: str) -> str:
 def test_versions_are_listed_and_restored(
     asker: Asker, reader: Asker, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-11: page by page, the newest first, down to the original; a restored one is an edit."""
+    """MSG-11: versions are listed in pages from the newest to the original, and restoring one is an edit."""
     monkeypatch.setattr(history, "PAGE", 2)
     row = fill(session, *TURN)[1]
     address = path(session, f"/messages/{row.pk}")
@@ -50,7 +50,8 @@ def test_versions_are_listed_and_restored(
 
 
 def test_changes_that_keep_the_text_have_its_version(asker: Asker, session: Session) -> None:
-    """MSG-11: so a version is no key of the list, but `id` is; each version is the text that it stands beside."""
+    """MSG-11: a change without a new text has the version of its text, so entries are identified by `id`, not by
+    version."""
     row = fill(session, *TURN)[1]
     address = path(session, f"/messages/{row.pk}")
     for change in ({"text": "One"}, {"include_in_context": False}, {"text": "Two"}, {"include_in_context": True}):
@@ -79,7 +80,10 @@ def test_versions_of_the_prompt_are_listed(asker: Asker, session: Session) -> No
 
 
 def test_removed_messages_are_found_and_put_back(asker: Asker, reader: Asker, session: Session, ana: User) -> None:
-    """MSG-11: with who removed them; what a retry replaced has no place to go back to."""
+    """MSG-11: removed messages are listed with the users who removed them.
+
+    Messages that a retry replaced cannot be restored.
+    """
     rows = fill(session, *TURN)
     editing.remove(session=session, author=ana, message_id=rows[2].pk)
     control.retry(session=session, author=ana, message_id=rows[3].pk)

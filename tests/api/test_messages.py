@@ -1,4 +1,4 @@
-"""Messages over the API."""
+"""Reading and changing messages over the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def path(session: Session, row: ChatMessage | None = None, rest: str = "") -> st
 
 
 def everything(asker: Asker, session: Session, way: str) -> list[int]:
-    """The sequence numbers that pages in one direction show, in order."""
+    """Return the sequence numbers of all pages in one direction, in order."""
     found: list[int] = []
     query = "" if way == "before" else "&after=0"
     while True:
@@ -34,7 +34,7 @@ def everything(asker: Asker, session: Session, way: str) -> list[int]:
 
 
 def test_messages_are_read_both_ways(asker: Asker, session: Session) -> None:
-    """LIVE-01: each once, in order, as a socket tells them."""
+    """LIVE-01: pages in both directions have each message once, in order, in the form of the socket."""
     rows = fill(session, *TURN, *TURN)
     assert everything(asker, session, "before") == everything(asker, session, "after") == list(range(1, 11))
     snapshots = [message_snapshot(row.pk) for row in rows]
@@ -44,14 +44,14 @@ def test_messages_are_read_both_ways(asker: Asker, session: Session) -> None:
 
 
 def test_long_messages_make_short_pages(asker: Asker, session: Session) -> None:
-    """MSG-12: a page is of bounded size, unless one message is more than that."""
+    """MSG-12: the size of a page is bounded, unless a single message exceeds it."""
     fill(session, *[{**HI, "text": "x" * 150_000}] * 3)
     page = asker.get(path(session)).json()
     assert (len(page["messages"]), page["more"]) == (2, True)
 
 
 def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> None:
-    """RUN-01, RUN-06, MSG-02: a repeated one adds nothing."""
+    """RUN-01, RUN-06, MSG-02: a sent message begins a turn or is queued, and repeating the request adds nothing."""
     first = asker.post(path(session), {"text": "Hi", "key": "k1"})
     told = first.json()
     assert (first.status_code, told["queued"], told["repeated"]) == (201, False, False)
@@ -78,7 +78,7 @@ def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> Non
 
 
 def test_nothing_is_written_over_unseen(asker: Asker, session: Session, bo: User) -> None:
-    """MSG-11: the second gets the current state; by tag or by revision."""
+    """MSG-11: the second change is refused with the current state, whether the client sends a tag or a revision."""
     row = fill(session, *TURN)[3]
     let_in(session, bo, SessionRole.EDITOR)
     seen = asker.get(path(session, row))
@@ -102,7 +102,7 @@ def test_removed_message_comes_back(asker: Asker, session: Session) -> None:
 
 
 def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
-    """RUN-12, RUN-13: a fork runs unless `run` is false; its key makes one of it."""
+    """RUN-12, RUN-13: a fork runs unless `run` is false, and requests with the same key make one fork."""
     rows = fill(session, *TURN)
     body = {"key": "k1"}
     first, again = (asker.post(path(session, rows[1], "/fork"), body) for _ in range(2))
@@ -117,7 +117,10 @@ def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
 
 
 def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: Session) -> None:
-    """RUN-12: no more than was agreed to; the attempt is listed and restored; tools are run again likewise."""
+    """RUN-12: a retry withdraws no more messages than the client allows.
+
+    The attempt is listed and can be restored; the same holds for running tools again.
+    """
     rows = fill(session, *TURN, *TURN)
     refused = asker.post(path(session, rows[1], "/retry?at_most=0"))
     assert (code(refused), refused.json()["messages"], refused.json()["people"]) == ((409, "confirm"), 5, 1)
@@ -140,7 +143,7 @@ def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: S
 
 
 def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: User) -> None:
-    """MSG-11: an editor's edit of a person's message is refused; what they suggest is listed, and decided."""
+    """MSG-11: an editor can only suggest an edit of another user's message, and its author accepts the suggestion."""
     row = fill(session, START, {**HI, "user": ana}, DONE)[1]
     let_in(session, bo, SessionRole.EDITOR)
     editor, about = Asker(token_of(bo)), path(session, row, "/suggestions")
@@ -158,7 +161,7 @@ def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: Use
 
 
 def test_held_messages_are_sent(asker: Asker, session: Session) -> None:
-    """RUN-06: what a stop has held goes when a user says so."""
+    """RUN-06: a request sends the messages that a stop has held."""
     asker.post(path(session), {"text": "Hi"})
     asker.post(path(session), {"text": "And?"})
     asker.post(f"/api/sessions/{session.pk}/cancel")
@@ -181,7 +184,7 @@ def test_viewer_changes_nothing_and_may_fork(reader: Asker, session: Session) ->
 
 
 def test_messages_of_other_sessions_are_not_found(asker: Asker, session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: whatever session they are asked for in; and ids that are none."""
+    """LIVE-06: a message of another session is not found, and neither is an invalid id."""
     other = Session.objects.create(owner=bo, workspace=session.workspace)
     row = fill(other, HI)[0]
     for message_id in (row.pk, "m_none", "%00", "a%2Fb", "%F0%9F%98%80", "x" * 500):
@@ -192,7 +195,7 @@ def test_messages_of_other_sessions_are_not_found(asker: Asker, session: Session
 
 
 def test_what_stands_before_is_left_out_and_taken_in(asker: Asker, session: Session) -> None:
-    """MSG-09: all of it at once, and back by what the answer tells."""
+    """MSG-09: messages before a place are excluded in one request, and included again by the id in its answer."""
     rows = fill(session, *TURN, *TURN)
     asker.patch(path(session, rows[1]), {"include_in_context": False})
     out = asker.post(path(session, rows[6], "/exclude_before")).json()
@@ -203,7 +206,7 @@ def test_what_stands_before_is_left_out_and_taken_in(asker: Asker, session: Sess
 
 
 def test_description_has_every_field_of_the_answers(asker: Asker, session: Session) -> None:
-    """MSG-04, RUN-06: an answer may have more than the schema says, and clients made from it would not see that."""
+    """MSG-04, RUN-06: the schema has every field of the answers, because generated clients drop other fields."""
     schemas = api.get_openapi_schema()["components"]["schemas"]
     message = asker.get(path(session, fill(session, *TURN)[1])).json()
     assert message.keys() == schemas["Message"]["properties"].keys()
@@ -211,7 +214,7 @@ def test_description_has_every_field_of_the_answers(asker: Asker, session: Sessi
 
 
 def test_messages_of_one_turn_are_read(asker: Asker, session: Session) -> None:
-    """MSG-08: by the `turn_id` that sending answers with."""
+    """MSG-08: the messages of a turn are read by the `turn_id` in the answer to sending."""
     fill(session, *TURN, turn_id="t_1")
     rows = fill(session, *TURN, turn_id="t_2")
     page = asker.get(f"{path(session)}?turn=t_2&limit=3").json()
@@ -222,7 +225,7 @@ def test_messages_of_one_turn_are_read(asker: Asker, session: Session) -> None:
 
 
 def test_sending_answers_with_turn_and_place(asker: Asker, session: Session) -> None:
-    """RUN-01: so that the answer to it can be found."""
+    """RUN-01: the answer to sending has the turn and the place, by which the client finds the agent's answer."""
     told = asker.post(path(session), {"text": "Hi"}).json()
     row = asker.get(f"{path(session)}/{told['id']}").json()
     assert (told["turn_id"], told["sequence"]) == (row["turn_id"], row["sequence"]) == (row["turn_id"], 2)
@@ -231,7 +234,7 @@ def test_sending_answers_with_turn_and_place(asker: Asker, session: Session) -> 
 
 
 def test_key_of_another_request_is_refused(asker: Asker, session: Session) -> None:
-    """MSG-02: nothing that differs is swallowed; the first request can still be repeated."""
+    """MSG-02: a different request with the same key is refused, and the first request can still be repeated."""
     row = fill(session, *TURN)[1]
     for address, body, other in (
         (path(session), {"text": "one"}, {"text": "TWO"}),
@@ -245,7 +248,7 @@ def test_key_of_another_request_is_refused(asker: Asker, session: Session) -> No
 
 
 def test_usage_is_told(asker: Asker, session: Session) -> None:
-    """A message shows the tokens of its response (MSG-06)."""
+    """The usage of a session has its turns, tokens and models (MSG-06)."""
     fill(session, *TURN, START, HI, DONE)
     usage = asker.get(f"/api/sessions/{session.pk}/usage").json()
     assert (usage["turns"], usage["input_tokens"], usage["models"]) == (2, 0, [])
@@ -255,7 +258,7 @@ def test_usage_is_told(asker: Asker, session: Session) -> None:
 def test_pages_cost_the_same_however_long(
     asker: Asker, session: Session, count: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """LIVE-01: a constant number of queries, however many messages."""
+    """LIVE-01: the number of queries is constant, however many messages there are."""
     fill(session, *TURN * count)
     asker.get("/api/me")
     for address, queries in (

@@ -1,4 +1,4 @@
-"""HEAD and OPTIONS, which every address of the API has beside its own methods."""
+"""HEAD and OPTIONS, which every address of the API supports."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def reader(ana: User) -> Client:
-    """A program that may read and no more."""
+    """A program with a token that may only read."""
     return Client(headers={"Authorization": f"Bearer {token_of(ana, 'read')}"})
 
 
 def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
-    """LIVE-03: all that GET says of its answer, of streams, files and refusals, too."""
+    """LIVE-03: HEAD has the headers of GET, also for streams, files and refusals."""
     fill(session, HI)
     here = f"/api/sessions/{session.pk}"
     for path in (
@@ -43,7 +43,7 @@ def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
 
 
 def test_options_says_what_there_is(session: Session) -> None:
-    """MSG-12: to everyone, as the description does; nothing of what is there."""
+    """MSG-12: OPTIONS lists the methods to every client, without revealing whether an object exists."""
     allowed = "DELETE, GET, HEAD, OPTIONS, PATCH"
     for session_id in (session.pk, "s_none"):
         answer = Client().options(f"/api/sessions/{session_id}")

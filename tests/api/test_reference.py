@@ -1,4 +1,4 @@
-"""The page that describes the API."""
+"""The reference page of the API."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from chat.api.api import api
 pytestmark = pytest.mark.django_db
 
 
+def test_session_files_have_the_name_of_the_glossary() -> None:
+    """LIVE-03: the files of a session are never called those of its workspace, which is a team with other files."""
+    tags = {tag["name"] for tag in api.get_openapi_schema()["tags"]}
+    assert ("Session files" in tags, "Workspace files" in tags) == (True, False)
+    used = [each["tags"] for methods in api.get_openapi_schema()["paths"].values() for each in methods.values()]
+    assert {name for names in used for name in names} <= tags
+
+
 def test_page_describes_every_operation_and_object() -> None:
-    """LIVE-03: each under an anchor of its own, each link leads somewhere, and nothing is inline for the policy."""
+    """LIVE-03: each operation and object has its own anchor, links lead to existing ones, and the policy allows no
+    inline content."""
     answer = Client().get("/api/docs")
     page = BeautifulSoup(answer.content, "html.parser")
     schema = api.get_openapi_schema()

@@ -1,4 +1,4 @@
-"""Schedules over the API."""
+"""Managing schedules over the API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listed(asker: Asker, session: Session) -> list[dict[str, Any]]:
 
 
 def test_program_adds_changes_runs_and_removes(asker: Asker, session: Session, ana: User) -> None:
-    """UI-24: with the same services as the dialog."""
+    """UI-24: schedules are managed by the same services as in the dialog."""
     made = asker.post(path(session), REPORT)
     assert made.status_code == 201
     row = made.json()
@@ -60,7 +60,7 @@ def test_program_adds_changes_runs_and_removes(asker: Asker, session: Session, a
 
 
 def test_viewers_see_schedules_and_change_none(asker: Asker, session: Session, bo: User) -> None:
-    """UI-24: neither by a token."""
+    """UI-24: viewers with a token see schedules and cannot add, change or run them."""
     row = asker.post(path(session), REPORT).json()
     let_in(session, bo, "viewer")
     viewer = Asker(token_of(bo))
@@ -88,7 +88,7 @@ def test_viewers_see_schedules_and_change_none(asker: Asker, session: Session, b
     ],
 )
 def test_bad_values_are_clear_errors(asker: Asker, session: Session, change: Any, refusal: tuple[int, str]) -> None:
-    """RUN-19, MSG-12: never a 500, and nothing is stored."""
+    """RUN-19, MSG-12: bad values get clear errors, never a 500, and nothing is stored."""
     assert code(asker.post(path(session), {**REPORT, **change})) == refusal
     assert not Schedule.objects.exists()
     row = asker.post(path(session), REPORT).json()
@@ -97,7 +97,7 @@ def test_bad_values_are_clear_errors(asker: Asker, session: Session, change: Any
 
 
 def test_unknown_schedules_are_not_found(asker: Asker, session: Session) -> None:
-    """MSG-12: whatever is in the place of the id."""
+    """MSG-12: unknown and malformed ids are not found."""
     for odd in ("c_none", "%00", "😀", "c_" + "0" * 300):
         assert code(asker.patch(path(session, f"/{odd}"), {"is_on": True})) == (404, "no_such_schedule")
         assert code(asker.post(path(session, f"/{odd}/run"))) == (404, "no_such_schedule")
@@ -106,7 +106,7 @@ def test_unknown_schedules_are_not_found(asker: Asker, session: Session) -> None
 
 
 def test_change_of_what_is_no_longer_so_is_refused(asker: Asker, session: Session) -> None:
-    """UI-24, MSG-11: by the revision in the body, or by the tag; both name what is there now."""
+    """UI-24, MSG-11: a change with an outdated revision or tag is refused, and the error has the current revision."""
     row = asker.post(path(session), REPORT).json()
     one = path(session, f"/{row['id']}")
     tag = asker.get(one)["ETag"]
@@ -133,7 +133,7 @@ def test_change_of_what_is_no_longer_so_is_refused(asker: Asker, session: Sessio
 
 
 def test_runs_do_not_change_the_revision(asker: Asker, session: Session) -> None:
-    """UI-24: who edits a schedule is not stopped by what it does in the meantime."""
+    """UI-24: a run does not change the revision, so an open edit is not refused."""
     row = asker.post(path(session), REPORT).json()
     one = path(session, f"/{row['id']}")
     for gone in ({}, {"text": ""}, {"text": "Hi", "zone": "Atlantis"}):  # it runs, is refused, and is paused
@@ -147,7 +147,7 @@ def test_runs_do_not_change_the_revision(asker: Asker, session: Session) -> None
 
 @pytest.mark.parametrize("revision", [True, "1", 1.5, [], {}])
 def test_revision_is_a_number(asker: Asker, session: Session, revision: Any) -> None:
-    """MSG-12: and it alone changes nothing."""
+    """MSG-12: the revision must be a number, and a request with only a revision changes nothing."""
     row = asker.post(path(session), REPORT).json()
     one = path(session, f"/{row['id']}")
     assert code(asker.patch(one, {"text": "Mine", "revision": revision})) == (422, "malformed")

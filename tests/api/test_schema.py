@@ -1,5 +1,5 @@
-"""Requests that the API's own description makes: right ones and wrong ones, by two people, who learn nothing of each
-other."""
+"""Valid and invalid requests generated from the API's description, sent by two users who must not see each other's
+data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.support.testing_node import let_in, person
 from tests.transfer.samples import chatgpt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
-# More of them for a long look: PARLEY_REQUESTS=200 pytest tests/api/test_schema.py
+# For a long search, set more of them: PARLEY_REQUESTS=200 pytest tests/api/test_schema.py
 REQUESTS = int(os.environ.get("PARLEY_REQUESTS", cases(4)))
 CHECKS: list[Any] = [
     not_a_server_error,
@@ -61,16 +61,16 @@ CHECKS: list[Any] = [
     response_headers_conformance,
     ignored_auth,
 ]
-# What is wrong about a request is to be its body or its query, of which unknown parts are passed over as ever.
+# Invalid requests have an invalid body or query; unknown parts are ignored.
 RIGHT_HEADERS = {"Authorization": "Bearer", "If-Match": "*", "If-None-Match": ""}
-# These never end; tests of their own follow them.
+# Endless streams, which have their own tests.
 STREAMS = ("/api/sessions/{session_id}/steps/stream", "/api/sessions/{session_id}/events")
 
 
 def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
     """Parley as a WSGI application on the test's own connection to the database, which a server would close.
 
-    Its answers are not compressed: words are looked for in them.
+    Answers are not compressed, so that they can be searched.
     """
     environ.pop("HTTP_ACCEPT_ENCODING", None)
     answer: Any = ClientHandler(enforce_csrf_checks=True)(environ)
@@ -85,12 +85,12 @@ OPERATIONS = {each.label: each for each in FOUND if each.path not in STREAMS}
 
 
 def planted(owner: User, word: str) -> dict[str, Any]:
-    """A session with a word wherever a session may have one; returns the ids in it."""
+    """Create a session that contains a word in every text; return the ids in it."""
     session = create_session(owner=owner, title=f"Title {word}", system_prompt=f"Prompt {word}")
     said = {**HI, "text": f"Said {word}", "sender": word}
     tool = {**TOOL, "result": f"Result {word}", "arguments": {"word": word}}
     rows = fill(session, START, said, tool, {**ANSWER, "text": f"Answer {word}"}, DONE)
-    # The file itself is lost, which is reported and is no failure.
+    # The file itself is lost, which is a reported problem.
     file = Attachment.objects.create(
         session=session,
         user=owner,
@@ -116,7 +116,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         "response_id": request.pk,
         "version": 0,
         "suggestion_id": suggestion.pk,
-        # Making one would leave a turn to run, which most other operations wait for.
+        # A new session would leave a running turn, for which most other operations wait.
         "attempt": "v_none",
         "number": 2,
         "name": "assistant",
@@ -132,7 +132,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
         ).pk,
         "user_id": owner.pk,
         "workspace_id": session.workspace_id,
-        # Members may not remove rules, nor see webhooks, so that any number is as good.
+        # Members may neither remove rules nor see webhooks, so any number will do.
         "rule_id": 1,
         "webhook_id": 1,
         "delivery_id": "d_" + "1" * 24,
@@ -141,7 +141,7 @@ def planted(owner: User, word: str) -> dict[str, Any]:
 
 @pytest.fixture
 def places(workspace: Workspace) -> dict[str, dict[str, Any]]:
-    """Two people of one workspace, each with a session of their own; what is in one of both is no secret."""
+    """Two users of one workspace, each with their own session. Data in both sessions is not secret."""
     people = {name: person(name, workspace) for name in ("Ana", "Bo")}
     found = {name: planted(user, f"secret-of-{name}") for name, user in people.items()}
     found["both"] = planted(people["Ana"], "plan")
@@ -150,7 +150,7 @@ def places(workspace: Workspace) -> dict[str, dict[str, Any]]:
 
 
 def requests_of(operation: Any, places: dict[str, dict[str, str]]) -> Iterator[st.SearchStrategy[Any]]:
-    """Right and wrong requests about each of the places, and right ones about what is not there."""
+    """Return valid and invalid requests about each place, and valid ones about unknown objects."""
     names = [each.name for each in operation.path_parameters]
     known = st.sampled_from([{name: place[name] for name in names} for place in places.values()])
     yield known.flatmap(lambda ids: operation.as_strategy(GenerationMode.POSITIVE, path_parameters=ids))
@@ -165,7 +165,7 @@ def requests_of(operation: Any, places: dict[str, dict[str, str]]) -> Iterator[s
 @pytest.mark.parametrize("label", OPERATIONS)
 @pytest.mark.parametrize(("name", "other"), [("Ana", "Bo"), ("Bo", "Ana")])
 def test_requests_of_the_description(places: dict[str, dict[str, str]], name: str, other: str, label: str) -> None:
-    """MSG-12, LIVE-06: they are answered as it says, never by a failure, and never with a word of another user."""
+    """MSG-12, LIVE-06: answers match the description, without a server error and without text of another user."""
     headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
     secret = f"secret-of-{other}".encode()
 
@@ -194,7 +194,7 @@ def test_requests_of_the_description(places: dict[str, dict[str, str]], name: st
 
 @pytest.mark.parametrize("name", ["Ana", "Bo"])
 def test_own_words_would_be_found(places: dict[str, dict[str, str]], name: str) -> None:
-    """LIVE-06: what is looked for is in what its owner reads."""
+    """LIVE-06: the word is in the answers that its owner gets, so a leak would be found."""
     headers = {"Authorization": f"Bearer {token_of(User.objects.get(username=name.lower()))}"}
     assert len(FOUND) == len(list(SCHEMA.get_all_operations()))
     for label in ("GET /api/sessions", "GET /api/sessions/{session_id}", "GET /api/sessions/{session_id}/messages"):

@@ -1,4 +1,4 @@
-"""Sessions over the API."""
+"""Reading and changing sessions over the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path(session: Session, rest: str = "") -> str:
 
 
 def everything(asker: Asker, limit: int) -> list[str]:
-    """The titles of all pages."""
+    """Return the titles of all pages."""
     titles: list[str] = []
     cursor = ""
     while True:
@@ -42,7 +42,7 @@ def everything(asker: Asker, limit: int) -> list[str]:
 
 
 def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
-    """MSG-01: and its first message is sent."""
+    """MSG-01: a new session has the requested values, and its first message is sent."""
     answer = asker.post(SESSIONS, {"title": " New  plan", "text": "Hi", "system_prompt": "Be brief.", "agent": ""})
     told = answer.json()
     assert (answer.status_code, answer["Location"]) == (201, f"{SESSIONS}/{told['id']}")
@@ -58,7 +58,10 @@ def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_key_makes_one_session(asker: Asker, bo: User) -> None:
-    """MSG-02: a repeated request returns what the first made; another user's key is another one."""
+    """MSG-02: a repeated request returns the session of the first one.
+
+    The same key of another user makes another session.
+    """
     body = {"text": "Hi", "key": "k1"}
     first, again = asker.post(SESSIONS, body), asker.post(SESSIONS, body)
     assert (first.status_code, again.status_code, again.json()["id"]) == (201, 200, first.json()["id"])
@@ -70,7 +73,7 @@ def test_key_makes_one_session(asker: Asker, bo: User) -> None:
 
 @pytest.mark.both_databases
 def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
-    """MSG-12: and its key is free again."""
+    """MSG-12: a refused request makes no session, and its key can be used again."""
     for wrong in ({"agent": "unknown"}, {"provider": "x", "model": "y"}, {"text": "a\0b"}, {"title": "a\0b"}):
         assert code(asker.post(SESSIONS, {"key": "k1", **wrong}))[0] == 422
     assert Session.objects.count() == 0
@@ -78,7 +81,7 @@ def test_refused_beginning_leaves_nothing(asker: Asker) -> None:
 
 
 def test_model_is_found_without_its_provider(asker: Asker) -> None:
-    """RUN-16: by the provider that has it."""
+    """RUN-16: a model without a provider's name gets the provider that offers it."""
     agents_setup.install(Registry(Config.model_validate(CONFIG), {}))
     made = asker.post(SESSIONS, {"model": "two"}).json()
     assert (made["provider"], made["model"]) == ("scripted", "two")
@@ -89,7 +92,7 @@ def test_model_is_found_without_its_provider(asker: Asker) -> None:
 
 @pytest.mark.both_databases
 def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> None:
-    """LIVE-06: each session that one may see once, the last active first."""
+    """LIVE-06: pages contain each accessible session once, in the order of the last activity."""
     for number in range(5):
         create_session(owner=ana, title=f"{number}")
     create_session(owner=bo, title="Bo's")
@@ -116,7 +119,7 @@ def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session)
 
 
 def test_reasoning_is_chosen_as_the_model_offers_it(asker: Asker, session: Session) -> None:
-    """RUN-16: GET /models tells what it offers; what it does not is refused, and nothing of the request is done."""
+    """RUN-16: GET /models lists the options. An unsupported one is refused together with the rest of its request."""
     models = {"one": {"reasoning_efforts": ["low", "high"]}, "two": {}}
     config = {"providers": {"scripted": {"type": "demo", "models": models}}, "agents": CONFIG["agents"]}
     agents_setup.install(Registry(Config.model_validate(config), {}))
@@ -136,7 +139,7 @@ def test_reasoning_is_chosen_as_the_model_offers_it(asker: Asker, session: Sessi
 
 
 def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) -> None:
-    """LIVE-02, MSG-11: by the session's tag, or by the prompt that was seen."""
+    """LIVE-02, MSG-11: a change is refused if the session's tag or the prompt that the client has seen is outdated."""
     tag = asker.get(path(session))["ETag"]
     assert asker.patch(path(session), {"title": "A"}, if_match=tag).status_code == 200
     stale = asker.patch(path(session), {"title": "B"}, if_match=tag)
@@ -153,7 +156,7 @@ def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) ->
 
 
 def test_what_a_client_has_is_not_sent_again(asker: Asker, session: Session, ana: User) -> None:
-    """LIVE-02: until something has changed, its agent's state included."""
+    """LIVE-02: the answer is 304 until the session or the state of its agent changes."""
     for address in (path(session), path(session, "/messages"), SESSIONS, "/api/agents", "/api/me"):
         first = asker.get(address)
         for known in (first["ETag"], f'"x", W/{first["ETag"]}', "*"):
@@ -165,7 +168,7 @@ def test_what_a_client_has_is_not_sent_again(asker: Asker, session: Session, ana
 
 
 def test_deleted_session_is_gone_until_it_is_brought_back(asker: Asker, reader: Asker, session: Session) -> None:
-    """LIVE-06: by its owner alone."""
+    """LIVE-06: a deleted session is not found until its owner restores it."""
     assert code(reader.delete(path(session))) == (403, "forbidden")
     assert asker.delete(path(session)).status_code == 204
     assert [code(each.get(path(session))) for each in (asker, reader)] == [(404, "no_such_session")] * 2
@@ -186,7 +189,10 @@ def test_what_one_has_seen_is_not_unread(asker: Asker, session: Session, bo: Use
 
 
 def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Session) -> None:
-    """ADM-01, MSG-09: tools, rounds and mode, from the next response on; on record, and within what is offered."""
+    """ADM-01, MSG-09: tools, rounds and mode are changed from the next response on and recorded.
+
+    Values that are not offered are refused.
+    """
     before = asker.get(path(session)).json()
     assert (before["mode"], before["config"]["tools"], before["config"]["max_rounds"]) == (
         "agent",
@@ -212,7 +218,10 @@ def test_configuration_is_read_and_set(asker: Asker, reader: Asker, session: Ses
 
 @pytest.mark.both_databases
 def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
-    """LIVE-06: by words in titles and messages, by agent, by time; what is deleted can be found and restored."""
+    """LIVE-06: the list is filtered by words in titles and messages, agent and time.
+
+    Deleted sessions can be listed and restored.
+    """
     plan = say(create_session(owner=ana, title="Plan"), ana, "The Zanzibar trip").session
     shared = create_session(owner=bo, title="Zanzibar")
     let_in(shared, ana, SessionRole.VIEWER)
@@ -247,7 +256,7 @@ def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
 )
 @pytest.mark.both_databases
 def test_unknown_and_odd_filters_are_refused(asker: Asker, session: Session, query: str) -> None:
-    """MSG-12: a filter that has no effect would be a wrong answer."""
+    """MSG-12: unknown and invalid filters are refused, because ignoring them would give a wrong answer."""
     assert code(asker.get(f"{SESSIONS}?{query}")) == (422, "malformed")
     assert code(asker.get(f"/api/me?{query}")) == (422, "malformed")
 
@@ -267,7 +276,7 @@ def test_search_finds_what_one_may_see(asker: Asker, session: Session, ana: User
 def test_lists_cost_the_same_however_long(
     asker: Asker, ana: User, count: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """LIVE-01: a constant number of queries, the token's own two among them."""
+    """LIVE-01: the number of queries is constant, including two for the token."""
     asker.get("/api/me")
     for number in range(count):
         row = say(create_session(owner=ana, title=f"{number}"), ana, "Zanzibar")
@@ -284,7 +293,7 @@ def test_deleted_is_deleted_for_lists(asker: Asker, session: Session, ana: User)
 
 
 def test_body_may_be_left_out(asker: Asker) -> None:
-    """MSG-12: where all of it may be."""
+    """MSG-12: a body can be omitted if all its fields are optional."""
     assert asker.post(SESSIONS).status_code == 201
 
 
@@ -292,5 +301,5 @@ def test_body_may_be_left_out(asker: Asker) -> None:
     "query", ["limit=0", "limit=101", "limit=x", "cursor=x", "cursor=1.%00", "cursor=.", "limit=9" * 999]
 )
 def test_pages_have_bounds(asker: Asker, query: str) -> None:
-    """Page sizes outside of their limits are refused (MSG-12)."""
+    """Page sizes outside of their limits and malformed cursors are refused (MSG-12)."""
     assert asker.get(f"{SESSIONS}?{query}").status_code == 422

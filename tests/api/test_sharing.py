@@ -1,4 +1,4 @@
-"""Sharing a session over the API."""
+"""Sharing sessions over the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def roles(asker: Asker, session: Session) -> list[tuple[str, str]]:
 
 
 def test_owner_shares_changes_and_withdraws(asker: Asker, session: Session, bo: User) -> None:
-    """LIVE-06: with members of the workspace only, and only by the owner."""
+    """LIVE-06: only the owner shares a session, and only with members of the workspace."""
     his = Asker(token_of(bo))
     for role in ("viewer", "editor"):
         assert asker.put(path(session, f"/members/{bo.pk}"), {"role": role}).status_code == 204
@@ -40,7 +40,7 @@ def test_owner_shares_changes_and_withdraws(asker: Asker, session: Session, bo: 
 
 
 def test_invitation_lets_others_in_until_it_ends(asker: Asker, session: Session) -> None:
-    """LIVE-06: its token is shown once; ending one leaves the others."""
+    """LIVE-06: an invitation's token is shown once, and ending one invitation leaves the others valid."""
     made = [asker.post(path(session, "/invitations"), {"role": role}) for role in ("viewer", "editor")]
     assert [each.status_code for each in made] == [201, 201]
     viewer, editor = (each.json() for each in made)
@@ -59,7 +59,7 @@ def test_invitation_lets_others_in_until_it_ends(asker: Asker, session: Session)
 
 
 def test_owner_opens_a_session_to_the_workspace(asker: Asker, session: Session, bo: User) -> None:
-    """UI-23: the members' list says so; only the owner may, with a role that there is."""
+    """UI-23: the list of members has the role of the workspace. Only the owner can set it, to a valid role."""
     his = Asker(token_of(bo))
     address = path(session, "/workspace-access")
     assert code(his.put(address, {"role": "viewer"})) == (404, "no_such_session")

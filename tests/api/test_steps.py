@@ -16,7 +16,7 @@ TURN = [START, HI, TOOL, ANSWER, DONE]
 
 
 def pages(asker: Asker, session: Session, what: str, limit: int) -> list[Any]:
-    """What all pages hold, one after the other."""
+    """Return the contents of all pages in succession."""
     found: list[Any] = []
     after: int | None = 0
     while after is not None:
@@ -29,7 +29,7 @@ def pages(asker: Asker, session: Session, what: str, limit: int) -> list[Any]:
 @pytest.mark.parametrize("limit", [1, 2, 200])
 @pytest.mark.both_databases
 def test_pages_hold_every_step_once(asker: Asker, session: Session, limit: int) -> None:
-    """CTX-04: in order, whatever the size of the pages."""
+    """CTX-04: pages contain each step once, in order, whatever their size."""
     fill(session, *TURN, *TURN)
     assert pages(asker, session, "steps", limit) == [step.to_json() for step in page_of_steps(session).steps]
 
@@ -37,7 +37,7 @@ def test_pages_hold_every_step_once(asker: Asker, session: Session, limit: int) 
 @pytest.mark.parametrize("limit", [1, 200])
 @pytest.mark.both_databases
 def test_segments_are_read_turn_by_turn(asker: Asker, session: Session, limit: int) -> None:
-    """CTX-05: a page never tears a turn apart."""
+    """CTX-05: a page of segments never splits a turn."""
     fill(session, *TURN, turn_id="t_1")
     fill(session, *TURN, turn_id="t_2")
     tool = {"type": "tool", "tool_call_id": "c1", "tool_name": "double", "arguments": {}, "status": "success"}
@@ -47,7 +47,7 @@ def test_segments_are_read_turn_by_turn(asker: Asker, session: Session, limit: i
 
 
 def test_same_steps_are_not_sent_again(asker: Asker, session: Session) -> None:
-    """LIVE-03: by their tag."""
+    """LIVE-03: the answer is 304 if the client sends the tag of the same steps."""
     fill(session, *TURN)
     path = f"/api/sessions/{session.pk}/steps"
     tag = asker.get(path)["ETag"]
@@ -57,12 +57,13 @@ def test_same_steps_are_not_sent_again(asker: Asker, session: Session) -> None:
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=-1", "after=x", f"after={10**30}"])
 @pytest.mark.parametrize("what", ["steps", "segments"])
 def test_odd_pages_are_refused(asker: Asker, session: Session, what: str, query: str) -> None:
-    """MSG-12: with words, and without a failure."""
+    """MSG-12: invalid pages are refused with a message, without a server error."""
     assert code(asker.get(f"/api/sessions/{session.pk}/{what}?{query}")) == (422, "malformed")
 
 
 def test_stream_of_another_history_is_refused(asker: Asker, session: Session) -> None:
-    """LIVE-03: who knows more than there is begins again; the answer says how far the session is."""
+    """LIVE-03: a client with a later revision than the session has to start again, and the answer has the session's
+    revision."""
     fill(session, *TURN)
     answer = asker.get(f"/api/sessions/{session.pk}/steps/stream", last_event_id="6")
     assert code(answer) == (409, "stale")

@@ -1,4 +1,4 @@
-"""Webhooks for programs: managed, tested and renewed with a token of an owner or admin."""
+"""Webhooks over the API: managed, tested and renewed with a token of an owner or admin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 
 def test_a_program_manages_a_webhook(asker: Asker, where: str, receiver: Receiver) -> None:
-    """HOOK-01: the secret is in the answers that make one, and in no other."""
+    """HOOK-01: only the answers that create a secret contain it."""
     made = asker.post(where, {"url": receiver.url, "events": ["turn.failed"]})
     assert made.status_code == 201
     told, one = made.json(), f"/api/webhooks/{made.json()['id']}"
@@ -55,7 +55,7 @@ def test_a_program_manages_a_webhook(asker: Asker, where: str, receiver: Receive
 def test_change_leaves_other_fields_as_they_are(
     asker: Asker, where: str, receiver: Receiver, settings: Settings
 ) -> None:
-    """HOOK-01: it can be turned off although its address is not allowed any more, and has its author still."""
+    """HOOK-01: a webhook can be turned off even if its address is no longer allowed, and keeps its author."""
     made = asker.post(where, {"url": receiver.url, "events": ["turn.failed"]}).json()
     Webhook.objects.update(author=None)
     settings.WEBHOOK_INTERNAL_HOSTS = ()
@@ -67,7 +67,7 @@ def test_change_leaves_other_fields_as_they_are(
 def test_deliveries_are_listed_and_sent_again(
     asker: Asker, where: str, ana: User, workspace: Workspace, receiver: Receiver
 ) -> None:
-    """HOOK-06: with what came of the last attempt."""
+    """HOOK-06: deliveries are listed with the result of the last attempt, and can be sent again."""
     made = asker.post(where, {"url": receiver.url, "events": ["session.created"]}).json()
     session = create_session(owner=ana, workspace=workspace)
     (listed,) = asker.get(f"/api/webhooks/{made['id']}/deliveries").json()["deliveries"]

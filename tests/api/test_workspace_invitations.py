@@ -1,4 +1,4 @@
-"""Invitation links to a workspace over the API."""
+"""Invitation links to a workspace, over the API."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Role = Membership.Role
 
 @pytest.fixture
 def where(ana: User, workspace: Workspace) -> str:
-    """The address of the links of Ana's workspace, of which she is an admin."""
+    """The address of the links of Ana's workspace, in which she is an admin."""
     Membership.objects.filter(user=ana, workspace=workspace).update(role=Role.ADMIN)
     return f"/api/workspaces/{workspace.pk}/invitations"
 
 
 def test_a_program_makes_lists_and_ends_links(asker: Asker, where: str, ana: User, workspace: Workspace) -> None:
-    """UI-20: the token is shown once, and the link makes users members, until it ends."""
+    """UI-20: the token is shown once, and the link makes users members until it ends."""
     made = [asker.post(where, body) for body in ({}, {"max_uses": 2})]
     assert [each.status_code for each in made] == [201, 201]
     single, double = (each.json() for each in made)
@@ -49,7 +49,7 @@ def test_a_program_makes_lists_and_ends_links(asker: Asker, where: str, ana: Use
 
 
 def test_links_have_the_shape_of_those_to_sessions(asker: Asker, where: str, ana: User, workspace: Workspace) -> None:
-    """UI-20: a client of one knows the other."""
+    """UI-20: these links have the same fields as links to sessions."""
     session = asker.post("/api/sessions", {"workspace": workspace.pk}).json()["id"]
     to_session = f"/api/sessions/{session}/invitations"
     made = [asker.post(to_session, {"role": "viewer"}), asker.post(where, {})]
@@ -60,7 +60,7 @@ def test_links_have_the_shape_of_those_to_sessions(asker: Asker, where: str, ana
 
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.GUEST, None])
 def test_only_owners_and_admins_manage_links(where: str, bo: User, workspace: Workspace, role: str | None) -> None:
-    """UI-20: others learn nothing of them, and of workspaces of others not even that they exist."""
+    """UI-20: members are refused, and for guests and other users the workspace is not found."""
     rows = Membership.objects.filter(user=bo, workspace=workspace)
     rows.update(role=role) if role else rows.delete()
     his = Asker(token_of(bo))
@@ -75,7 +75,7 @@ def test_only_owners_and_admins_manage_links(where: str, bo: User, workspace: Wo
 
 
 def test_links_of_other_workspaces_are_left_alone(asker: Asker, where: str, ana: User) -> None:
-    """UI-20: neither by their number nor with all of them."""
+    """UI-20: links of other workspaces cannot be revoked, one by one or all together."""
     other = Workspace.objects.create(name="Ops")
     Membership.objects.create(workspace=other, user=ana, role=Role.OWNER)
     asker.post(f"/api/workspaces/{other.pk}/invitations", {})
@@ -89,14 +89,14 @@ def test_links_of_other_workspaces_are_left_alone(asker: Asker, where: str, ana:
     "body", [{"max_uses": 0}, {"max_uses": 101}, {"max_uses": 10**30}, {"max_uses": "2"}, {"role": "owner"}, []]
 )
 def test_bad_values_are_clear_errors(asker: Asker, where: str, body: Any) -> None:
-    """MSG-12: never a 500, and nothing is stored."""
+    """MSG-12: bad values get clear errors, never a 500, and nothing is stored."""
     assert code(asker.post(where, body)) == (422, "malformed")
     assert not WorkspaceInvitation.objects.exists()
 
 
 @pytest.mark.parametrize("odd", ["0", "-1", "9" * 30, "x", "%00"])
 def test_odd_ids_end_nothing(asker: Asker, where: str, odd: str) -> None:
-    """MSG-12: whatever is in the place of the id."""
+    """MSG-12: malformed ids revoke nothing."""
     asker.post(where, {})
     assert asker.delete(f"{where}/{odd}").status_code in (204, 404, 422)
     assert asker.delete(where.replace(where.split("/")[3], odd)).status_code in (404, 422)
@@ -106,7 +106,7 @@ def test_odd_ids_end_nothing(asker: Asker, where: str, odd: str) -> None:
 def test_links_count_for_the_limit_of_invitations(
     asker: Asker, where: str, workspace: Workspace, settings: Settings
 ) -> None:
-    """UI-20: those to sessions and to workspaces together."""
+    """UI-20: links to sessions and to workspaces count towards the same limit."""
     settings.LIMITS = "invitations=2/minute"
     session = asker.post("/api/sessions", {"workspace": workspace.pk}).json()["id"]
     assert asker.post(f"/api/sessions/{session}/invitations", {"role": "viewer"}).status_code == 201

@@ -1,4 +1,4 @@
-"""Workspaces for programs: told by /me, named by sessions, chosen for lists and for what begins."""
+"""Workspaces over the API: listed by /me, named by sessions, and chosen for lists and new sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Work
 
 
 def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
-    """Without a word, in the user's current workspace; a repeated request finds its session, whatever came after."""
+    """A session begins in the named workspace, by default in the current one.
+
+    A repeated request returns its session, even if the user has left that workspace.
+    """
     made = [asker.post(SESSIONS, body).json() for body in ({}, {"workspace": other.pk, "key": "k"})]
     assert [each["workspace"] for each in made] == [workspace.pk, other.pk]
     ana.memberships.filter(workspace=other).delete()
@@ -45,7 +48,7 @@ def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspac
 def test_members_see_each_other_and_switch(
     asker: Asker, ana: User, bo: User, workspace: Workspace, other: Workspace
 ) -> None:
-    """LIVE-06: with roles; workspaces of others do not exist."""
+    """LIVE-06: members are listed with their roles, and other workspaces are not found."""
     Membership.objects.filter(user=bo).update(role="admin")
     members = asker.get(f"/api/workspaces/{workspace.pk}/members").json()["members"]
     assert [(each["username"], each["name"], each["role"]) for each in members] == [
@@ -77,7 +80,7 @@ def test_lists_are_of_one_or_of_all(asker: Asker, ana: User, workspace: Workspac
 
 
 def test_those_of_others_are_not_there(asker: Asker, ana: User) -> None:
-    """LIVE-06: no one learns which there are."""
+    """LIVE-06: a workspace of others gets the same answer as an unknown one."""
     theirs = person("Cy").memberships.get().workspace_id
     for workspace_id in (theirs, 10**6, 10**30, -1, 0):
         answers = [
@@ -93,7 +96,7 @@ def test_those_of_others_are_not_there(asker: Asker, ana: User) -> None:
 def test_ids_that_no_one_has_are_refused(
     asker: Asker, ana: User, workspace: Workspace, place: str, refused: tuple[int, str], who: str
 ) -> None:
-    """LIVE-06: an id that the database cannot hold, too."""
+    """LIVE-06: unknown ids are refused, also one that the database cannot store."""
     Membership.objects.filter(user=ana).update(role="owner")
     address = f"/api/workspaces/{workspace.pk}/{place}/{who}"
     answers = [asker.delete(address), asker.patch(address, {"role": "member"})]

@@ -1,1 +1,1 @@
-"""Tests of what happens to a connection before Django sees it."""
+"""Tests of the layers that handle a connection before Django."""

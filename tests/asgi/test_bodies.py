@@ -25,7 +25,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 async def reading(scope: Message, receive: Callable[[], Awaitable[Message]], send: Any) -> None:
-    """Read the whole body, as Django does, and answer with its size and the headers about it."""
+    """Read the whole body like Django, and answer with its size and the headers about it."""
     size = 0
     while True:
         message = await receive()
@@ -61,7 +61,7 @@ def declared(size: int, *more: tuple[bytes, bytes]) -> Headers:
 
 
 async def test_small_body_passes_and_its_length_is_told() -> None:
-    """Django takes a form in chunks for empty without a Content-Length."""
+    """A small chunked body gets a Content-Length, because Django would treat the form as empty without one."""
     assert await ask("/api/sessions", b"12345", b"67890") == (200, [10, "10"])
 
 
@@ -130,7 +130,7 @@ def test_limits_are_those_of_the_address(settings: Any, ana: User) -> None:
 
 
 def test_every_operation_that_takes_a_file_has_a_limit() -> None:
-    """An operation that is added to the API without a limit is refused above the size of a message."""
+    """An operation with a file has its own limit; without one, it would refuse files larger than a message."""
     takes_files = {
         resolve(re.sub(r"{\w+}", "s_0", path)).view_name
         for path, operations in api.get_openapi_schema()["paths"].items()

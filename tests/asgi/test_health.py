@@ -51,7 +51,7 @@ async def found(health: Health) -> dict[str, str]:
 
 
 async def test_process_that_serves_is_alive_and_ready(health: Health) -> None:
-    """OPS-01: load balancers and service managers find out without signing in."""
+    """OPS-01: load balancers and service managers get the state without signing in."""
     status, body, headers = await ask(health, "/readyz")
 
     assert (status, body, headers["cache-control"]) == (200, READY, "no-store")
@@ -103,7 +103,7 @@ async def test_database_of_an_older_version_is_not_ready(health: Health, monkeyp
 async def test_broken_layer_is_not_ready_and_only_the_log_says_why(
     health: Health, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """OPS-01: addresses and errors of the inside are not for strangers."""
+    """OPS-01: the probe does not show internal addresses and errors to strangers."""
 
     async def broken(layer: MemoryLayer, group: str, message: object) -> None:
         raise ConnectionError("redis.internal refused")

@@ -54,7 +54,7 @@ async def figures(monitor: Monitor) -> Figures:
 
 
 async def test_turn_is_counted(node: TestNode, monitor: Monitor, ana: User) -> None:
-    """OPS-02: what runs, what waits, and what it cost."""
+    """OPS-02: the metrics have running, waiting and ended turns, and their tokens."""
     before = await figures(monitor)
     gate = Gate()
     node.script([["One", gate, " two.", Usage(30, 7, cache_read_tokens=20)]])
@@ -67,7 +67,7 @@ async def test_turn_is_counted(node: TestNode, monitor: Monitor, ana: User) -> N
     await node.idle(session)
     after = await figures(monitor)
     flushes = ("parley_flush_seconds_count",)
-    async with asyncio.timeout(PATIENCE):  # the last write is counted soon after its rows can be read
+    async with asyncio.timeout(PATIENCE):  # the last write is counted shortly after its rows can be read
         while after[flushes] - before.get(flushes, 0) < 2:
             after = await figures(monitor)
 
@@ -87,7 +87,7 @@ async def test_turn_is_counted(node: TestNode, monitor: Monitor, ana: User) -> N
 
 
 async def test_errors_of_providers_are_counted_by_kind(node: TestNode, monitor: Monitor, ana: User) -> None:
-    """OPS-02: a key that has run out and a vendor that is down look different."""
+    """OPS-02: errors are counted by kind, so an expired key differs from a vendor's outage."""
     before = await figures(monitor)
     node.script([[Overloaded("busy", retry_after=0)], ["Done."]])
     session = await node.session(ana)
@@ -100,7 +100,7 @@ async def test_errors_of_providers_are_counted_by_kind(node: TestNode, monitor: 
 async def test_queue_age_is_that_of_the_oldest_session_that_waits(
     node: TestNode, monitor: Monitor, ana: User, settings: Settings
 ) -> None:
-    """OPS-02: sessions that no worker claims are the first sign of too few workers."""
+    """OPS-02: the age of the queue shows unclaimed sessions, the first sign of too few workers."""
     settings.CAPACITY = 0
     before = timezone.now() - timedelta(seconds=100)
     await node.do(Worker.objects.create, id="w_dead", lease_until=before)
@@ -117,7 +117,7 @@ async def test_queue_age_is_that_of_the_oldest_session_that_waits(
 async def test_hanging_database_leaves_out_its_figures(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch, node: TestNode
 ) -> None:
-    """OPS-02: the figures are needed most when the database is gone."""
+    """OPS-02: if the database hangs, the other figures are still reported, because they are needed most then."""
     answers = threading.Event()
     monkeypatch.setattr(monitoring, "read_queue", answers.wait)
     monkeypatch.setattr(module, "TIME_LIMIT", 0.01)
@@ -130,7 +130,7 @@ async def test_hanging_database_leaves_out_its_figures(
 
 
 async def test_port_answers_probes_and_nothing_else(monitor: Monitor) -> None:
-    """OPS-01: workers have no other port."""
+    """OPS-01: the port serves probes, because workers have no other port."""
     assert await get(monitor, "/healthz") == (200, "ok\n")
     status, text = await get(monitor, "/readyz")
     assert (status, text.splitlines()[0]) == (200, "ready")
@@ -140,7 +140,7 @@ async def test_port_answers_probes_and_nothing_else(monitor: Monitor) -> None:
 
 
 async def test_taken_port_is_one_clear_error(monitor: Monitor) -> None:
-    """OPS-01: two processes of one machine need different ports."""
+    """OPS-01: a port that is in use gives one clear error, because two processes on a machine need different ports."""
     with pytest.raises(MonitoringError, match="MONITORING_PORT"):
         await Monitor(monitor._health).start("127.0.0.1", monitor.port)
 

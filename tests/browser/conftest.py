@@ -1,4 +1,4 @@
-"""Fixtures for tests in a real browser, on a real Parley whose model is a server that speaks OpenAI's format."""
+"""Fixtures for tests in a real browser, with a real Parley whose model is a server with OpenAI's format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ model = "wire/wire-large"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the core flows in both browsers, and with `make test-all` also what is marked `any_browser`."""
+    """Run the core flows in both browsers, and with `make test-all` also the tests marked `any_browser`."""
     if metafunc.definition.get_closest_marker("both_browsers"):
         metafunc.parametrize("browser", ["chromium", "firefox"], indirect=True)
     elif metafunc.definition.get_closest_marker("any_browser"):
@@ -42,9 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all of these tests on one loop, with one browser: its start would take most of each test's time.
+    """Run all of these tests on one loop with one browser, whose start would take most of each test's time.
 
-    What runs in Firefox comes last, so that few of the processes start it.
+    Tests in Firefox come last, so that few of the processes start it.
     """
     one_loop = pytest.mark.asyncio(loop_scope="session")
     for item in items:
@@ -62,7 +62,7 @@ def runs_in_firefox(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def fresh_assets() -> None:
-    """Fail when what the servers deliver was built from other sources; without Node the lint alone checks that."""
+    """Fail if the servers would deliver files that were built from other sources. Skipped without Node."""
     if (ROOT / "node_modules/esbuild").is_dir():
         check = subprocess.run(["node", "scripts/assets.js", "--check"], cwd=ROOT, capture_output=True, text=True)
         assert check.returncode == 0, check.stderr
@@ -70,7 +70,7 @@ def fresh_assets() -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def model() -> AsyncIterator[WireServer]:
-    """The model's server. It answers while a test has a `server`."""
+    """The model's server. It answers while a test uses the fixture `server`."""
     async with WireServer() as server:
         yield server
 
@@ -86,7 +86,7 @@ async def servers(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """The server of this test process, freshly reset. Tests of other settings have their own fixture."""
+    """The server of this test process, freshly reset. Tests of other settings override this fixture."""
     async with servers.use(CONFIG, LEASE_SECONDS="2") as server:
         yield server
 
@@ -113,7 +113,7 @@ async def ana(browser: Browser, server: Server) -> AsyncIterator[Person]:
     """The administrator, signed in by the printed link, in an empty session."""
     person = await Person.in_a_session(browser, server.link)
     yield person
-    person.complain()
+    person.check_console()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,10 +1,10 @@
-"""What a browser reports while a user works on the page: errors, warnings, and CSP violations."""
+"""Errors, warnings and CSP violations that a browser reports while a user works on a page."""
 
 from __future__ import annotations
 
 from playwright.async_api import ConsoleMessage, Page, Response
 
-# The browser itself reports a lost connection; other tests check the page's own notice of it.
+# The browser's own reports of a lost connection. Other tests check the page's notice.
 EXPECTED = (
     "ERR_INTERNET_DISCONNECTED",
     "ERR_CONNECTION_REFUSED",
@@ -13,10 +13,10 @@ EXPECTED = (
     "Firefox can’t establish a connection",
     "was interrupted while the page was loading",
 )
-# Chromium says this in the console.
+# The message for error responses in Chromium's console.
 LOWEST_ERROR = 400
 FAILED = "Failed to load resource: the server responded with a status of {} ({})"
-# Checked before any module has run: what scripts add to an element later was not part of the served page.
+# Checks the page as it was served, before any module runs and adds something to elements.
 AS_SERVED = """document.addEventListener("readystatechange", () => {
     const isInline = ({ name, value }) => name === "style" || name.startsWith("on") || /^\\s*javascript:/i.test(value);
     const check = (root) => {
@@ -31,25 +31,25 @@ AS_SERVED = """document.addEventListener("readystatechange", () => {
 }, { once: true })"""
 
 
-def heed(page: Page, *expected: str) -> list[str]:
-    """Return a list that collects what the page's console and scripts report, except for expected texts."""
-    complaints: list[str] = []
+def collect_reports(page: Page, *expected: str) -> list[str]:
+    """Return a list that collects reports of the page's console and scripts, except for expected texts."""
+    reports: list[str] = []
     known = (*EXPECTED, *expected)
 
-    def report(words: str) -> None:
-        if not any(each in words for each in known):
-            complaints.append(words)
+    def report(text: str) -> None:
+        if not any(each in text for each in known):
+            reports.append(text)
 
-    def said(message: ConsoleMessage) -> None:
+    def handle_message(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             report(message.text)
 
-    def answered(response: Response) -> None:
+    def handle_response(response: Response) -> None:
         if response.status >= LOWEST_ERROR:
             report(FAILED.format(response.status, response.status_text))
 
-    page.on("console", said)
+    page.on("console", handle_message)
     page.on("pageerror", lambda error: report(str(error)))
     if page.context.browser and page.context.browser.browser_type.name == "firefox":
-        page.on("response", answered)
-    return complaints
+        page.on("response", handle_response)
+    return reports

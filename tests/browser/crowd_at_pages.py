@@ -1,4 +1,4 @@
-"""What people do at random at a page of a session, by its buttons, keys and fields."""
+"""Random actions of users on a page of a session, with its buttons, keys and fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from random import Random
 from playwright.async_api import FilePayload, Page
 
 from tests.browser.crowd import Crowd, Viewer
+from tests.support import files
 
 TEXTS = (
     "Hello", "What is 6*7?", "A **bold** question\n\nwith lines", "你好吗", "@agent do it", "x" * 200, "@helper hm",
-    "Bo, @bo look",
+    "Bo, @bo look", "@helper @critic which one?", "@critic，@helper 你们看", "@ana @cy and @agent: see `@helper`",
 )  # fmt: skip
+FILES: tuple[FilePayload, ...] = (
+    {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"# Notes\n\nHello"},
+    {"name": "red.png", "mimeType": "image/png", "buffer": files.picture("PNG", (64, 32))},
+    {"name": "broken.png", "mimeType": "image/png", "buffer": b"not a picture"},
+)
+# The share of edits that are of old messages.
+OLD = 0.35
 Action = Callable[[Crowd, Viewer], Awaitable[None]]
 ACTIONS: dict[str, tuple[float, Action]] = {}
 
@@ -27,7 +35,7 @@ def action(weight: float) -> Callable[[Action], Action]:
 
 
 async def press(page: Page, selector: str, chance: Random) -> bool:
-    """Press one of these buttons wherever it is; return whether there is one."""
+    """Press a random one of the visible, enabled buttons. Return whether there is one."""
     script = """([selector, share]) => {
       const found = [...document.querySelectorAll(selector)].filter((each) => !each.disabled && each.checkVisibility());
       const one = found[Math.floor(share * found.length)];
@@ -105,16 +113,18 @@ async def confirm(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(3)
 async def edit_message(crowd: Crowd, viewer: Viewer) -> None:
-    script = """(share) => {
-      const found = [...document.querySelectorAll("#messages > :is(.user, .assistant)")].slice(-6);
+    """Edit a recent message or, less often, one of the oldest."""
+    script = """([share, isOld]) => {
+      const all = [...document.querySelectorAll("#messages > :is(.user, .assistant)")];
+      const found = isOld ? all.slice(0, 6) : all.slice(-6);
       const one = found[Math.floor(share * found.length)];
       one?.focus({ preventScroll: true });
     }"""
-    await viewer.page.evaluate(script, crowd.chance.random())
+    await viewer.page.evaluate(script, [crowd.chance.random(), crowd.chance.random() < OLD])
     await viewer.page.keyboard.press("e")
     field = viewer.page.locator("form.edit textarea").last
     await field.fill(f"Edited **{crowd.chance.random():.3f}**")
-    name = crowd.chance.choice(["save", "again", "cancel", ""])
+    name = crowd.chance.choice(["save", "again", "again", "cancel", ""])
     crowd.note(f"  {name}")
     if name:
         await press(viewer.page, f"form.edit [data-name={name}]", crowd.chance)
@@ -164,7 +174,7 @@ async def attempts(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(1.5)
 async def press_in_message(crowd: Crowd, viewer: Viewer) -> None:
-    """Continue, Retry, Compact, summaries."""
+    """Press Continue, Retry or Compact, or unfold a summary or tool calls."""
     kinds = "[data-action=continue], [data-action=retry], [data-action$=-summary], .tool-run, summary"
     await press(viewer.page, f"#messages :is({kinds})", crowd.chance)
     await confirm(crowd, viewer)
@@ -172,7 +182,7 @@ async def press_in_message(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(7)
 async def answer(crowd: Crowd, viewer: Viewer) -> None:
-    """Fill an open question in and press one of its buttons."""
+    """Fill in an open question and press one of its buttons."""
     script = """(share) => {
       const forms = [...document.querySelectorAll("form[data-question]")];
       const form = forms[Math.floor(share * forms.length)];
@@ -195,7 +205,7 @@ async def answer(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(1)
 async def half_answer(crowd: Crowd, viewer: Viewer) -> None:
-    """Write in a question without sending."""
+    """Write in a question without sending the answer."""
     field = viewer.page.locator("form[data-question] textarea").first
     if await field.count() and await field.is_visible():
         await field.fill("Half an answer")
@@ -261,9 +271,11 @@ async def scroll(crowd: Crowd, viewer: Viewer) -> None:
 async def upload(crowd: Crowd, viewer: Viewer) -> None:
     if not await viewer.page.locator("#files").count():
         return
-    file: FilePayload = {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"# Notes\n\nHello"}
-    await viewer.page.locator("#files").set_input_files(file)
+    chosen = crowd.chance.choices(FILES, (4, 4, 1), k=crowd.chance.choice([1, 1, 2]))
+    await viewer.page.locator("#files").set_input_files(chosen)
     await viewer.page.locator("#uploads [data-state=ready]").first.wait_for()
+    if crowd.chance.random() < 0.3:
+        await press(viewer.page, "#uploads [data-action=upload-remove]", crowd.chance)
     if crowd.chance.random() < 0.8:
         await say(crowd, viewer)
 

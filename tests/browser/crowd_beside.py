@@ -1,18 +1,20 @@
-"""What happens at random beside the pages of a session: requests of programs, and trouble with network and server."""
+"""Random events beside the pages of a session: requests of programs, and failures of the network and the server."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from urllib.parse import urljoin
 
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Route
 
 from agents.messages import Json
 from tests.browser.crowd import PLACED, THERE, Crowd, Viewer
 from tests.browser.crowd_at_pages import ACTIONS, TEXTS, action, say
 
-# The last one only looks.
-WEIGHTS = (4, 3, 4, 1)
+# The weights of the viewers. The last one is a user who may only read.
+WEIGHTS = (4, 3, 3, 2, 1)
 BESIDE = ("say", "api_change", "api_change", "api_send", "key_on_message", "answer", "api_attempts")
 SEEN = """(hidden) => {
   Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
@@ -23,7 +25,7 @@ SEEN = """(hidden) => {
 
 
 async def act(crowd: Crowd) -> None:
-    """Let a user do something, if it can be done now."""
+    """Let a random user try a random action. Errors of actions that are not possible now are ignored."""
     [viewer] = crowd.chance.choices(crowd.viewers, WEIGHTS[: len(crowd.viewers)])
     names = list(ACTIONS)
     [name] = crowd.chance.choices(names, [ACTIONS[each][0] for each in names])
@@ -37,7 +39,7 @@ async def act(crowd: Crowd) -> None:
 
 
 async def other(crowd: Crowd, viewer: Viewer) -> None:
-    """Let another user act in the meantime."""
+    """Let another user act during the present action."""
     mate = crowd.chance.choice([each for each in crowd.viewers if each is not viewer])
     name = crowd.chance.choice(BESIDE)
     crowd.note(f"  beside, {mate.name}: {name}")
@@ -66,14 +68,53 @@ async def delay(crowd: Crowd, viewer: Viewer) -> None:
 
 
 @action(1)
+async def slow_line(crowd: Crowd, viewer: Viewer) -> None:
+    """Delay the frames in both directions, and deliver them a few at a time."""
+    viewer.line.hold(commands=True)
+    await other(crowd, viewer)
+    with suppress(PlaywrightError, TimeoutError):
+        await ACTIONS[crowd.chance.choice(BESIDE)][1](crowd, viewer)
+    for _ in range(crowd.chance.randrange(1, 4)):
+        viewer.line.trickle(crowd.chance.randrange(1, 9))
+        await other(crowd, viewer)
+    viewer.line.release()
+
+
+@action(1)
+async def slow_requests(crowd: Crowd, viewer: Viewer) -> None:
+    """Hold the requests of a page while others act, and send them in another order."""
+    held: list[Route] = []
+    is_over = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.append(route)
+        await is_over.wait()
+
+    await viewer.page.route(lambda url: "/sessions" in url, hold)
+    try:
+        for name in crowd.chance.choices(("key_on_message", "panel", "edit_message", "upload", "scroll"), k=2):
+            crowd.note(f"  {name}")
+            with suppress(PlaywrightError, TimeoutError):
+                await ACTIONS[name][1](crowd, viewer)
+            await other(crowd, viewer)
+    finally:
+        crowd.chance.shuffle(held)
+        for route in held:
+            with suppress(PlaywrightError):
+                await route.continue_()
+        is_over.set()
+        await viewer.page.unroute_all(behavior="wait")
+
+
+@action(1)
 async def offline(crowd: Crowd, viewer: Viewer) -> None:
     context = viewer.page.context
-    mates = [each for each in crowd.viewers if each.page.context is context]
+    mates = crowd.mates(viewer)
     await context.set_offline(True)
     for each in mates:
         await each.line.cut()
     await other(crowd, viewer)
-    with suppress(PlaywrightError):  # a viewer cannot
+    with suppress(PlaywrightError):  # viewers cannot send messages
         await say(crowd, viewer)
     for each in mates:
         each.line.restore()
@@ -87,7 +128,7 @@ async def reload(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(0.7)
 async def away_and_back(crowd: Crowd, viewer: Viewer) -> None:
-    await viewer.page.goto(crowd.server.address, timeout=20_000)
+    await viewer.page.goto(urljoin(viewer.address, "/"), timeout=20_000)
     await other(crowd, viewer)
     await viewer.page.go_back(timeout=20_000)
 
@@ -102,10 +143,7 @@ async def background(crowd: Crowd, viewer: Viewer) -> None:
 
 @action(0.35)
 async def restart(crowd: Crowd, _viewer: Viewer) -> None:
-    end = crowd.chance.choice([crowd.server.kill, crowd.server.stop])
-    crowd.note(f"  {end.__name__}")
-    await asyncio.to_thread(end)
-    await asyncio.to_thread(crowd.server.start)
+    crowd.note(f"  {await crowd.servers.fail(crowd.chance)}")
 
 
 # -- by the API
@@ -134,6 +172,7 @@ async def api_change(crowd: Crowd, viewer: Viewer) -> None:
         {"type": "set_system_prompt", "system_prompt": f"Prompt {number}"},
         {"type": "suggest_edit", "id": message, "text": f"Suggested {number}"},
         {"type": "add_agent", "agent": "helper"}, {"type": "remove_agent", "agent": "helper"},
+        {"type": "add_agent", "agent": "critic"}, {"type": "remove_agent", "agent": "critic"},
         {"type": "withdraw", "id": queued}, {"type": "edit_queued", "id": queued, "text": f"Q {number}"},
         {"type": "send_now"}, {"type": "typing"}, {"type": "compact"}, {"type": "continue"},
         {"type": "editing", "id": message, "open": True},
@@ -163,9 +202,9 @@ async def api_archive(crowd: Crowd, _viewer: Viewer) -> None:
     await crowd.request("PATCH", "", {"status": crowd.chance.choice(["archived", "active", "active"])})
 
 
-@action(0.5)
+@action(1.2)
 async def api_role(crowd: Crowd, _viewer: Viewer) -> None:
-    """Change the role of one person, whose page then loads again."""
-    users = crowd.rows("select user_id from chat_share where session_id = ?", crowd.session)
+    """Change the role of a random user, whose page then reloads."""
+    users = crowd.servers.rows("select user_id from chat_share where session_id = ?", crowd.session)
     role = crowd.chance.choice(["viewer", "editor", "editor"])
     await crowd.request("PUT", f"/members/{crowd.chance.choice(users)[0]}", {"role": role})

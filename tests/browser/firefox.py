@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""The distribution's Firefox, as a program that Playwright can start and drive by WebDriver BiDi.
+"""The distribution's Firefox, as a program that Playwright can start and control by WebDriver BiDi.
 
-Playwright sets the media features of each context by a command that Firefox does not know. A relay between the two
-answers this one and passes on all others; `PREFERENCES` in launch.py say what it would have set.
+Playwright sets the media features of each context by a command that Firefox does not support. A relay between them
+answers this command and forwards all others. `PREFERENCES` in launch.py set the media features instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNKNOWN = "emulation.setMediaFeaturesOverride"
 
 
 async def main(arguments: list[str]) -> int:
-    """Run Firefox and the relay until Firefox ends, and print the relay's address as Firefox prints its own."""
+    """Run Firefox and the relay until Firefox ends. Print the relay's address in the format of Firefox's own."""
     firefox = await create_subprocess_exec(FIREFOX, *arguments, stderr=PIPE)
     assert firefox.stderr
     address = f"ws://{await place(firefox.stderr)}/session"
@@ -37,7 +37,7 @@ async def main(arguments: list[str]) -> int:
 
 
 async def place(errors: StreamReader) -> str:
-    """Return the host and port where Firefox listens."""
+    """Return the host and port on which Firefox listens. Raise RuntimeError if it ends."""
     async for line in errors:
         if found := re.search(rf"{LISTENING}(\S+)", line.decode()):
             return found[1]

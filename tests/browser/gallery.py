@@ -1,6 +1,6 @@
-"""Every screen of Parley with the rows of the showcase, for screenshots and checks.
+"""All screens of Parley with the rows of the showcase, for screenshots and checks.
 
-`python -m tests.browser.gallery FOLDER [screen …]` takes screenshots: desktop and phone, light and dark.
+`python -m tests.browser.gallery FOLDER [screen …]` takes screenshots for desktop and phone, light and dark.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ PHONE: Json = {
 
 @asynccontextmanager
 async def open_showcase(data: Path) -> AsyncIterator[Showcase]:
-    told = await asyncio.to_thread(run_forked, "tests/support/showcase.py", data=data)
+    output = await asyncio.to_thread(run_forked, "tests/support/showcase.py", data=data)
     server = ForkedServer(data)
     await asyncio.to_thread(server.start)
     try:
-        yield Showcase(server.address, **json.loads(told))
+        yield Showcase(server.address, **json.loads(output))
     finally:
         await asyncio.to_thread(server.stop)
 
@@ -86,7 +86,7 @@ async def visit(
 
 
 async def start_over(page: Page, showcase: Showcase, who: str = "ana") -> None:
-    """Make a visitor's browser as it was, but for its caches and processes: a new one would need them again."""
+    """Reset a visitor's browser, but keep its caches and processes, which a new browser would have to create again."""
     await leave_alone(page)
     await page.goto(LIGHT)
     await page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")

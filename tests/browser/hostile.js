@@ -1,4 +1,4 @@
-// Run inside the page by test_security.py: what became of a user's words, and whether it stays in its place.
+// Run in the page by test_security.py. Checks how a user's text is rendered, and whether it stays in its place.
 const TAGS = words(`p hr br h1 h2 h3 h4 h5 h6 em s strong blockquote ul ol li table thead tbody tr th td pre code div
   span bdi a button input math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover munderover
   mmultiscripts mprescripts mphantom mstyle mtable mtr mtd sup`);
@@ -10,10 +10,10 @@ const ACTIONS = new Set([null, ...words(`copy-code copy-csv download-code footno
 const NEVER = words("script style iframe frame object embed base meta link form template");
 const SCROLLS = ".code pre, .table-wrap, .formula, .prose p:has(> math), pre.plain";
 
-/** Applies the frames of each text to a message of its own, and looks at it after each. */
+/** Applies the frames of each text to a message of its own, and inspects the message after each frame. */
 async function stream(texts) {
-  const { Streams } = await import("/sources/js/messages/frames.js"); // the test answers that
-  const streams = new Streams();
+  const { StreamingTexts } = await import("/sources/js/messages/frames.js"); // test_security.py serves this address
+  const streams = new StreamingTexts();
   const bad = [];
   for (const [index, frames] of texts.entries()) {
     const article = place(`m_hostile${index}`);

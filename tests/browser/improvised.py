@@ -1,4 +1,4 @@
-"""A model that says random things: Markdown, reasoning, tool calls, questions, errors, and pauses between."""
+"""A model with random responses: Markdown, reasoning, tool calls, questions and errors, with pauses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ WORDS = (
     "Hello ", "**bold** ", "`code` ", "\n\n", "- item\n", "\n# Title\n\n", "😀 ", "你好 ", "[a](https://example.org) ",
     "<i>no</i> ", "\n\n```python\nprint(1)\nprint(2)\n```\n\n", "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n", "e\u0301 ",
     "$x^2$ ", "> quoted\n\n", "1. one\n2. two\n\n", "~~gone~~ ", "a[^1] ", "\n\n[^1]: A note.\n\n",
+    "@bo ", "@helper ",
 )  # fmt: skip
 DELEGATE = ("agent__helper", {"task": "Look it up"})
 FETCH = ("web_fetch", {"url": "http://127.0.0.1:1/"})
@@ -23,7 +24,7 @@ MOST_ROUNDS = 3
 
 
 class Improvised:
-    """Random replies, for `WireServer.improvise`; `asked` counts them."""
+    """Random replies for `WireServer.improvise`. `asked` counts them."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -67,7 +68,7 @@ class Improvised:
         return openai.sse(*chunks, openai.finish("tool_calls"), usage)
 
     def may_call(self) -> bool:
-        """Tell whether the present request has tools, and not too many rounds yet."""
+        """Return whether the present request allows tool calls and the turn has fewer than MOST_ROUNDS rounds."""
         if not self.body.get("tools") or self.body.get("tool_choice") == "none":
             return False
         rounds = 0

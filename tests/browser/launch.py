@@ -1,4 +1,4 @@
-"""Find and start the browsers."""
+"""The browsers of the tests: where they are, and how they are started."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ARGUMENTS = [
 ]
 FIREFOX = Path(__file__).parent / "firefox.py"
 PREFERENCES: dict[str, str | float | bool] = {
-    # What contexts ask for in Chromium; Firefox has no command for it. Where no theme is chosen, it is light.
+    # Contexts set these in Chromium, but Firefox has no command for them. The theme is light by default.
     "ui.prefersReducedMotion": 1,
     "ui.systemUsesDarkTheme": 0,
-    # A mouse: 2 points exactly, 4 hovers. Without a screen, Firefox believes that there is none.
+    # A mouse: 2 for exact pointing plus 4 for hovering. Without a screen, Firefox detects no mouse.
     "ui.primaryPointerCapabilities": 6,
     "ui.allPointerCapabilities": 6,
 }
@@ -38,7 +38,7 @@ async def launch(playwright: Playwright, name: Name) -> Browser:
     # firefox.py runs in this environment's Python.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return await playwright.firefox.launch(
-        channel="moz-firefox",  # by BiDi: Playwright's own protocol is in its own Firefox alone
+        channel="moz-firefox",  # uses BiDi, because only Playwright's own Firefox supports its protocol
         executable_path=FIREFOX,
         env={**os.environ, "PATH": path},
         firefox_user_prefs=PREFERENCES,
@@ -46,7 +46,7 @@ async def launch(playwright: Playwright, name: Name) -> Browser:
 
 
 class Browsers:
-    """The browsers of a test process. Each starts when a test first needs it: that takes longer than most tests."""
+    """The browsers of a test process. Each is started on first use, because that takes longer than most tests."""
 
     def __init__(self, playwright: Playwright) -> None:
         self._playwright = playwright

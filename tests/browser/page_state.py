@@ -1,4 +1,4 @@
-"""What a page of a session shows, in a form that is the same for an open page and for a fresh one of the same user."""
+"""The state of a session's page, in a form that is the same for an open page and a fresh page of the same user."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from playwright.async_api import Page
 
 from agents.messages import Json
 
-# Left out is what only this page knows: what its user opened, unfolded, typed or pointed at.
+# Returns the state without what only this page has: what its user has opened, unfolded, typed or pointed at.
 STATE = """
 () => {
   const THEIRS = [
     "form.edit", ".queued > form", ".message-actions:not(.resting)", ".source", ".suggestions", "iframe",
-    ".diagram-error", ".question-error", "[data-action=expand]", "#prompt-clash", "#prompt-state", ".pending[hidden]",
+    ".diagram-error", ".question-error", "#prompt-clash", "#prompt-state", ".pending[hidden]",
     ".editing-too", "#prompt-save", "#prompt-undo",
   ].join();
   const OPENED = ["open", "aria-expanded", "aria-pressed", "data-expanded", "data-shows", "style", "tabindex",
@@ -26,7 +26,6 @@ STATE = """
     for (const each of copy.querySelectorAll("#prompt")) each.textContent = "";
     for (const each of [copy, ...copy.querySelectorAll("*")]) {
       for (const name of OPENED) each.removeAttribute(name);
-      if (each.dataset?.mine === "no") delete each.dataset.mine;
       for (const name of CLASSES) each.classList.remove(name);
       if (each.getAttribute("class") === "") each.removeAttribute("class");
       if (each.classList) each.setAttribute("class", [...each.classList].sort().join(" "));
@@ -76,6 +75,7 @@ STATE = """
       uploads: at("uploads") ? own(at("uploads")) : "",
       typing: own(at("typing")),
       title: document.title,
+      look: JSON.stringify([document.documentElement.lang, document.documentElement.dataset.theme ?? ""]),
       rail: rail.join("\\n"),
       panel: tab ? own(body) : "",
       prompt: at("prompt") && at("prompt-save").hidden ? at("prompt").value : "",
@@ -92,7 +92,7 @@ OPEN_PANEL = """
   document.querySelector(`#panel [data-tab=${tab}]`).click();
 }
 """
-# Load older messages until one is there, or all are.
+# Loads older messages until a certain message or all messages are loaded.
 REACH = """
 async (id) => {
   for (let tries = 0; tries < 100 && !document.getElementById(id); tries++) {
@@ -113,7 +113,7 @@ async def state_of(page: Page) -> Json:
 
 
 async def prepare_like(fresh: Page, live: Json) -> None:
-    """Open on a fresh page what is open on the other one, and load as much."""
+    """Open the same parts on a fresh page as on the other page, and load as many messages."""
     if live["tab"]:
         await fresh.evaluate(OPEN_PANEL, live["tab"])
     ids = [each[0] for each in live["messages"] if str(each[0]).startswith("m_")]
@@ -122,13 +122,13 @@ async def prepare_like(fresh: Page, live: Json) -> None:
 
 
 def differences(live: Json, fresh: Json) -> list[str]:
-    """Return the differing lines of each part; a page that has not loaded all messages is compared in what it has."""
+    """Return the differing lines of each part. Only messages that both pages have loaded are compared."""
     found = []
     for name, value in live["parts"].items():
         if name in ("panel", "prompt") and not (live["tab"] and value):
-            continue  # whether it is open is for the next page
+            continue  # the panel is not open, and only the next page would restore it
         if name == "resting" and live["newer"]:
-            continue  # it is for the last message that is loaded
+            continue  # its actions are those of the last loaded message
         found += _diff(name, value, fresh["parts"][name])
     mine, theirs = _alike(live, fresh)
     if [key for key, _html in mine] != [key for key, _html in theirs]:
@@ -141,7 +141,7 @@ def differences(live: Json, fresh: Json) -> list[str]:
 
 
 def _alike(live: Json, fresh: Json) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the messages that both have. Those at the end of what is loaded depend on what is not."""
+    """Return the messages that both pages have, except at the ends: those depend on messages that are not loaded."""
     mine, theirs = ([(str(key), html) for key, html in state["messages"]] for state in (live, fresh))
     keys, others = [key for key, _ in mine], [key for key, _ in theirs]
     start = next((at for at, key in enumerate(keys) if key.startswith("m_") and key in others), 0)

@@ -1,4 +1,4 @@
-"""A user at a browser: their actions and what they see, by roles and names, and everything in their console."""
+"""A user at a browser: their actions and what they see, by roles and names, and all reports in their console."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from urllib.parse import urljoin
 from playwright.async_api import Browser, Locator, Page, expect
 
 from agents.messages import Json
-from tests.browser.console import heed
+from tests.browser.console import collect_reports
 from tests.support.entering import token_in
 
 PATIENCE = 30_000
-# A server may close an idle connection just when a request of a test is about to use it.
+# Retries of requests, because a server may close an idle connection just when a request is about to use it.
 RETRIES = 2
-# Transitions would take a tenth of the tests' time.
+# Reduced motion, because transitions would take a tenth of the tests' time.
 WINDOW: Json = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
 expect.set_options(timeout=PATIENCE)
 
@@ -26,7 +26,7 @@ async def choose_in_account_menu(
     await page.get_by_role(role, name=name, exact=True).click()
 
 
-# How Chromium reports a response with a status of 400 to 499.
+# A part of Chromium's report of a response with a status from 400 to 499.
 REFUSED = "responded with a status of 4"
 
 
@@ -35,8 +35,8 @@ class Person:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.complaints = heed(page)
-        self.forgives = False
+        self.reports = collect_reports(page)
+        self.ignores_refusals = False
         page.set_default_timeout(PATIENCE)
 
     @classmethod
@@ -47,7 +47,7 @@ class Person:
         button = person.page.get_by_role("button", name="Sign in", exact=True)
         if "/accounts/link/" in address and await button.count():
             await button.click()
-            # Its scripts have run when it is loaded: before that, keys and clicks do nothing.
+            # When the page is loaded, its scripts have run. Before that, keys and clicks have no effect.
             await person.page.wait_for_url(lambda url: "/accounts/link/" not in url)
         return person
 
@@ -66,7 +66,7 @@ class Person:
         await self._open_new(self.page.url, await self.token())
 
     async def token(self) -> str:
-        """Return the token with which the page's requests pass the check against forgery."""
+        """Return the CSRF token of the page."""
         return await self.page.locator("[name=csrfmiddlewaretoken]").first.input_value()
 
     async def _open_new(self, address: str, token: str) -> None:
@@ -74,14 +74,14 @@ class Person:
         begun = await self.page.request.post(urljoin(address, "/sessions/new"), headers=headers, max_retries=RETRIES)
         await self.page.goto(urljoin(address, (await begun.json())["address"]))
 
-    def complain(self) -> None:
-        """Fail on anything that the console reported: script errors, CSP violations, missing files."""
-        wrong = [said for said in self.complaints if not (self.forgives and REFUSED in said)]
+    def check_console(self) -> None:
+        """Fail if the console has reported anything, such as script errors, CSP violations or missing files."""
+        wrong = [report for report in self.reports if not (self.ignores_refusals and REFUSED in report)]
         assert not wrong, wrong
 
-    def forgive(self) -> None:
-        """Ignore the browser's own reports of refused requests: those so far, and those that come late."""
-        self.forgives = True
+    def ignore_refusals(self) -> None:
+        """Ignore the browser's own reports of refused requests, including those that come later."""
+        self.ignores_refusals = True
 
     @property
     def composer(self) -> Locator:
@@ -119,7 +119,7 @@ class Person:
         await expect(self.page.locator("#connection")).to_contain_text(words)
 
     async def transcript(self) -> list[str]:
-        """Return the sender, status and body text of each message, without what differs between viewers."""
+        """Return the sender, status and body text of each message, which are the same for all viewers."""
         script = """articles => articles.map(article => [
             article.querySelector('.who')?.textContent,
             article.dataset.status,

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, Page
 
-from tests.browser.console import AS_SERVED, heed
+from tests.browser.console import AS_SERVED, collect_reports
 from tests.browser.gallery import SCREENS, Showcase, leave, start_over, visit
 from tests.support.effort import ALL
 
@@ -19,8 +19,8 @@ RULES: dict[str, object] = {
     "resultTypes": ["violations"],
     "preload": False,
 }
-# The contrast of each text takes a minute on a page with thousands of them. Texts of one kind, in elements with the
-# same names and classes up to the root, have the same colours: one of each is compared, with `make test-all` all.
+# The contrast check takes a minute on pages with thousands of texts. Texts in elements with the same names and classes
+# up to the root have the same colors, so only one of each kind is checked. `make test-all` checks all.
 LONG_PAGES = ("reference",)
 OF_EACH_KIND = """async (rules) => {
     const kinds = new Set();
@@ -33,18 +33,17 @@ OF_EACH_KIND = """async (rules) => {
     const contrast = { ...rules, runOnly: ["color-contrast"] };
     return [...(await axe.run(document, rest)).violations, ...(await axe.run({ include }, contrast)).violations];
 }"""
-# A theme changes only colours.
-COLOUR_RULES = RULES | {"runOnly": ["color-contrast", "link-in-text-block"]}
+# A theme changes only colors.
+COLOR_RULES = RULES | {"runOnly": ["color-contrast", "link-in-text-block"]}
 AT_ONCE = 2
-CUTS_THE_NETWORK = ("broken", "home-refused", "session-offline")  # no other screen is seen in their browsers
+CUTS_THE_NETWORK = ("broken", "home-refused", "session-offline")  # their browsers show no other screens
 SCREENS_IN_A_TEST = 25  # few enough for several processes to share the work
-# Elements that make a reader scroll sideways; content that may scroll is in a box of its own inside these.
+# Finds elements that users would have to scroll sideways. Content that may scroll has its own box inside of these.
 SIDEWAYS = """() => [...document.querySelectorAll("html, body, main, nav, aside, dialog[open], main > :not(.sr-only)")]
   .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
     && (each.matches("html") || getComputedStyle(each).overflowX !== "visible"))
   .map((each) => `wider than its place: ${each.outerHTML.slice(0, 80)}`)"""
-# A page with columns that scroll does not scroll itself. What is positioned inside one of them scrolls with it: else it
-# stays where the page would end without them, and makes the page as long.
+# Finds positioned elements that do not scroll with their column. If the columns of a page scroll, the page must not.
 AWAY = """() => {
   const scrolls = (each) => /auto|scroll/.test(getComputedStyle(each).overflow);
   const scrollerOf = (each) => each === document.body ? null : scrolls(each) ? each : scrollerOf(each.parentElement);
@@ -57,6 +56,33 @@ AWAY = """() => {
       .map((each) => `does not scroll with what is around it: ${each.outerHTML.slice(0, 80)}`),
   ];
 }"""
+SMALL_ONES = ".copy, .csv, .download, .wrap, .preview, .show, .edited, .switch"
+# Finds buttons and fields that are too small for a thumb. Pages on a desktop have smaller ones. The area of a small
+# button, or of a switch, is that of its ::after.
+SMALL = """() => {
+  if (!matchMedia("(width < 760px) and (pointer: coarse)").matches) return [];
+  const isShown = (each) => each.checkVisibility({ visibilityProperty: true });
+  const around = (each) => {
+    const { width, height } = getComputedStyle(each, "::after");
+    return [Math.max(each.offsetWidth, parseFloat(width) || 0), Math.max(each.offsetHeight, parseFloat(height) || 0)];
+  };
+  const isLow = (each) => each.offsetHeight < 44;
+  const isSmall = (each) => around(each).some((length) => length < 44);
+  const all = (selectors) => [...document.querySelectorAll(selectors)].filter(isShown);
+  return [...all(".button, .input, .select").filter(isLow), ...all("SMALL_ONES").filter(isSmall)]
+    .map((each) => `smaller than 44 pixels: ${around(each)} ${each.outerHTML.slice(0, 80)}`);
+}""".replace("SMALL_ONES", SMALL_ONES)
+# Finds small buttons whose area is partly that of a neighbor, which gets the press.
+COVERED = """(selectors) => [...document.querySelectorAll(selectors)].filter((each) => {
+  if (!each.checkVisibility({ visibilityProperty: true })) return false;
+  each.scrollIntoView({ block: "center", behavior: "instant" });
+  const { x, y } = each.getBoundingClientRect();
+  const [left, top, width, height] = ["left", "top", "width", "height"].map(
+    (name) => parseFloat(getComputedStyle(each, "::after")[name]));
+  const isHit = ([right, down]) => each.contains(document.elementFromPoint(x + left + right, y + top + down));
+  const [end, bottom] = [width - 1, height - 1];
+  return ![[1, 1], [end, 1], [1, bottom], [end, bottom], [width / 2, height / 2]].every(isHit);
+}).map((each) => each.outerHTML.slice(0, 80))"""
 # `make test` checks these screens on a phone, where their layout differs, and all others on a desktop.
 ON_PHONE = [
     "find",
@@ -93,7 +119,7 @@ ON_PHONE = [
     "uploads",
     "workspaces-menu",
 ]
-# The browser reports these statuses in its console; the screen is about the response.
+# The statuses that the browser reports in its console for screens that show such a response.
 ANSWERS = {
     "broken": 500,
     "importing": 422,
@@ -108,7 +134,7 @@ ANSWERS = {
 
 async def violations(page: Page, rules: dict[str, object] = RULES, *, is_long: bool = False) -> list[str]:
     await page.evaluate(AXE_SCRIPT)
-    # What is not wrong would be most of the answer.
+    # Returns only violations, because the rest would be most of the result.
     whole = "async (rules) => (await axe.run(document, rules)).violations"
     result = await page.evaluate(OF_EACH_KIND if is_long and not ALL else whole, rules)
     return [
@@ -119,7 +145,7 @@ async def violations(page: Page, rules: dict[str, object] = RULES, *, is_long: b
 
 
 def looks() -> Iterator[Any]:
-    """Yield one light check per screen, and marked checks for the other size and for dark at both sizes."""
+    """Yield one check in the light theme per screen. Checks of the other size and the dark theme are marked."""
     sizes = {"phone": set(ON_PHONE), "desktop": set(SCREENS) - set(ON_PHONE)}
     for size, here in sizes.items():
         elsewhere = set(SCREENS) - here
@@ -166,16 +192,25 @@ async def test_nothing_is_wrong_on_any_screen(
     assert found == {}
 
 
+@pytest.mark.parametrize("name", ["session", "schedules", "settings"])
+async def test_small_buttons_can_be_pressed_beside_them(browser: Browser, showcase: Showcase, name: str) -> None:
+    """UI-11: on a phone, the area of a small button is 44 × 44 pixels, and no neighbor takes a part of it."""
+    page = await visit(browser, showcase, phone=True)
+    await SCREENS[name](page, showcase)
+    assert await page.locator(SMALL_ONES).count() > 0
+    assert await page.evaluate(COVERED, SMALL_ONES) == []
+
+
 async def wrong_with(page: Page, showcase: Showcase, name: str, themes: list[str]) -> list[str]:
-    """Open a screen, and return what its console reports and what is wrong with it in these themes."""
-    complaints = heed(page, f"responded with a status of {ANSWERS.get(name)} ")
+    """Open a screen. Return the reports of its console and the violations in these themes."""
+    reports = collect_reports(page, f"responded with a status of {ANSWERS.get(name)} ")
     await SCREENS[name](page, showcase)
     wrong: list[str] = []
     if "light" in themes:
-        wrong += [*await page.evaluate(SIDEWAYS), *await page.evaluate(AWAY)]
+        wrong += [each for find in (SIDEWAYS, AWAY, SMALL) for each in await page.evaluate(find)]
         wrong += await violations(page, is_long=name in LONG_PAGES)
     if "dark" in themes:
         await page.emulate_media(color_scheme="dark")
-        wrong += [f"in the dark: {each}" for each in await violations(page, COLOUR_RULES)]
+        wrong += [f"in the dark: {each}" for each in await violations(page, COLOR_RULES)]
         await page.emulate_media(color_scheme="light")
-    return [*complaints, *wrong]
+    return [*reports, *wrong]

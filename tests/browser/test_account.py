@@ -1,4 +1,4 @@
-"""The account menu, and what home tells those who have just installed Parley."""
+"""The account menu, and the home page for users who have just installed Parley."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 
 
-async def test_account_menu_leads_everywhere(ana: Person) -> None:
-    """UI-11: settings, themes, archived sessions, import, the admin for staff, signing out."""
+async def test_account_menu_has_all_entries(ana: Person) -> None:
+    """UI-11: the menu has settings, themes, archived sessions, import, the admin for staff, and sign-out."""
     page = ana.page
     await page.get_by_role("button", name="Account:").click()
     menu = page.get_by_role("menu", name="Account")
@@ -27,8 +27,20 @@ async def test_account_menu_leads_everywhere(ana: Person) -> None:
     await page.wait_for_url("**/admin/")
 
 
-async def test_signing_out_without_a_password_is_asked_about(ana: Person) -> None:
-    """UI-11: who came by a link could not sign in again by themselves."""
+async def test_theme_that_is_not_stored_is_not_shown(ana: Person) -> None:
+    """LIVE-01: if a theme cannot be stored, the page says so and shows the earlier one, as a reload would."""
+    ana.ignore_refusals()
+    html = ana.page.locator("html")
+    await ana.choose_in_account_menu("Light theme", "menuitemradio")
+    await expect(html).to_have_attribute("data-theme", "light")
+    await ana.page.route("**/settings/preferences", lambda route: route.fulfill(status=403))
+    await ana.choose_in_account_menu("Dark theme", "menuitemradio")
+    await expect(ana.page.locator("#toasts")).to_contain_text("Something went wrong.")
+    await expect(html).to_have_attribute("data-theme", "light")
+
+
+async def test_sign_out_without_a_password_asks_first(ana: Person) -> None:
+    """UI-11: a user without a password is asked first, because they could not sign in again by themselves."""
     page = ana.page
     await ana.choose_in_account_menu("Sign out")
     dialog = page.get_by_role("dialog", name="Sign out without a password?")
@@ -41,8 +53,8 @@ async def test_signing_out_without_a_password_is_asked_about(ana: Person) -> Non
     await page.wait_for_url("**/accounts/sign-in/**")
 
 
-async def test_signing_out_in_the_settings_asks_too(ana: Person) -> None:
-    """UI-11: the same question, whose link stays on the page."""
+async def test_sign_out_in_the_settings_asks_first(ana: Person) -> None:
+    """UI-11: signing out in the settings asks the same question. Its link leads to the settings, so the page stays."""
     await ana.page.goto(f"{'/'.join(ana.page.url.split('/')[:3])}/settings/")
     button = ana.page.get_by_role("button", name="Sign out", exact=True)
     dialog = ana.page.get_by_role("dialog", name="Sign out without a password?")
@@ -54,8 +66,11 @@ async def test_signing_out_in_the_settings_asks_too(ana: Person) -> None:
     await ana.page.wait_for_url("**/accounts/sign-in/**")
 
 
-async def test_home_tells_how_to_connect_a_model(browser: Browser, showcase: Showcase) -> None:
-    """UI-11: while only the demo agent is there, and a password is missing."""
+async def test_home_explains_how_to_connect_a_model(browser: Browser, showcase: Showcase) -> None:
+    """UI-11: without a model, the home page tells administrators how to connect one, and members whom to ask.
+
+    It also offers to set a missing password.
+    """
     member = await visit(browser, showcase, who="mei")
     await member.goto("/")
     await expect(member.locator(".home-hint").first).to_contain_text("Ask your administrator to connect a model.")

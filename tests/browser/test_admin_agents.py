@@ -1,4 +1,4 @@
-"""Agents that staff manage, in a real browser: created in the admin, chosen at home, naming their session."""
+"""Agents of staff in a real browser: created in the admin, chosen on the home page, and shown in their session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 async def test_agent_of_the_admin_answers_and_names_its_session(
     model: WireServer, server: Server, browser: Browser
 ) -> None:
-    """ADM-01, UI-11: home offers it at once; all viewers see the generated title, and a title set by a user stays."""
+    """ADM-01, UI-11: the home page offers the new agent, which answers by its prompt. All users see the title that its
+    model generates."""
     gate = asyncio.Event()
     model.script(reply("Roses are red."), reply("“Red ", gate=gate, rest=("roses”",)), reply("Violets are blue."))
     ana = await Person.enter(browser, server.link)
@@ -44,17 +45,17 @@ async def test_agent_of_the_admin_answers_and_names_its_session(
     await ana.page.goto(server.address)
     await ana.page.get_by_role("button", name="Agent:").click()
     await ana.page.get_by_role("option", name="Poet").click()
-    await ana.page.get_by_label("First message").fill("What colour are roses?")
+    await ana.page.get_by_label("First message").fill("What color are roses?")
     await ana.page.get_by_role("button", name="Send").click()
     await expect(ana.answers.first).to_contain_text("Roses are red.")
     bo = await invited(ana, browser, "Bo")
     for person in (ana, bo):
-        await expect(person.page.locator("[data-part=title]").first).to_contain_text("What colour are roses?")
+        await expect(person.page.locator("[data-part=title]").first).to_contain_text("What color are roses?")
     gate.set()
     for person in (ana, bo):
         await expect(person.page.locator("[data-part=title]").first).to_contain_text("Red roses")
         await expect(person.page.locator(".rail-title").first).to_have_text("Red roses")
-        person.complain()
+        person.check_console()
     asked, named = (request.body for request in model.requests)
     assert "Answer in rhymes." in str(asked["messages"][0])
     assert ("You name conversations" in str(named["messages"][0]), named["model"]) == (True, "wire-small")

@@ -1,4 +1,4 @@
-"""The page with a restricted browser or a bad network: every failure is shown, and nothing is lost."""
+"""The page in a restricted browser or on a bad network. Every failure is shown, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ for (const name of ["localStorage", "sessionStorage"]) {
 """
 
 
-async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: WireServer) -> None:
+async def test_page_works_without_storage(ana: Person, model: WireServer) -> None:
     """UI-09, UI-11: with storage blocked, as in strict browsers, the user can chat and open the panel."""
     model.script(reply("Heard"))
     await ana.page.add_init_script(FORBIDDEN)
@@ -30,8 +30,11 @@ async def test_page_works_where_the_browser_keeps_nothing(ana: Person, model: Wi
     await expect(ana.page.get_by_role("complementary", name="Session details")).to_be_visible()
 
 
-async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) -> None:
-    """LIVE-04: a module that is loaded on demand, first without a network and then with one."""
+async def test_module_that_fails_to_load_is_reported_and_loads_later(ana: Person) -> None:
+    """LIVE-04: a module that cannot be loaded without a network is reported.
+
+    With the network back, the next click loads it.
+    """
     picker = ana.page.locator("#model")
     await ana.sees_connection("Connected")
     await ana.page.context.set_offline(True)
@@ -42,8 +45,11 @@ async def test_what_did_not_come_is_said_and_comes_the_next_time(ana: Person) ->
     await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
 
 
-async def test_links_leave_the_page_only_while_the_server_can_be_reached(ana: Person) -> None:
-    """LIVE-04: offline, no link replaces what one reads by the browser's error page; refused sockets are no reason."""
+async def test_links_leave_the_page_only_if_the_server_responds(ana: Person) -> None:
+    """LIVE-04: offline, a link shows a message instead of leaving for the browser's error page.
+
+    If only the sockets fail, links work.
+    """
     page, network = ana.page, Network()
     await page.route_web_socket("**/ws/**", network.lead)
     await page.reload()
@@ -68,8 +74,8 @@ async def test_links_leave_the_page_only_while_the_server_can_be_reached(ana: Pe
     await page.wait_for_url(lambda url: url != here)
 
 
-async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, server: Server) -> None:
-    """A redirect to sign-in is not shown as a response; the text that the user wrote is kept."""
+async def test_signed_out_user_is_redirected_to_sign_in(ana: Person, server: Server) -> None:
+    """A redirect to sign-in is followed and not shown as content. The text that the user wrote is kept."""
     await ana.page.goto(server.address)
     field = ana.page.get_by_role("textbox", name="First message")
     await field.fill("Not lost")
@@ -81,8 +87,8 @@ async def test_who_is_signed_out_meanwhile_is_led_to_signing_in(ana: Person, ser
     assert "Not lost" in await ana.page.evaluate("() => Object.values(localStorage)")
 
 
-async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
-    """UI-08, UI-11: popovers open by mouse and key, one at a time; Escape closes the topmost and restores the focus."""
+async def test_popovers_open_and_close_at_their_buttons(ana: Person) -> None:
+    """UI-08, UI-11: popovers open by mouse and key, one at a time. Escape closes the popover and restores the focus."""
     page = ana.page
     model, more = page.locator("#model"), page.locator("#more")
     for button, role in ((model, "dialog"), (more, "menu")):
@@ -111,8 +117,8 @@ async def test_boxes_open_and_close_at_their_buttons(ana: Person) -> None:
     await expect(more).to_be_focused()
 
 
-async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
-    """UI-08, UI-11: a popover opened in the meantime stays open."""
+async def test_popover_that_loads_late_does_not_replace_a_menu(ana: Person) -> None:
+    """UI-08, UI-11: a popover whose module loads late does not open over a menu that was opened in the meantime."""
     held: list[Route] = []
     await ana.page.route("**/*model_picker*", lambda route: held.append(route))
     model, menu = ana.page.locator("#model"), ana.page.locator(".menu")
@@ -129,8 +135,11 @@ async def test_box_that_comes_late_takes_nothing_away(ana: Person) -> None:
     await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
 
 
-async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
-    """UI-11: the palette is above a phone's drawer; when the page becomes wide, the drawer and its backdrop close."""
+async def test_escape_closes_only_the_topmost_element(ana: Person) -> None:
+    """UI-11: Escape closes the palette above a phone's drawer, and not the drawer.
+
+    When the page becomes wide, the drawer and its backdrop close.
+    """
     page = ana.page
     await page.set_viewport_size({"width": 390, "height": 700})
     drawer = page.locator(".drawer-open")
@@ -148,8 +157,8 @@ async def test_escape_is_for_what_is_on_top(ana: Person) -> None:
     await expect(ana.composer).to_be_focused()
 
 
-async def test_help_names_every_key_of_a_message(ana: Person) -> None:
-    """UI-11: the dialog lists the actual shortcuts, each once."""
+async def test_help_lists_every_key_of_a_message(ana: Person) -> None:
+    """UI-11: the help dialog lists the actual keys for messages, each of them once."""
     await ana.page.keyboard.press("Shift+Tab")
     await ana.page.keyboard.press("?")
     keys = ana.page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -162,26 +171,23 @@ async def test_help_names_every_key_of_a_message(ana: Person) -> None:
     assert len(rows) == len(set(rows))
 
 
-async def test_what_htmx_does_not_get_is_told(ana: Person) -> None:
-    """UI-11: the share dialog reports that it did not load, and loads when it is opened again."""
+async def test_failed_htmx_request_is_shown(ana: Person) -> None:
+    """UI-11: a share dialog that could not be loaded shows this, with a button that loads it again."""
     page = ana.page
     await page.route("**/share", lambda route: route.fulfill(status=500, body="broken"))
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share session")
-    await expect(dialog).to_contain_text("Close it and open it again")
-    await expect(dialog.locator(".toast")).to_contain_text("Couldn’t load")
-    await page.keyboard.press("Escape")
+    await expect(dialog).to_contain_text("Couldn’t load this.")
+    await expect(page.locator(".toast")).to_have_count(0)
     await page.unroute("**/share")
-    await page.get_by_role("button", name="Share").click()
+    await dialog.get_by_role("button", name="Try again").click()
     await expect(dialog.get_by_role("button", name="Create link")).to_be_visible()
-    assert ana.complaints == [
-        "Failed to load resource: the server responded with a status of 500 (Internal Server Error)"
-    ]
-    ana.complaints.clear()
+    assert ana.reports == ["Failed to load resource: the server responded with a status of 500 (Internal Server Error)"]
+    ana.reports.clear()
 
 
-async def test_full_date_of_a_message_is_seen_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-02: users who walk the messages by keys see the date that the pointer shows as a tooltip."""
+async def test_full_date_is_visible_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-02: users who go through the messages by key see the full date, which the pointer shows as a tooltip."""
     model.script(reply("Heard"))
     await ana.say("Hello")
     await expect(ana.answers.first).to_contain_text("Heard")

@@ -1,4 +1,4 @@
-"""LIVE-01: small things that an open page must not keep showing after a change that makes them untrue."""
+"""LIVE-01: details that an open page must update when a change makes them wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 def calls(count: int) -> Reply:
-    """Return a response with so many calls."""
+    """Return a response with `count` calls."""
     chunks = [
         chunk
         for number in range(count)
@@ -44,7 +44,7 @@ def calls(count: int) -> Reply:
 
 
 async def test_calls_unfold_when_the_answer_after_them_is_deleted(ana: Person, model: WireServer) -> None:
-    """LIVE-01: the last call of all is never folded away, also once it has become the last one."""
+    """LIVE-01: folded calls unfold when the answer after them is deleted, because the last call is always visible."""
     model.script(calls(4), reply("They are 42."))
     await ana.say("Go")
     await ana.sees_state("idle")
@@ -58,10 +58,11 @@ async def test_calls_unfold_when_the_answer_after_them_is_deleted(ana: Person, m
     await expect(ana.page.locator(".tool-run")).to_have_count(0)
 
 
-async def test_message_that_a_stop_holds_says_so_while_it_is_edited(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """RUN-06, LIVE-01: its sender goes on editing, sees at once that it is on hold, and can send it afterwards."""
+async def test_message_that_a_stop_holds_shows_it_in_the_edit(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-06, LIVE-01: Stop puts a message on hold while its sender edits it.
+
+    The sender sees this immediately, continues to edit, and can send the message.
+    """
     model.script(reply("Busy", gate=asyncio.Event()), reply("Sent."))
     bo = await invited(ana, browser, "Bo")
     await ana.say("First")
@@ -72,7 +73,7 @@ async def test_message_that_a_stop_holds_says_so_while_it_is_edited(
     await field.fill("Second")
     await ana.stop.click()
     await ana.sees_state("idle")
-    await expect(bo.page.get_by_text("These messages are on hold")).to_be_visible()
+    await expect(bo.page.get_by_text("This message is on hold")).to_be_visible()
     await expect(field).to_have_value("Second")
     await expect(field).to_be_focused()
     await field.press("Enter")
@@ -81,7 +82,7 @@ async def test_message_that_a_stop_holds_says_so_while_it_is_edited(
     await expect(ana.answers.last).to_contain_text("Sent.")
 
 
-async def test_agent_that_does_not_answer_does_not_think(ana: Person, browser: Browser) -> None:
+async def test_status_stays_empty_if_the_agent_does_not_answer(ana: Person, browser: Browser) -> None:
     """UI-07, RUN-17: a message that mentions no agent leaves the sender's status line empty."""
     bo = await invited(ana, browser, "Bo", automatic=True)
     for text in ("Lunch?", "Now?"):
@@ -93,10 +94,8 @@ async def test_agent_that_does_not_answer_does_not_think(ana: Person, browser: B
     await expect(bo.page.locator("#status")).to_be_empty()
 
 
-async def test_toolbar_says_what_its_button_does_to_this_message(
-    ana: Person, browser: Browser, model: WireServer
-) -> None:
-    """MSG-11: from an own message to that of another user, "Edit" becomes "Suggest an edit", and back."""
+async def test_edit_button_has_the_label_for_its_message(ana: Person, browser: Browser, model: WireServer) -> None:
+    """MSG-11: when the pointer moves to another user's message, "Edit" becomes "Suggest an edit", and back."""
     bo = await invited(ana, browser, "Bo", automatic=True)
     for person in (ana, bo, ana):
         await person.say("Hello")
@@ -116,7 +115,7 @@ async def viewer_id(person: Person) -> str:
 
 
 async def test_panel_shows_the_new_role_of_a_person(ana: Person, browser: Browser) -> None:
-    """LIVE-01, UI-20: a role that is changed elsewhere, and a person who is removed, change in an open panel, too."""
+    """LIVE-01, UI-20: an open panel follows when a user's role is changed elsewhere, and when a user is removed."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.keyboard.press("Control+.")
     panel = ana.page.get_by_role("complementary", name="Session details")
@@ -131,14 +130,14 @@ async def test_panel_shows_the_new_role_of_a_person(ana: Person, browser: Browse
     await expect(people).to_have_count(1)
 
 
-async def test_panel_counts_what_a_question_has_used(ana: Person, model: WireServer) -> None:
-    """RUN-04, LIVE-01: tokens of a response that ends in a question are in an open panel while the agent waits."""
+async def test_panel_shows_the_tokens_of_a_response_that_asks(ana: Person, model: WireServer) -> None:
+    """RUN-04, LIVE-01: while the agent waits, an open panel shows the tokens of the response that asked."""
     await ana.page.keyboard.press("Control+.")
     panel = ana.page.get_by_role("complementary", name="Session details")
     call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
     asking = openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage(654, 32))
     model.script(reply("Hello"), Reply(asking))
-    await expect(panel.get_by_text("No requests yet.")).to_be_visible()  # it takes the focus when it opens
+    await expect(panel.get_by_text("No requests yet.")).to_be_visible()  # the panel takes the focus when it opens
     await ana.say("Hi")
     await expect(panel.locator(".usage-figures")).to_contain_text("11")
     await ana.say("Go")
@@ -146,8 +145,8 @@ async def test_panel_counts_what_a_question_has_used(ana: Person, model: WireSer
     await expect(panel.locator(".usage-figures")).to_contain_text("665")
 
 
-async def test_text_goes_on_after_a_reload(ana: Person, model: WireServer, server: Server) -> None:
-    """LIVE-01, RUN-14: a page that is loaded in the middle of an answer shows each word as it comes."""
+async def test_streaming_text_continues_after_a_reload(ana: Person, model: WireServer, server: Server) -> None:
+    """LIVE-01, RUN-14: a page that is loaded in the middle of an answer shows each new word as soon as it arrives."""
     gates = [asyncio.Event() for _ in range(4)]
     pieces = [openai.sse(*openai.text(f"{words}\n\nAnd "), done=False) for words in ("One", "two", "three", "four")]
     steps: list[bytes | asyncio.Event] = []
@@ -164,11 +163,16 @@ async def test_text_goes_on_after_a_reload(ana: Person, model: WireServer, serve
         gate.set()
         await expect(ana.answers.first).to_contain_text(words)
     await ana.sees_state("idle")
-    ana.complain()
+    ana.check_console()
 
 
-async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireServer, server: Server) -> None:
-    """LIVE-02: rows are a moment behind a text that streams; a part of the list read from them lacks its end."""
+async def test_streaming_text_continues_after_loading_older_rows(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """LIVE-02: stored rows lag behind a streaming text.
+
+    If the page loads a part from such rows, the missing text is added.
+    """
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     gates = asyncio.Event(), asyncio.Event()
@@ -192,11 +196,12 @@ async def test_text_goes_on_after_a_page_of_older_rows(ana: Person, model: WireS
     gates[1].set()
     await expect(ana.answers.first).to_have_text(re.compile(r"One\s*And\s*Two\s*And\s*the end\."))
     await ana.sees_state("idle")
-    ana.complain()
+    ana.check_console()
 
 
-async def test_edit_stays_open_where_messages_above_have_gone_meanwhile(ana: Person, server: Server) -> None:
-    """LIVE-02, UI-11: after a lost connection, other numbers take neither the edit nor the focus from a message."""
+async def test_edit_stays_open_when_messages_above_have_moved(ana: Person, server: Server) -> None:
+    """LIVE-02, UI-11: an edit stays open and focused when messages above it were removed or restored while the page was
+    disconnected."""
     await asyncio.to_thread(fill, server)
     line = Line()
     await ana.page.route_web_socket("**/ws/**", line.lead)
@@ -220,8 +225,11 @@ async def test_edit_stays_open_where_messages_above_have_gone_meanwhile(ana: Per
     assert numbers == sorted(numbers)
 
 
-async def test_focus_has_a_place_when_its_own_goes(ana: Person, model: WireServer) -> None:
-    """UI-11: after a toast and a saved prompt, and when the session is archived and restored elsewhere."""
+async def test_focus_moves_when_its_element_disappears(ana: Person, model: WireServer) -> None:
+    """UI-11: if the focused element disappears, another one gets the focus.
+
+    This covers a toast, a saved prompt, and a session that is archived and restored elsewhere.
+    """
     model.script(reply("Hello"))
     await ana.say("Hi")
     await ana.sees_state("idle")
@@ -247,7 +255,7 @@ async def test_focus_has_a_place_when_its_own_goes(ana: Person, model: WireServe
 
 
 async def test_focus_stays_at_a_question_that_is_answered_elsewhere(ana: Person, model: WireServer) -> None:
-    """UI-11: a button of the card goes with its answer; the card itself stays, and keeps the focus."""
+    """UI-11: when a question is answered elsewhere, its focused button disappears, and the card gets the focus."""
     call = openai.tool_call(0, "call_1", "confirmation", json.dumps({"question": "Sure?", "confirm": "Yes"}))
     model.script(Reply(openai.sse(openai.role(), *call, openai.finish("tool_calls"), openai.usage())), reply("Done"))
     await ana.say("Go")
@@ -259,8 +267,8 @@ async def test_focus_stays_at_a_question_that_is_answered_elsewhere(ana: Person,
     await expect(ana.page.locator("article.tool_group")).to_be_focused()
 
 
-async def test_focus_goes_to_the_composer_from_messages_that_are_sent(ana: Person, model: WireServer) -> None:
-    """RUN-06, UI-11: "Send all" disappears with what it sends."""
+async def test_focus_moves_to_the_composer_after_send_all(ana: Person, model: WireServer) -> None:
+    """RUN-06, UI-11: "Send all" disappears when it is pressed, and the composer gets the focus."""
     model.script(reply("Busy", gate=asyncio.Event()), reply("Sent"), reply("Sent"))
     await ana.say("First")
     await expect(ana.answers.first).to_contain_text("Busy")
@@ -268,13 +276,14 @@ async def test_focus_goes_to_the_composer_from_messages_that_are_sent(ana: Perso
         await ana.say(text)
         await expect(ana.queue.last).to_contain_text(text)
     await ana.stop.click()
+    await expect(ana.page.get_by_text("These messages are on hold")).to_be_visible()
     await ana.page.get_by_role("button", name="Send all").press("Enter")
     await expect(ana.page.locator(".held-bar")).to_be_hidden()
     await expect(ana.composer).to_be_focused()
 
 
 async def ask_api(person: Person, method: str, path: str = "", data: Json | None = None) -> APIResponse:
-    """Send a request for the person's session, or for a part of it, to the REST API."""
+    """Send a request to the REST API for the person's session, or for the `path` below it."""
     address = urljoin(person.page.url, f"/api{urlsplit(person.page.url).path}{path}").removesuffix("/")
     headers = {"X-CSRFToken": await person.token()}
     return await person.page.request.fetch(address, method=method, data=data, headers=headers, max_retries=RETRIES)

@@ -1,4 +1,4 @@
-"""Choose an agent in a real browser, with a configuration that has several: at home, and in a session."""
+"""The choice between several agents in a real browser: on the home page and in a session."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
+from tests.wire import openai
 from tests.wire.server import WireServer
 
 REVIEWER = """
@@ -30,7 +31,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
         yield server
 
 
-async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server: Server, browser: Browser) -> None:
+async def test_agent_is_chosen_for_a_new_session(model: WireServer, server: Server, browser: Browser) -> None:
     """UI-08: a new session keeps the agent's model and instructions; the page shows the agent's title."""
     model.script(reply("Fine"))
     ana = await Person.enter(browser, server.link)
@@ -51,11 +52,11 @@ async def test_agent_is_chosen_where_a_session_begins(model: WireServer, server:
     await expect(ana.composer).to_have_attribute("placeholder", "Message Reviewer…")
     await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
     assert "You review what you are shown." in str(model.requests[0].body["messages"][0])
-    ana.complain()
+    ana.check_console()
 
 
 async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, browser: Browser) -> None:
-    """UI-08, RUN-16: all users see it, and the next answer uses the new agent's model and instructions."""
+    """UI-08, RUN-16: all users see the change, and the next answer uses the new agent's model and instructions."""
     model.script(reply("Hello"), reply("Fine"))
     ana = await Person.enter(browser, server.link)
     await ana.begin()
@@ -75,12 +76,12 @@ async def test_agent_is_changed_in_a_session(model: WireServer, server: Server, 
     await expect(ana.answers.last).to_contain_text("Fine")
     assert [request.body["model"] for request in model.requests] == ["wire-large", "wire-small"]
     assert "You review what you are shown." in str(model.requests[1].body["messages"][0])
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -> None:
-    """UI-09, RUN-16: /agent takes a title or a part of it; an unknown name is reported and stays in the composer."""
+async def test_agent_is_chosen_by_command(server: Server, browser: Browser) -> None:
+    """UI-09, RUN-16: /agent accepts a title or a part of it. An unknown name is reported and stays in the composer."""
     ana = await Person.enter(browser, server.link)
     await ana.begin()
     await ana.composer.press_sequentially("/agent rev")
@@ -91,11 +92,11 @@ async def test_agent_is_named_behind_a_slash(server: Server, browser: Browser) -
     await ana.say("/agent unknown")
     await expect(ana.page.get_by_role("alert")).to_contain_text("No agent is called unknown here.")
     await expect(ana.composer).to_have_value("/agent unknown")
-    ana.complain()
+    ana.check_console()
 
 
-async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser: Browser) -> None:
-    """UI-09: a session that has not begun has no other people: "@" chooses who answers, and the text stays."""
+async def test_agent_is_chosen_by_mention_on_the_home_page(server: Server, browser: Browser) -> None:
+    """UI-09: on the home page, "@" chooses the agent, because there are no other users yet. The text stays."""
     ana = await Person.enter(browser, server.link)
     field = ana.page.get_by_label("First message")
     await field.press_sequentially("Is it good? @rev")
@@ -104,13 +105,13 @@ async def test_agent_is_named_behind_an_at_sign_at_home(server: Server, browser:
     await expect(field).to_have_value("Is it good? ")
     button = ana.page.get_by_role("button", name="Agent:")
     await expect(button).to_have_accessible_name("Agent: Reviewer Model: wire-small")
-    ana.complain()
+    ana.check_console()
 
 
 async def test_several_agents_answer_when_they_are_addressed(
     model: WireServer, server: Server, browser: Browser
 ) -> None:
-    """RUN-17, CTX-06: added in the panel, completed after "@", each under its own name, on all pages."""
+    """RUN-17, CTX-06: agents are added in the panel, completed after "@", and answer under their names on all pages."""
     ana = await Person.enter(browser, server.link)
     await ana.begin()
     bo = await invited(ana, browser, "Bo")
@@ -146,12 +147,12 @@ async def test_several_agents_answer_when_they_are_addressed(
     await expect(removed).to_contain_text("Reviewer removed")
     await removed.get_by_role("button", name="Undo").click()
     await expect(agents.get_by_role("listitem")).to_have_count(2)
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_the_request_to_each_agent_can_be_seen(server: Server, browser: Browser) -> None:
-    """CTX-06: the context tab says whose prompt it shows, and the choice stays while the session changes."""
+async def test_context_tab_shows_the_request_to_each_agent(server: Server, browser: Browser) -> None:
+    """CTX-06: the context tab shows the prompt of the chosen agent. The choice stays while the session changes."""
     ana = await Person.enter(browser, server.link)
     await ana.begin()
     await ana.page.get_by_role("button", name="Session details").click()
@@ -167,13 +168,11 @@ async def test_the_request_to_each_agent_can_be_seen(server: Server, browser: Br
     await ana.page.keyboard.press("Enter")
     await expect(ana.page.get_by_label("Agent", exact=True)).to_have_value("reviewer")
     await expect(told).to_be_visible()
-    ana.complain()
+    ana.check_console()
 
 
-async def test_an_agent_that_is_mentioned_but_not_there_can_be_added(
-    model: WireServer, server: Server, browser: Browser
-) -> None:
-    """RUN-17: the page says that it is not in the session, and adds it."""
+async def test_mentioned_agent_that_is_absent_can_be_added(model: WireServer, server: Server, browser: Browser) -> None:
+    """RUN-17: the page reports that a mentioned agent is not in the session, and can add it."""
     model.script(reply("Fine"))
     ana = await Person.enter(browser, server.link)
     await ana.begin()
@@ -183,4 +182,35 @@ async def test_an_agent_that_is_mentioned_but_not_there_can_be_added(
     await hint.get_by_role("button", name="Add it").click()
     await expect(ana.page.locator("main")).to_have_attribute("data-agents", re.compile("reviewer"))
     await expect(ana.answers).to_have_count(1)
-    ana.complain()
+    ana.check_console()
+
+
+async def test_retry_of_a_failed_agent_keeps_the_other_answer(
+    model: WireServer, server: Server, browser: Browser
+) -> None:
+    """RUN-12, RUN-17: Retry at the error asks nothing and keeps the other answer, on both pages and after a reload."""
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.get_by_role("button", name="Session details").click()
+    agents = ana.page.get_by_role("region", name="Agents")
+    await agents.get_by_label("Agent to add").select_option("reviewer")
+    await agents.get_by_role("button", name="Add agent").click()
+    await expect(agents.get_by_role("listitem")).to_have_count(2)
+    model.script(openai.error(400, "No verse today"), reply("A fact."))
+    await bo.say("@Reviewer and @agent, begin")
+    problem = bo.page.locator("article.error")
+    await expect(bo.answers).to_have_text([re.compile("A fact.")])
+    await expect(problem).to_contain_text("No verse today")
+    await bo.sees_state("idle")
+    model.script(reply("A verse."))
+    await problem.get_by_role("button", name="Retry").click()
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text([re.compile("A fact."), re.compile("A verse.")])
+        await expect(person.page.locator("article.error")).to_have_count(0)
+        await person.sees_state("idle")
+    await bo.page.reload()
+    await expect(bo.answers).to_have_text([re.compile("A fact."), re.compile("A verse.")])
+    assert "[assistant] A fact." in str(model.requests[-1].body["messages"])
+    ana.check_console()
+    bo.check_console()

@@ -1,4 +1,4 @@
-"""UI-18: what an MCP server asks people in the middle of a call, on the pages of two of them."""
+"""UI-18: questions of an MCP server to users during a call, on the pages of two users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Route, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_questions import asking, card, press, results
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -34,13 +34,13 @@ WHEN = "When do you want to come to the inn?"
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server whose agent uses an MCP server that asks people."""
+    """A server whose agent uses an MCP server that asks users."""
     async with servers.use(CONFIG + MORE, LEASE_SECONDS="2") as server:
         yield server
 
 
 async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
-    """Let the agent call a tool that asks people, and wait until it asks. The server may start only now."""
+    """Let the agent call a tool that asks users. First wait for the MCP server, which may only be starting now."""
     async with asyncio.timeout(60):
         while True:
             model.script(reply("Hello."))
@@ -57,7 +57,7 @@ async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
 async def test_form_of_a_server_is_answered_by_one_of_two_people(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """UI-18: both see the form with its origin; a refusal keeps what was entered; the answer is on both."""
+    """UI-18: both users see the form with its origin. A refusal keeps the input, and both users see the answer."""
     bo = await invited(ana, browser, "Bo")
     await ask(ana, model, "book", "Booked.")
     for person in (ana, bo):
@@ -73,7 +73,7 @@ async def test_form_of_a_server_is_answered_by_one_of_two_people(
     await form.get_by_role("checkbox", name="music").check()
     await press(form, "Send")
     await expect(form.get_by_role("alert")).to_have_text("“How many people” must be at most 8.")
-    bo.forgive()
+    bo.ignore_refusals()
     await form.get_by_label("How many people").fill("4")
     await bo.page.reload()
     await expect(form.get_by_label("How many people")).to_have_value("4")
@@ -88,14 +88,14 @@ async def test_form_of_a_server_is_answered_by_one_of_two_people(
     assert await violations(ana.page) == []
     (told,) = results(model)
     assert "('people', 4), ('room', 'h'), ('vegan', False)" in str(told)
-    bo.complain()
+    bo.check_console()
 
 
 async def test_question_is_declined_by_keyboard_and_a_viewer_only_looks_on(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
     bo = await invited(ana, browser, "Bo")
-    await let_look_only(ana, bo)
+    await make_viewer(ana, bo)
     await ask(ana, model, "book", "Then not.")
     await expect(card(bo, WHEN)).to_contain_text("Only editors can answer")
     await expect(card(bo, WHEN).get_by_role("button")).to_have_count(0)
@@ -104,11 +104,14 @@ async def test_question_is_declined_by_keyboard_and_a_viewer_only_looks_on(
     await expect(bo.answers.last).to_contain_text("Then not.")
     await expect(bo.page.locator(".decision")).to_contain_text("Admin declined a question from tests")
     assert "decline []" in str(results(model))
-    bo.complain()
+    bo.check_console()
 
 
-async def test_page_that_a_server_wants_opened_has_its_host_and_opens_beside(ana: Person, model: WireServer) -> None:
-    """The page opens in a tab without access to this one, and the server hears that it was opened."""
+async def test_page_of_an_mcp_server_opens_in_another_tab(ana: Person, model: WireServer) -> None:
+    """UI-18: the question shows the host of a page that an MCP server wants opened.
+
+    The page opens in a tab without access to this one, and the server gets the answer that it was opened.
+    """
 
     async def page_there(route: Route) -> None:
         await route.fulfill(body="<title>Pay</title>")

@@ -1,4 +1,4 @@
-"""Files in messages in a real browser: space reserved before they load, and full size on a click."""
+"""Files in messages in a real browser. Their space is reserved before they load, and a click shows the full size."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def pictures(person: Person) -> Locator:
 
 
 @pytest.mark.any_browser
-async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Browser, model: WireServer) -> None:
-    """LIVE-01, UI-01: images and documents, live and after a reload; the model gets the text of the PDF."""
+async def test_all_users_see_the_files_of_a_message(ana: Person, browser: Browser, model: WireServer) -> None:
+    """LIVE-01, UI-01: all users see images and documents, live and after a reload. The model gets the PDF's text."""
     model.script(reply("I see"))
     bo = await invited(ana, browser, "Bo")
     await send(ana, "Look", RED, PAPER)
@@ -41,11 +41,11 @@ async def test_everybody_sees_the_files_of_a_message(ana: Person, browser: Brows
     await bo.page.reload()
     assert await bo.page.locator("#messages .user .bubble").inner_html() == live
     assert "Hello" in str(model.requests[0].body["messages"][-1]["content"])
-    bo.complain()
+    bo.check_console()
 
 
-async def test_a_picture_has_its_place_before_it_comes(ana: Person, model: WireServer) -> None:
-    """UI-01: content below it does not jump."""
+async def test_space_of_an_image_is_reserved(ana: Person, model: WireServer) -> None:
+    """UI-01: the space of an image is reserved, so that content below it does not jump."""
     model.script(reply("I see"))
     held: list[Route] = []
     await send(ana, "Look", RED)
@@ -65,8 +65,8 @@ async def test_a_picture_has_its_place_before_it_comes(ana: Person, model: WireS
     assert await image.bounding_box() == before
 
 
-async def test_pictures_open_large_and_are_turned_by_keys(ana: Person, model: WireServer) -> None:
-    """UI-01: Enter opens, the arrow keys wrap around, Escape closes and restores the focus."""
+async def test_images_open_large_and_change_by_keys(ana: Person, model: WireServer) -> None:
+    """UI-01: Enter opens an image, the arrow keys wrap around, and Escape closes it and restores the focus."""
     model.script(reply("I see"))
     await send(ana, "", RED, BLUE)
     await pictures(ana).first.press("Enter")
@@ -83,7 +83,7 @@ async def test_pictures_open_large_and_are_turned_by_keys(ana: Person, model: Wi
     await expect(pictures(ana).nth(1)).to_be_focused()
 
 
-async def test_a_file_cannot_run_in_the_page_s_name(ana: Person, model: WireServer) -> None:
+async def test_attached_html_never_runs(ana: Person, model: WireServer) -> None:
     """MSG-12: an attached HTML page is a download, and its script never runs."""
     model.script(reply("I see"))
     evil: FilePayload = {"name": "a.html", "mimeType": "text/html", "buffer": b"<script>alert(1)</script>"}

@@ -1,4 +1,4 @@
-"""The main flow in a real browser: sign in, chat, reload, stop, queue, lose the network, with a second user."""
+"""The main flow in a real browser: sign-in, chat, reload, stop, queue, a lost network, and a second user."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.both_browsers
 
 
 def reply(*pieces: str, gate: asyncio.Event | None = None, rest: tuple[str, ...] = ()) -> Reply:
-    """Return a streamed answer; `rest` waits for the gate."""
+    """Return a streamed answer. `rest` is sent when the gate opens."""
     begin = openai.sse(openai.role(), *openai.text(*pieces), done=False)
     end = openai.sse(*openai.text(*rest), openai.finish(), openai.usage())
     return Reply([*begin, *([gate] if gate else []), *end])
 
 
-async def test_printed_link_leads_to_where_one_begins(model: WireServer, server: Server, browser: Browser) -> None:
+async def test_printed_link_signs_in_once_and_opens_home(model: WireServer, server: Server, browser: Browser) -> None:
     """UI-08: the link signs in once and opens home with the focus in the field; a message names its new session.
 
     A second use explains how to get a new link.
@@ -39,15 +39,15 @@ async def test_printed_link_leads_to_where_one_begins(model: WireServer, server:
     await ana.page.keyboard.press("Enter")
     await expect(ana.answers.first).to_contain_text("With pleasure")
     await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("Help me to begin")
-    ana.complain()
+    ana.check_console()
     again = await Person.enter(browser, server.link)
     await expect(again.page.get_by_role("main")).to_contain_text("make link")
 
 
 async def test_sent_message_is_answered_live(ana: Person, model: WireServer) -> None:
-    """RUN-01, UI-06, UI-07: the status shows at once, the text streams under the right model, then the agent idles.
+    """RUN-01, UI-06, UI-07: the status shows immediately, the text streams under its model, and then the agent is idle.
 
-    From its first letter on, the text itself says that the agent is at it.
+    The status disappears when the text begins.
     """
     gates = asyncio.Event(), asyncio.Event()
     start = openai.sse(openai.role(), done=False)
@@ -90,7 +90,7 @@ async def test_reload_shows_the_same_page(ana: Person, model: WireServer) -> Non
     assert (await ana.bodies(), await ana.transcript()) == (before, transcript)
 
 
-async def test_stop_keeps_what_is_on_the_screen(ana: Person, model: WireServer) -> None:
+async def test_stop_keeps_the_text_so_far(ana: Person, model: WireServer) -> None:
     """RUN-07, RUN-08: Stop keeps the text so far, and the next message works."""
     model.script(reply("So far", gate=asyncio.Event()), reply("Fine."))
     await expect(ana.stop).to_be_hidden()
@@ -105,7 +105,7 @@ async def test_stop_keeps_what_is_on_the_screen(ana: Person, model: WireServer) 
     assert model.requests[1].body["messages"][-2]["content"] == "So far\n\n[interrupted]"
 
 
-async def test_message_sent_while_it_works_is_queued(ana: Person, model: WireServer) -> None:
+async def test_message_sent_while_the_agent_works_is_queued(ana: Person, model: WireServer) -> None:
     """RUN-06, UI-09: the message shows as queued, can be edited, and is delivered when the turn is done."""
     gate = asyncio.Event()
     model.script(reply("Busy", gate=gate), reply("Second answer"))
@@ -147,10 +147,10 @@ async def test_second_person_sees_the_same_text_live(
     assert await ana.transcript() == await bo.transcript()
     sent = [message["content"] for message in model.requests[1].body["messages"] if message["role"] == "user"]
     assert sent == ["[Admin] Hello all", "[Bo] And me?"]
-    bo.complain()
+    bo.check_console()
 
 
-async def test_unshared_person_is_cut_off_at_once(ana: Person, browser: Browser) -> None:
+async def test_removed_user_loses_access_immediately(ana: Person, browser: Browser) -> None:
     """LIVE-06: a removed user loses the open page, and gets "not found" after a reload."""
     bo = await invited(ana, browser, "Bo")
     await bo.sees_connection("Connected")
@@ -210,7 +210,7 @@ async def test_model_and_effort_are_switched_for_the_next_answer(
 
 
 async def test_error_is_explained_and_retried(ana: Person, model: WireServer) -> None:
-    """RUN-10: an error that a user can act on, another model to choose, and a Retry from the last kept row."""
+    """RUN-10: an error explains the problem, offers another model, and is replaced by the answer to a Retry."""
     model.script(openai.error(401, "Incorrect API key provided"), reply("Now it works"))
     await ana.say("Try")
     problem = ana.page.locator("article.error")
@@ -230,8 +230,8 @@ ChatMessage.objects.filter(text="It is 42.").update(duration_ms=12_000)
 """
 
 
-async def test_time_of_a_later_answer_takes_no_line(ana: Person, model: WireServer, server: Server) -> None:
-    """UI-05: what it took is known at its end, and the page must not jump then."""
+async def test_time_of_a_later_answer_adds_no_line(ana: Person, model: WireServer, server: Server) -> None:
+    """UI-05: the time of a later answer adds no line, because it appears at the end and the page must not jump."""
     call = openai.sse(
         openai.role(),
         *openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'),
@@ -249,7 +249,7 @@ async def test_time_of_a_later_answer_takes_no_line(ana: Person, model: WireServ
 
 
 async def test_tools_and_figures_are_shown(ana: Person, model: WireServer) -> None:
-    """UI-01, UI-02, UI-08, RUN-04: text, tool and text in the order in which they happened; context and tokens."""
+    """UI-01, UI-02, UI-08, RUN-04: text, tool call and text are shown in their order, with used context and tokens."""
     call = openai.sse(
         openai.role(),
         *openai.text("Let me see."),
@@ -284,7 +284,7 @@ async def test_selection_survives_streaming(ana: Person, model: WireServer) -> N
     assert await ana.page.evaluate(selection) == chosen
 
 
-async def test_kill_in_mid_answer_heals_after_a_restart(ana: Person, model: WireServer, server: Server) -> None:
+async def test_answer_is_kept_after_a_kill_and_a_restart(ana: Person, model: WireServer, server: Server) -> None:
     """RUN-14, RUN-15: after kill -9 and a start, the open page reconnects and keeps the text; the session continues."""
     model.script(reply("Half an ", "answer", gate=asyncio.Event()), reply(" and the rest."), reply("Next."))
     await ana.say("Talk")
@@ -300,7 +300,7 @@ async def test_kill_in_mid_answer_heals_after_a_restart(ana: Person, model: Wire
 
 
 async def written(server: Server, text: str) -> None:
-    """Wait until a message's text and its deltas contain a text."""
+    """Wait until a message's text and its deltas together are this text."""
     deltas = "(select group_concat(text, '') from chat_messagedelta d where d.message_id = m.id)"
     query = f"select m.text || coalesce({deltas}, '') from chat_chatmessage m"  # noqa: S608  # of constants
     async with asyncio.timeout(10):
@@ -314,9 +314,9 @@ async def written(server: Server, text: str) -> None:
 async def invited(
     host: Person, browser: Browser, name: str, *, member: bool = False, automatic: bool = False
 ) -> Person:
-    """Invite a user by link as an editor, who creates an account as a guest; `member` makes them a member.
+    """Invite a user by link as an editor, who creates an account as a guest. `member` makes them a member.
 
-    The agent answers all messages of both, unless the number of people decides (`automatic`).
+    The agent answers all messages of both. With `automatic`, that depends on the number of users.
     """
     if not automatic:
         await answer_all(host)
@@ -336,13 +336,13 @@ async def invited(
         await make_member(host)
         await guest.page.reload()
     await guest.sees_connection("Connected")
-    await host.page.bring_to_front()  # in Firefox, the page in front alone has the focus
+    await host.page.bring_to_front()  # in Firefox, only the page in front has the focus
     await host.page.wait_for_function("document.hasFocus()")
     return guest
 
 
-async def let_look_only(host: Person, guest: Person) -> None:
-    """Make a user with access a viewer, by the API."""
+async def make_viewer(host: Person, guest: Person) -> None:
+    """Make a user with access a viewer by the API."""
     guest_id = await guest.page.locator("main").get_attribute("data-viewer-id")
     headers = {"X-CSRFToken": await host.token()}
     share = urljoin(host.page.url, f"/api{urlsplit(host.page.url).path}members/{guest_id}")
@@ -351,7 +351,7 @@ async def let_look_only(host: Person, guest: Person) -> None:
 
 
 async def answer_all(host: Person) -> None:
-    """Let the agent of the host's session answer every message, however many people are in it."""
+    """Let the agent of the host's session answer every message, regardless of the number of users."""
     if not (found := re.search(r"/sessions/(s_\w+)", host.page.url)):
         return
     headers = {"X-CSRFToken": await host.token()}
@@ -361,7 +361,7 @@ async def answer_all(host: Person) -> None:
 
 
 async def make_member(host: Person) -> None:
-    """Let the host make the guest a member of their workspace."""
+    """Make the guest a member of the host's workspace, with a request of the host."""
     request, address = host.page.request, urljoin(host.page.url, "/api/")
     (guest,) = (await (await request.get(f"{address}guests", max_retries=RETRIES)).json())["guests"]
     headers = {"X-CSRFToken": await host.token()}

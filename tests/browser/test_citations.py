@@ -1,7 +1,8 @@
-"""Sources of an answer on the page, and calls that wait because text from elsewhere could have asked for them."""
+"""Sources of an answer on the page, and calls that need an approval because foreign text may have caused them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -17,7 +18,7 @@ from tests.browser.test_chat import invited, reply
 from tests.browser.test_questions import asking, press
 from tests.browser.test_retry import PHONE
 from tests.support.search_service import TIDES, search_service
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
@@ -28,7 +29,7 @@ ANSWER = "High water is at noon [1], low water `at[1]` six [9]."
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server whose agent searches the web, and runs commands with a network and without being asked."""
+    """A server whose agent searches the web, and runs commands with network access and without approval."""
     async with search_service() as service:
         service.answer = {"results": [TIDES]}
         more = (
@@ -40,7 +41,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 async def answered(person: Person, model: WireServer) -> Locator:
-    """Let the agent search and answer; return the answer."""
+    """Let the agent search and answer, and return the answer."""
     model.script(asking(SEARCH), reply(ANSWER))
     await person.say("When is high water?")
     await expect(person.answers.last).to_contain_text("High water is at noon")
@@ -48,8 +49,11 @@ async def answered(person: Person, model: WireServer) -> Locator:
     return person.page.locator(".message.assistant").last
 
 
-async def test_numbers_of_sources_are_chips_with_a_card(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-14: by pointer and keyboard, for others and after a reload; what cites nothing stays text."""
+async def test_citations_are_chips_with_a_card(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-14: a cited source's number has a card, by pointer and keyboard, for all users and after a reload.
+
+    A number without a source stays text.
+    """
     bo = await invited(ana, browser, "Bo")
     await answered(ana, model)
     for person in (ana, bo):
@@ -73,7 +77,7 @@ async def test_numbers_of_sources_are_chips_with_a_card(ana: Person, model: Wire
     await bo.page.keyboard.press("Escape")
     await expect(bo.page.locator(".source-card")).to_have_count(0)
     await expect(bo.page.locator(".tool-origin")).to_have_text("From the web")
-    bo.complain()
+    bo.check_console()
 
 
 async def test_enter_opens_the_source(ana: Person, model: WireServer) -> None:
@@ -87,8 +91,8 @@ async def test_enter_opens_the_source(ana: Person, model: WireServer) -> None:
     await page.close()
 
 
-async def test_a_touch_shows_the_card(ana: Person, model: WireServer, browser: Browser) -> None:
-    """On a phone there is no pointer to hover with: the card has the link."""
+async def test_touch_shows_the_card_of_a_citation(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-14: on a phone, a touch shows the card with its link, because a touch cannot hover."""
     await answered(ana, model)
     context = await browser.new_context(
         viewport=PHONE, is_mobile=True, has_touch=True, storage_state=await ana.page.context.storage_state()
@@ -104,10 +108,11 @@ async def test_a_touch_shows_the_card(ana: Person, model: WireServer, browser: B
 
 
 @pytest.mark.skipif(bool(probe.problem()), reason="needs a sandbox")
-async def test_a_command_that_could_send_out_what_was_read_waits_with_its_reason(
-    ana: Person, model: WireServer
-) -> None:
-    """UI-15: the card says where the text is from. After the answer the command runs."""
+async def test_command_after_foreign_text_needs_an_approval(ana: Person, model: WireServer) -> None:
+    """UI-15: a command that could send out what the agent has read waits for an approval.
+
+    Its card names the source of the text. When it is allowed, the command runs.
+    """
     model.script(asking(SEARCH), asking(COMMAND), reply("Done"))
     await ana.say("Search, then run it")
     await ana.sees_state("waiting")
@@ -116,4 +121,67 @@ async def test_a_command_that_could_send_out_what_was_read_waits_with_its_reason
     assert await violations(ana.page) == []
     await press(question, "Allow once")
     await expect(ana.answers.last).to_contain_text("Done")
-    ana.complain()
+    ana.check_console()
+
+
+MORE = """
+from chat.models import ChatMessage, Session, User
+session, user = Session.objects.get(), User.objects.get()
+last = ChatMessage.objects.order_by("-sequence").values_list("sequence", flat=True)[0]
+ChatMessage.objects.bulk_create(
+    ChatMessage(session=session, sequence=last + n, revision=session.revision + n, role="user", sender="Admin",
+                user=user, text="More")
+    for n in range(1, 181)
+)
+Session.objects.update(revision=session.revision + 180)
+"""
+DIAGRAM = "High water is at noon [1].\n\n```mermaid\ngraph TD; A-->B\n```\n"
+
+
+async def test_rare_modules_load_with_their_first_content(ana: Person, model: WireServer, server: Server) -> None:
+    """UI-14: a page without citations and diagrams loads no scripts for them.
+
+    An answer or an older part that contains one loads them.
+    """
+    loaded: list[str] = []
+    ana.page.on("request", lambda request: loaded.append(request.url.rpartition("/")[2]))
+    rare = {"session-citations.js", "session-diagrams.js"}
+    chip = ana.page.get_by_role("link", name="Source 1: Tide tables")
+    drawn = ana.page.locator("iframe.diagram")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    assert rare.isdisjoint(loaded)
+    model.script(asking(SEARCH), reply(DIAGRAM))
+    await ana.say("When is high water?")
+    await expect(chip).to_have_count(1)
+    await expect(drawn).to_have_count(1)
+    assert rare <= set(loaded)
+    await ana.sees_state("idle")
+    await asyncio.to_thread(run_in, server, MORE)
+    loaded.clear()
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(ana.messages.last).to_contain_text("More")
+    assert rare.isdisjoint(loaded)
+    await ana.page.locator("#log").focus()
+    await ana.page.keyboard.press("Control+Home")
+    await expect(chip).to_have_count(1)
+    await expect(drawn).to_have_count(1)
+    ana.check_console()
+
+
+async def test_citations_stay_chips_after_each_edit(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-14: the chips of an answer work for other users after each edit of its text."""
+    bo = await invited(ana, browser, "Bo")
+    answer = await answered(ana, model)
+    chip = bo.page.get_by_role("link", name="Source 1: Tide tables")
+    await expect(chip).to_have_count(1)
+    for word in ("one", "two"):
+        await answer.focus()
+        await ana.page.keyboard.press("e")
+        field = ana.page.get_by_role("textbox", name="Edit message")
+        await field.fill(ANSWER.replace("noon", word))
+        await field.press("Control+Enter")
+        await expect(bo.answers.last).to_contain_text(word)
+        await expect(bo.answers.last.locator(".edited")).to_be_visible()
+        await expect(chip).to_have_count(1)

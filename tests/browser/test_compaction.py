@@ -1,4 +1,4 @@
-"""CTX-07: earlier messages are summarised, folded away, and brought back, for everyone in the session."""
+"""CTX-07: earlier messages are summarized, folded, and restored, for all users in the session."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ pytestmark = pytest.mark.any_browser
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server whose agent has no tools: their descriptions would fill most of the model's small window."""
+    """A server whose agent has no tools, because their descriptions would fill most of the model's small window."""
     async with servers.use(CONFIG + "tools = []\n") as server:
         yield server
 
 
 def filling(text: str, read: int) -> Reply:
-    """Answer, and report that so many tokens were read. The model's window is 1,000."""
+    """Return an answer that reports `read` input tokens. The model's context window is 1,000 tokens."""
     return Reply(openai.sse(openai.role(), *openai.text(text), openai.finish(), openai.usage(prompt=read)))
 
 
-async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireServer, browser: Browser) -> None:
-    """From 80 % on the page offers it; the summary stands for the older messages, which stay one click away."""
+async def test_two_users_see_a_compaction_and_its_undo(ana: Person, model: WireServer, browser: Browser) -> None:
+    """CTX-07: from 80% of the context on, the page offers to compact.
+
+    A summary replaces the older messages, which can still be shown. Undo restores them for both users.
+    """
     bo = await invited(ana, browser, "Bo")
     offer = bo.page.get_by_text("The conversation fills 85%")
     model.script(filling("Four legs.", 200))
@@ -67,6 +70,7 @@ async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireS
         await expect(toast.get_by_role("button", name="Undo")).to_be_visible()
         await expect(person.answers.filter(has_text="Four legs.")).to_be_hidden()
         await expect(person.answers.filter(has_text="Eight legs.")).to_be_visible()
+        await expect(person.page.locator("#messages > .day")).to_be_visible()
         await expect(person.page.locator(".context-bar")).to_be_hidden()
     before = await bo.transcript()
     await bo.page.reload()
@@ -81,14 +85,15 @@ async def test_two_people_see_a_compaction_and_undo_it(ana: Person, model: WireS
     for person in (ana, bo):
         await expect(person.page.get_by_role("article", name="Summary")).to_have_count(0)
         await expect(person.answers.filter(has_text="Four legs.")).to_be_visible()
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_what_a_summary_replaces_is_marked_where_it_is_not_loaded(
-    ana: Person, model: WireServer, server: Server
-) -> None:
-    """A reader of old messages sees that the model is no longer sent them: at once, after a reload, and in an edit."""
+async def test_messages_before_an_unloaded_summary_are_marked(ana: Person, model: WireServer, server: Server) -> None:
+    """CTX-07: a reader of old messages sees that they were summarized, even if the summary is not loaded.
+
+    The page shows this immediately, after a reload, and in an edit.
+    """
     await asyncio.to_thread(fill, server)
     await go_to(ana, f"{ana.page.url}#{await id_of(server, 30)}")
     message, marked = numbered(ana, 30), ana.page.locator("#messages > .summarized")
@@ -119,8 +124,39 @@ async def test_what_a_summary_replaces_is_marked_where_it_is_not_loaded(
     await expect(marked).to_have_count(0)
 
 
-async def test_slash_compact_says_when_there_is_nothing(ana: Person, model: WireServer) -> None:
-    """Nothing to summarise is a sentence, and the composer keeps working."""
+async def test_summary_that_is_excluded_with_other_messages_is_shown_so(ana: Person, model: WireServer) -> None:
+    """LIVE-01: an open page marks a summary that is excluded together with other messages, and shows what it replaced.
+
+    Including them undoes both.
+    """
+    model.script(*[reply(f"Answer {number}.") for number in range(3)], reply("They counted."))
+    for number in range(3):
+        await ana.say(f"Question {number}")
+        await expect(ana.answers.filter(has_text=f"Answer {number}.")).to_be_visible()
+        await ana.sees_state("idle")
+    await ana.composer.press_sequentially("/compact")
+    await ana.composer.press("Enter")
+    summary = ana.page.get_by_role("article", name="Summary")
+    await expect(summary).to_contain_text("They counted.")
+    await expect(ana.answers.filter(has_text="Answer 0.")).to_be_hidden()
+
+    session = await ana.page.locator("main").get_attribute("data-session")
+    last = await ana.messages.last.get_attribute("id")
+    address = urljoin(ana.page.url, f"/api/sessions/{session}/messages/{last}")
+    headers = {"X-CSRFToken": await ana.token()}
+    done = await ana.page.request.post(f"{address}/exclude_before", headers=headers, data={})
+    assert done.ok
+    await expect(summary).to_contain_text("hidden from the model")
+    await expect(summary).to_have_class(re.compile("excluded"))
+    await expect(ana.answers.filter(has_text="Answer 0.")).to_be_visible()
+
+    assert (await ana.page.request.post(f"{address}/include_before", headers=headers, data={})).ok
+    await expect(summary).not_to_have_class(re.compile("excluded"))
+    await expect(ana.answers.filter(has_text="Answer 0.")).to_be_hidden()
+
+
+async def test_slash_compact_reports_that_nothing_can_be_compacted(ana: Person, model: WireServer) -> None:
+    """CTX-07: without earlier messages, /compact shows an error, and the composer still works."""
     await ana.composer.press_sequentially("/compact")
     await ana.composer.press("Enter")
     await expect(ana.page.get_by_role("alert")).to_contain_text("no earlier messages")

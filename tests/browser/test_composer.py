@@ -1,4 +1,4 @@
-"""Write in a real browser: drafts on all devices, sent messages again, commands, mentions, the queue."""
+"""The composer in a real browser: drafts on all devices, recalled messages, commands, mentions, and the queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def beside(person: Person, browser: Browser, *, is_new_device: bool = Fals
 
 
 async def draft_saved(person: Person) -> asyncio.Event:
-    """Reload, and return an event that is set when the server has confirmed a draft."""
+    """Reload the page. Return an event that is set when the server has confirmed a draft."""
     refs: set[str] = set()
     saved = asyncio.Event()
 
@@ -65,7 +65,10 @@ async def busy(ana: Person, model: WireServer) -> asyncio.Event:
 
 
 async def test_draft_follows_to_another_device(ana: Person, browser: Browser) -> None:
-    """UI-09, MSG-12: the other device shows the exact text; the last change wins."""
+    """UI-09, MSG-12: another device shows the exact text of the draft.
+
+    If both devices change it, the last change is kept.
+    """
     draft = "\n Half a <thought> & \n\n“two”  "
     saved = await draft_saved(ana)
     await ana.composer.fill(draft)
@@ -79,8 +82,8 @@ async def test_draft_follows_to_another_device(ana: Person, browser: Browser) ->
     await expect(ana.composer).to_have_value("Better")
 
 
-async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-09: no device keeps it, not even while the draft was on its way; text typed on another device stays."""
+async def test_sent_text_is_no_longer_a_draft(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-09: after sending, no device keeps the draft, even if it was still on its way. Text of other devices stays."""
     model.script(reply("Yes"), reply("Good"))
     saved = await draft_saved(ana)
     await ana.composer.fill("Is it")
@@ -103,7 +106,7 @@ async def test_what_was_sent_is_no_draft_any_more(ana: Person, model: WireServer
     await expect(new.composer).to_have_value("")
 
 
-async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser) -> None:
+async def test_tab_without_own_text_follows_another_tab(ana: Person, browser: Browser) -> None:
     """UI-09: a tab without text of its own follows the other one; sending the message clears both."""
     other = await beside(ana, browser)
     await ana.composer.fill("Written here")
@@ -114,8 +117,8 @@ async def test_two_tabs_do_not_fight_over_a_draft(ana: Person, browser: Browser)
     await expect(other.composer).to_have_value("")
 
 
-async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser) -> None:
-    """UI-09: tabs write to the storage at the same time, and may find older text there than in their fields."""
+async def test_tab_continues_to_follow_another_tab(ana: Person, browser: Browser) -> None:
+    """UI-09: a tab continues to follow another one, even if a storage event begins with older text than its field."""
     other = await beside(ana, browser)
     await other.composer.fill("Written")
     await expect(ana.composer).to_have_value("Written")
@@ -138,8 +141,11 @@ async def test_tab_that_follows_goes_on_following(ana: Person, browser: Browser)
     await expect(other.composer).to_have_value("Written there!")
 
 
-async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer) -> None:
-    """UI-09: the newest first, and down again to the empty field; text being written is left alone."""
+async def test_arrow_up_recalls_sent_messages(ana: Person, model: WireServer) -> None:
+    """UI-09: Arrow Up goes to the newest message first, and Arrow Down back to the empty field.
+
+    Text that is being written is left alone.
+    """
     model.script(reply("A"), reply("B"))
     for number, text in enumerate(("One", "Two\nlines")):
         await ana.say(text)
@@ -155,7 +161,7 @@ async def test_arrow_up_brings_back_what_was_sent(ana: Person, model: WireServer
 
 
 async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI-09: a composer with text does not; its placeholder says what happens to a message sent now."""
+    """RUN-07, UI-09: Escape stops only in an empty composer, whose placeholder says what sending does now."""
     await expect(ana.composer).to_have_attribute("placeholder", "Message assistant…")
     await busy(ana, model)
     await expect(ana.composer).to_have_attribute("placeholder", "Send a follow-up (it will be queued)…")
@@ -169,8 +175,8 @@ async def test_escape_in_an_empty_composer_stops(ana: Person, model: WireServer)
     await expect(ana.composer).to_be_focused()
 
 
-async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireServer) -> None:
-    """UI-09: Enter then inserts a new line."""
+async def test_ctrl_enter_sends_if_it_is_chosen(ana: Person, model: WireServer) -> None:
+    """UI-09: if the user has chosen Ctrl+Enter for sending, Enter inserts a new line."""
     model.script(reply("Yes"))
     await ana.page.evaluate("document.documentElement.dataset.sendKey = 'ctrl_enter'")
     await expect(ana.page.get_by_text("Ctrl+Enter to send · Enter for a new line")).to_be_visible()
@@ -182,8 +188,8 @@ async def test_ctrl_enter_sends_for_those_who_like_it(ana: Person, model: WireSe
     await expect(ana.messages.first.locator(".plain")).to_have_text("One\ntwo", use_inner_text=True)
 
 
-async def test_keys_are_explained_until_the_tenth_message(ana: Person, model: WireServer) -> None:
-    """UI-09: the hint below the field goes when the user knows the keys, and stays away after a reload."""
+async def test_hint_about_keys_disappears_with_the_tenth_message(ana: Person, model: WireServer) -> None:
+    """UI-09: the hint about the keys disappears with the tenth message, and stays away after a reload."""
     model.script(reply("Fine"))
     hint = ana.page.get_by_text("Enter to send · Shift+Enter for a new line")
     await expect(hint).to_be_visible()
@@ -196,7 +202,7 @@ async def test_keys_are_explained_until_the_tenth_message(ana: Person, model: Wi
     await expect(hint).to_be_hidden()
 
 
-async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: WireServer) -> None:
+async def test_withdrawn_message_returns_to_the_composer(ana: Person, model: WireServer) -> None:
     """RUN-06: the text returns unless the composer has other text; Undo then adds the message above it."""
     gate = await busy(ana, model)
     await ana.say("Second thoughts")
@@ -215,7 +221,7 @@ async def test_withdrawn_message_goes_back_to_the_composer(ana: Person, model: W
 
 
 async def test_edit_of_a_removed_message_is_not_offered_any_more(ana: Person, model: WireServer) -> None:
-    """RUN-06: "Keep editing" goes with the message that it is about."""
+    """RUN-06: when a queued message is removed, the offer to keep editing it disappears."""
     gate = await busy(ana, model)
     await ana.say("Later")
     await ana.queue.get_by_role("button", name="Edit").click()
@@ -232,8 +238,8 @@ async def test_edit_of_a_removed_message_is_not_offered_any_more(ana: Person, mo
     gate.set()
 
 
-async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireServer) -> None:
-    """RUN-06: the files are attached again, ready to be sent."""
+async def test_withdrawn_message_returns_its_files(ana: Person, model: WireServer) -> None:
+    """RUN-06: the files of a withdrawn message are attached again, ready to be sent."""
     gate = await busy(ana, model)
     await attach(ana, NOTES)
     await expect(chips(ana).first).to_have_attribute("data-state", "ready")
@@ -251,7 +257,10 @@ async def test_withdrawn_message_gives_its_files_back(ana: Person, model: WireSe
 async def test_many_queued_messages_are_folded_and_seen_by_all(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-06: messages are in order, with senders who can edit them; three or more show the next one and a count."""
+    """RUN-06: queued messages are in order, and users can edit their own ones.
+
+    Three or more are folded to the next message and a count.
+    """
     bo = await invited(ana, browser, "Bo")
     gate = await busy(ana, model)
     for number, person in enumerate((ana, bo, ana)):
@@ -268,12 +277,15 @@ async def test_many_queued_messages_are_folded_and_seen_by_all(
     gate.set()
     await expect(bo.queue).to_have_count(0)
     await expect(ana.messages.filter(has_text="Queued")).to_have_count(3)
-    bo.complain()
+    bo.check_console()
 
 
 @pytest.mark.both_browsers
-async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-11: commands are found by a few letters, chosen by keyboard, announced by ARIA; nothing of them is sent."""
+async def test_slash_lists_and_runs_commands(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-11: commands are found by a few letters, chosen by key, and announced to screen readers.
+
+    Nothing of them is sent.
+    """
     await ana.composer.press_sequentially("/")
     await expect(suggestions(ana).filter(has_text="/rename")).to_be_visible()
     await ana.composer.press("Enter")  # nothing is selected yet
@@ -301,8 +313,11 @@ async def test_slash_lists_what_can_be_done_and_does_it(ana: Person, model: Wire
     assert not model.requests
 
 
-async def test_what_only_looks_like_a_command_is_sent(ana: Person, model: WireServer) -> None:
-    """MSG-12: the text is sent exactly; a second slash sends what would have been a command."""
+async def test_text_that_looks_like_a_command_is_sent(ana: Person, model: WireServer) -> None:
+    """MSG-12: a text that begins like a command is sent exactly as written.
+
+    A second slash sends a text that would be a command.
+    """
     model.script(reply("A"), reply("B"), reply("C"))
     texts = {"/usr/bin/python is missing": "/usr/bin/python is missing", "// so?": "// so?", "//stop": "/stop"}
     for number, (written, sent) in enumerate(texts.items()):
@@ -314,7 +329,7 @@ async def test_what_only_looks_like_a_command_is_sent(ana: Person, model: WireSe
         await ana.sees_state("idle")
 
 
-async def test_people_are_called_by_name(ana: Person, model: WireServer, browser: Browser) -> None:
+async def test_people_are_mentioned_by_name(ana: Person, model: WireServer, browser: Browser) -> None:
     """UI-09: "@" completes the users in the session; only the mentioned user sees the mention marked."""
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Hi"))
@@ -332,21 +347,21 @@ async def test_people_are_called_by_name(ana: Person, model: WireServer, browser
     await expect(bo.messages.first.locator(".mention.is-me")).to_have_text("@Bo")
     await expect(ana.messages.first).not_to_contain_class("calls-me")
     await expect(ana.messages.first.locator(".mention:not(.is-me)")).to_have_text("@Bo")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_typing_is_told_while_a_message_is_written(ana: Person) -> None:
-    """LIVE-05: typing is announced once per burst, and not for a command."""
-    await ana.page.evaluate("window.told = 0; document.addEventListener('parley:typing', () => told += 1)")
+async def test_typing_is_reported_once_per_interval(ana: Person) -> None:
+    """LIVE-05: the page reports typing once for several keys, and does not report typing of a command."""
+    await ana.page.evaluate("window.reported = 0; document.addEventListener('parley:typing', () => reported += 1)")
     await ana.composer.press_sequentially("/stop")
-    assert await ana.page.evaluate("told") == 0
+    assert await ana.page.evaluate("reported") == 0
     await ana.composer.fill("")
     await ana.composer.press_sequentially("Hello there")
-    assert await ana.page.evaluate("told") == 1
+    assert await ana.page.evaluate("reported") == 1
 
 
 async def test_archived_session_can_be_read_and_restored(ana: Person, browser: Browser) -> None:
-    """UI-09: all users see at once that it is closed to messages; the owner restores it where the composer was."""
+    """UI-09: all users see immediately that the session is archived, and by whom. Drafts stay until it is restored."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.keyboard.press("Escape")
     await bo.composer.press_sequentially("Half a thought")
@@ -366,7 +381,7 @@ async def test_archived_session_can_be_read_and_restored(ana: Person, browser: B
     await ana.page.get_by_role("button", name="Restore").press("Enter")
     await expect(ana.composer).to_be_focused()
     await expect(bo.composer).to_have_value("Half a thought")
-    bo.complain()
+    bo.check_console()
 
 
 RECOGNITION = """
@@ -383,7 +398,7 @@ window.hear = (...said) => window.heard.onresult({
 
 
 async def test_message_can_be_dictated(ana: Person) -> None:
-    """UI-09: where the browser recognises speech, a button writes what is said at the caret, once it is certain."""
+    """UI-09: if the browser recognizes speech, a button inserts its final results at the caret."""
     await ana.page.add_init_script(RECOGNITION)
     await ana.page.reload()
     await ana.composer.fill("Please")
@@ -399,4 +414,4 @@ async def test_message_can_be_dictated(ana: Person) -> None:
     await button.click()
     await expect(button).to_have_attribute("aria-pressed", "false")
     await expect(ana.composer).to_be_focused()
-    ana.complain()
+    ana.check_console()

@@ -1,4 +1,4 @@
-"""What can be done with the content of an answer: footnotes, alerts, files, tables, diagrams and previews."""
+"""Actions on the content of an answer: footnotes, alerts, files, tables, diagrams and previews."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGE = """```html
 SVG = '```svg\n<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle r="9"/></svg>\n```'
 
 
-# Whether the toolbar of a message covers none of the buttons of its code.
+# Returns whether the toolbar of a message covers no buttons of its code.
 APART = """message => {
   const bar = message.querySelector(":scope > .message-actions").getBoundingClientRect();
   return [...message.querySelectorAll(".code-head > button")].map((each) => each.getBoundingClientRect())
@@ -40,8 +40,8 @@ APART = """message => {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def told(ana: Person, model: WireServer) -> Person:
-    """Ana, before an answer with all of these."""
+async def reader(ana: Person, model: WireServer) -> Person:
+    """Ana, after an answer with all contents of this file."""
     model.script(reply("\n\n".join((NOTES, TABLE, CODE, DIAGRAM, BROKEN, PAGE, SVG))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
@@ -50,7 +50,7 @@ async def told(ana: Person, model: WireServer) -> Person:
 
 
 async def test_bare_address_in_an_answer_is_a_link(ana: Person, model: WireServer) -> None:
-    """An address without a scheme is one, too; the full stop after it is not part of it."""
+    """An address without a scheme is a link, too. The full stop after it does not belong to the link."""
     model.script(reply("See https://example.org/a?b=1, or www.example.org."))
     await ana.say("Go")
     await ana.sees_state("idle")
@@ -60,39 +60,41 @@ async def test_bare_address_in_an_answer_is_a_link(ana: Person, model: WireServe
     await expect(links.first).to_have_attribute("rel", re.compile("noopener"))
 
 
-async def test_footnotes_lead_there_and_back(told: Person) -> None:
+async def test_footnotes_lead_to_the_note_and_back(reader: Person) -> None:
     """UI-01: a reference leads to its note, and the note back to the reference that the reader came from."""
-    references = told.answers.locator(".footnote-ref")
+    references = reader.answers.locator(".footnote-ref")
     assert await references.all_text_contents() == ["1", "2", "1"]
     await references.nth(2).click()
-    note = told.answers.locator(".footnote-back").first
+    note = reader.answers.locator(".footnote-back").first
     await expect(note).to_be_focused()
     await expect(note).to_have_accessible_description("Back to the text")
-    await told.page.keyboard.press("Enter")
+    await reader.page.keyboard.press("Enter")
     await expect(references.nth(2)).to_be_focused()
-    await told.answers.locator(".footnote-back").nth(1).click()
+    await reader.answers.locator(".footnote-back").nth(1).click()
     await expect(references.nth(1)).to_be_focused()
 
 
-async def test_alert_says_its_kind(told: Person) -> None:
-    """UI-13: in the reader's language, visibly and to screen readers."""
-    alert = told.answers.get_by_role("group", name="Warning")
+async def test_alert_shows_its_kind(reader: Person) -> None:
+    """UI-13: the kind of an alert is visible, and is its name for screen readers."""
+    alert = reader.answers.get_by_role("group", name="Warning")
     await expect(alert).to_contain_text("Mind the gap.")
     shown = await alert.evaluate("alert => getComputedStyle(alert, '::before').content")
     assert shown.startswith('"Warning"')
 
 
-async def test_table_is_copied_as_csv(told: Person) -> None:
-    """UI-11: as text, with quotation marks where the format wants them."""
-    button = told.answers.get_by_role("button", name="Copy as CSV")
-    await told.sees_state("idle")
+async def test_table_is_copied_as_csv(reader: Person) -> None:
+    """UI-11: the copied table has its cells as text, with quotation marks where CSV needs them."""
+    button = reader.answers.get_by_role("button", name="Copy as CSV")
+    await reader.sees_state("idle")
     await button.click()
     copied = 'Name,Said\n"Ana, B.","""hi"""\nc,1\n'
-    await told.page.wait_for_function("text => navigator.clipboard.readText().then((now) => now === text)", arg=copied)
+    await reader.page.wait_for_function(
+        "text => navigator.clipboard.readText().then((now) => now === text)", arg=copied
+    )
 
 
 async def test_toolbar_covers_no_buttons_of_a_long_block(ana: Person, model: WireServer) -> None:
-    """UI-11: both stay in sight in the same corner, also while the answer is written."""
+    """UI-11: the toolbar and the buttons of a long block are both visible without overlap, also while it is written."""
     gate = asyncio.Event()
     code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(90))
     model.script(reply(code, gate=gate, rest=("```\nEnd.",)))
@@ -114,26 +116,26 @@ async def test_toolbar_covers_no_buttons_of_a_long_block(ana: Person, model: Wir
             await answer.locator("pre").hover(position={"x": 50, "y": 1200})
 
 
-async def test_code_is_downloaded_under_the_name_of_its_language(told: Person) -> None:
+async def test_code_is_downloaded_under_the_name_of_its_language(reader: Person) -> None:
     """UI-11: the file has the code as it was written."""
-    block = told.answers.locator(".code", has_text="print(1)")
-    async with told.page.expect_download() as coming:
+    block = reader.answers.locator(".code", has_text="print(1)")
+    async with reader.page.expect_download() as coming:
         await block.get_by_role("button", name="Download").click()
     download = await coming.value
     assert download.suggested_filename == "snippet.py"
     assert (await download.path()).read_text() == "print(1)\n"
 
 
-async def test_diagram_is_drawn_in_the_theme_of_the_page_beside_its_code(told: Person) -> None:
-    """UI-11: drawn when the block is finished; the theme follows the page, and what one chose stays."""
-    block = told.answers.locator(".code", has_text="Start")
+async def test_diagram_is_drawn_in_the_theme_of_the_page(reader: Person) -> None:
+    """UI-11: a diagram is drawn in the page's theme and follows it. Buttons switch between the diagram and its code."""
+    block = reader.answers.locator(".code", has_text="Start")
     await block.scroll_into_view_if_needed()
     frame = block.locator("iframe")
     await expect(frame).to_be_visible()
     drawn = frame.content_frame
     await expect(drawn.locator("svg")).to_contain_text("Start")
     await expect(drawn.locator("html")).to_have_css("color-scheme", "light")
-    await told.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await reader.page.evaluate("document.documentElement.dataset.theme = 'dark'")
     await expect(drawn.locator("html")).to_have_css("color-scheme", "dark")
     await expect(block.locator("pre")).to_be_hidden()
     # By key: a diagram that has just been drawn again can move the button under a mouse.
@@ -144,9 +146,9 @@ async def test_diagram_is_drawn_in_the_theme_of_the_page_beside_its_code(told: P
     await expect(frame).to_be_visible()
 
 
-async def test_diagram_that_cannot_be_drawn_shows_its_code_and_why(told: Person) -> None:
-    """UI-11: nothing is lost when a model makes a mistake."""
-    block = told.answers.locator(".code", has_text="A --> -->")
+async def test_diagram_with_a_mistake_shows_code_and_error(reader: Person) -> None:
+    """UI-11: a diagram with a mistake shows its code and the error."""
+    block = reader.answers.locator(".code", has_text="A --> -->")
     await block.scroll_into_view_if_needed()
     await expect(block.locator(".diagram-error")).to_have_text("Couldn’t draw this diagram: Parse error on line 2")
     await expect(block.locator("pre")).to_be_visible()
@@ -154,31 +156,31 @@ async def test_diagram_that_cannot_be_drawn_shows_its_code_and_why(told: Person)
     await expect(block.get_by_role("button", name="Diagram")).to_be_hidden()
 
 
-async def test_preview_shows_the_page_and_gives_the_focus_back(told: Person) -> None:
-    """UI-11: scripts of the page run in it; Escape in the page or beside it, and the button, close it."""
-    button = told.answers.get_by_role("button", name="Preview").first
-    side = told.page.get_by_role("complementary", name="Preview")
+async def test_preview_runs_the_page_and_restores_the_focus(reader: Person) -> None:
+    """UI-11: scripts of the page run in the preview. Escape and its button close it and restore the focus."""
+    button = reader.answers.get_by_role("button", name="Preview").first
+    side = reader.page.get_by_role("complementary", name="Preview")
     await button.click()
     inside = side.locator("iframe").content_frame
     await expect(inside.get_by_role("heading")).to_have_css("color", "rgb(1, 2, 3)")
     await inside.get_by_role("button").click()
     await expect(inside.get_by_role("button")).to_have_text("Pressed")
-    await told.page.keyboard.press("Escape")
+    await reader.page.keyboard.press("Escape")
     await expect(side).to_be_hidden()
     await expect(button).to_be_focused()
-    await told.answers.get_by_role("button", name="Preview").nth(1).press("Enter")
+    await reader.answers.get_by_role("button", name="Preview").nth(1).press("Enter")
     await expect(side.locator("iframe").content_frame.locator("circle")).to_be_visible()
     await side.get_by_role("button", name="Close").click()
-    await expect(told.answers.get_by_role("button", name="Preview").nth(1)).to_be_focused()
+    await expect(reader.answers.get_by_role("button", name="Preview").nth(1)).to_be_focused()
 
 
 @pytest.mark.parametrize("touch", [False, True])
-async def test_copy_button_of_a_table_waits_for_the_pointer(
+async def test_copy_button_of_a_table_appears_on_hover_and_focus(
     browser: Browser, server: Server, model: WireServer, touch: bool
 ) -> None:
-    """UI-11: quiet where there is a pointer, always visible where there is none, and then covers no cell.
+    """UI-11: the button is hidden until it gets the focus. On a touch screen it is always visible and covers no cell.
 
-    On paper the line of the day has its date.
+    On paper the button is hidden, and the line of the day is shown.
     """
     model.script(reply(TABLE))
     person = await Person.in_a_session(browser, server.link)
@@ -200,7 +202,7 @@ async def test_copy_button_of_a_table_waits_for_the_pointer(
     await expect(page.locator(".day > button")).to_be_visible()
 
 
-async def test_wide_code_keeps_to_the_bubble_where_there_is_little_space(ana: Person, model: WireServer) -> None:
+async def test_wide_code_stays_within_the_bubble(ana: Person, model: WireServer) -> None:
     """UI-01: a code block does not end on the bubble's border, but has as much space around it as the text."""
     model.script(reply("Text\n\n```\n" + "x" * 110 + "\n```\n\n```\n" + "x" * 400 + "\n```\n"))
     await ana.page.set_viewport_size({"width": 1280, "height": 800})
@@ -215,14 +217,14 @@ async def test_wide_code_keeps_to_the_bubble_where_there_is_little_space(ana: Pe
     assert await ana.page.locator("#log").evaluate("log => log.scrollWidth <= log.clientWidth")
 
 
-async def test_what_is_shown_is_accessible(told: Person) -> None:
+async def test_content_is_accessible(reader: Person) -> None:
     """UI-01, UI-11: names, contrast and target sizes, in both themes, with a diagram, its code and a preview."""
-    await told.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
-    await expect(told.answers.locator("iframe.diagram[data-drawn]")).to_be_visible()
-    await expect(told.answers.locator(".diagram-error")).to_be_visible()
+    await reader.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
+    await expect(reader.answers.locator("iframe.diagram[data-drawn]")).to_be_visible()
+    await expect(reader.answers.locator(".diagram-error")).to_be_visible()
     rules = RULES | {"iframes": False}  # they have another origin
-    assert await violations(told.page, rules) == []
-    await told.answers.get_by_role("button", name="Preview").first.click()
-    await told.page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    await expect(told.page.get_by_role("complementary", name="Preview")).to_be_visible()
-    assert await violations(told.page, rules) == []
+    assert await violations(reader.page, rules) == []
+    await reader.answers.get_by_role("button", name="Preview").first.click()
+    await reader.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(reader.page.get_by_role("complementary", name="Preview")).to_be_visible()
+    assert await violations(reader.page, rules) == []

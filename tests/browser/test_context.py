@@ -1,10 +1,10 @@
-"""The context in the panel, in real browsers: browsed, switched by mouse and key, and followed by another user."""
+"""The context in the panel, in real browsers: pages, inclusion by mouse and key, and updates for another user."""
 
 from __future__ import annotations
 
 import asyncio
 
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
@@ -23,7 +23,7 @@ Session.objects.update(revision=400)
 
 
 def fill(server: Server) -> None:
-    """Add 400 messages to the only session: too many for a page that missed them to get one by one."""
+    """Add 400 messages to the only session. A page that has missed so many reloads instead of getting each."""
     run_in(server, FILL)
 
 
@@ -53,9 +53,35 @@ async def talk(person: Person, model: WireServer, *turns: tuple[str, str]) -> No
         await person.sees_state("idle")
 
 
-async def test_what_is_left_out_is_not_sent_and_everybody_sees_it(
-    ana: Person, browser: Browser, model: WireServer
-) -> None:
+async def test_panel_follows_soon_after_a_late_response(ana: Person, model: WireServer) -> None:
+    """CTX-01, LIVE-01: after a response that took minutes, the panel does not wait many times as long for the next."""
+    page, responds = ana.page, asyncio.Event()
+    await page.clock.install()
+    await talk(ana, model, ("First question", "First answer"))
+    await opened(ana)
+
+    async def wait(route: Route) -> None:
+        await responds.wait()
+        await route.continue_()
+
+    await page.route("**/context?*", wait)
+    model.script(reply("Second answer"))
+    async with page.expect_request("**/context?*"):
+        await ana.say("Second question")
+    await expect(ana.answers).to_have_count(2)
+    await ana.sees_state("idle")
+    await page.clock.fast_forward(600_000)
+    responds.set()
+    await expect(blocks(ana)).to_have_count(4)
+    model.script(reply("Third answer"))
+    await ana.say("Third question")
+    await expect(ana.answers).to_have_count(3)
+    await ana.sees_state("idle")
+    await page.clock.fast_forward(10_000)
+    await expect(blocks(ana)).to_have_count(6)
+
+
+async def test_excluded_messages_are_not_sent(ana: Person, browser: Browser, model: WireServer) -> None:
     """MSG-09, CTX-01, UI-11: switches work by mouse and key; the request matches the panel, and both panels follow."""
     await talk(ana, model, ("First question", "First answer"), ("Second question", "Second answer"))
     bo = await invited(ana, browser, "Bo")
@@ -78,11 +104,11 @@ async def test_what_is_left_out_is_not_sent_and_everybody_sees_it(
     assert sent == ["Second question", "Second answer", "Third question"]
     included = context(ana).locator("li:not(.unsent) .told")
     await expect(included).to_have_text([*sent, "Third answer"])
-    bo.complain()
+    bo.check_console()
 
 
-async def test_all_before_a_message_goes_and_comes_back(ana: Person, model: WireServer) -> None:
-    """MSG-09, UI-11: the message's menu in the panel excludes them; Undo keeps those that were excluded before."""
+async def test_all_before_a_message_is_excluded_and_included(ana: Person, model: WireServer) -> None:
+    """MSG-09, UI-11: a message's menu in the panel excludes all before it. Undo keeps those excluded earlier."""
     await talk(ana, model, ("One", "Eins"), ("Two", "Zwei"))
     await opened(ana)
     await switch(ana, "One").uncheck()
@@ -100,8 +126,8 @@ async def test_all_before_a_message_goes_and_comes_back(ana: Person, model: Wire
     await expect(ana.answers.last).to_be_focused()
 
 
-async def test_undo_outlives_a_change_of_hundreds(ana: Person, server: Server) -> None:
-    """MSG-09, MSG-11, LIVE-01: the page updates in place, matches a reload, and keeps Undo."""
+async def test_undo_survives_a_change_of_hundreds(ana: Person, server: Server) -> None:
+    """MSG-09, MSG-11, LIVE-01: after a change of hundreds of messages, the page updates in place and keeps Undo."""
     address = ana.page.url
     await ana.page.goto("about:blank")
     await asyncio.to_thread(fill, server)
@@ -121,8 +147,8 @@ async def test_undo_outlives_a_change_of_hundreds(ana: Person, server: Server) -
     await expect(ana.page.locator("body[data-same]")).to_be_attached()
 
 
-async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, model: WireServer) -> None:
-    """MSG-11, UI-11: the answer's details lead there by keyboard; edits show up in the open comparison."""
+async def test_request_of_an_answer_is_compared_with_the_present(ana: Person, model: WireServer) -> None:
+    """MSG-11, UI-11: the answer's details lead to its request by keyboard; edits appear in the open comparison."""
     await talk(ana, model, ("What is it?", "It is this."))
     await ana.answers.first.press("d")
     await ana.page.get_by_role("button", name="View request").press("Enter")
@@ -131,7 +157,7 @@ async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, mod
     await expect(blocks(ana)).to_have_count(1)
     await ana.page.locator("#messages article.user").press("e")
     await ana.page.get_by_role("textbox", name="Edit message").fill("What was it?")
-    await ana.page.keyboard.press("Control+Enter")
+    await ana.page.get_by_role("button", name="Save", exact=True).click()
     await expect(context(ana)).to_contain_text("1 message is edited")
     await expect(blocks(ana).first).to_contain_text("What is it?")
     await blocks(ana).first.get_by_text("Current version").click()
@@ -141,8 +167,8 @@ async def test_what_was_sent_for_an_answer_is_compared_with_now(ana: Person, mod
     await expect(blocks(ana)).to_have_count(2)
 
 
-async def test_tabs_are_changed_by_arrows_and_a_phone_goes_to_the_message(ana: Person, model: WireServer) -> None:
-    """UI-11: at 360 px the panel closes to show the message."""
+async def test_arrow_keys_change_the_tabs_of_the_panel(ana: Person, model: WireServer) -> None:
+    """UI-11: arrow keys change the tabs, and at 360 px the panel closes to show the message."""
     await talk(ana, model, ("Hi", "Ho"))
     await ana.page.set_viewport_size({"width": 360, "height": 700})
     await ana.page.keyboard.press("Control+.")

@@ -1,4 +1,4 @@
-"""How a conversation looks: the width of answers, runs of tool calls, clocks."""
+"""The layout of a conversation: the width of answers, runs of tool calls, and clocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Session.objects.update(revision=8)
 
 
 async def test_answer_has_the_width_of_the_column_from_its_first_letter(ana: Person, model: WireServer) -> None:
-    """UI-05: it never changes its width while it is written, and is as wide as a long one."""
+    """UI-05: an answer is as wide as the column from its first letter on, and keeps its width."""
     more = asyncio.Event()
     model.script(reply("A", gate=more))
     await ana.say("Go")
@@ -44,7 +44,10 @@ async def test_answer_has_the_width_of_the_column_from_its_first_letter(ana: Per
 
 
 async def test_wide_code_and_tables_go_beyond_the_column(ana: Person, model: WireServer) -> None:
-    """They use the width of the page before they scroll; text keeps the column, and the page never scrolls sideways."""
+    """Code and tables may be wider than the column, up to the page's width, before they scroll.
+
+    Text stays in the column, and the page never scrolls sideways.
+    """
     table = "| " + " | ".join(f"A long heading {number}" for number in range(9)) + " |\n" + "|---" * 9 + "|\n"
     code = "```\n" + "wide " * 80 + "\n```"
     model.script(reply(f"{table}\n{code}\n\n" + "Many words. " * 60))
@@ -68,7 +71,10 @@ async def width_of(element: Locator) -> float:
 
 
 async def test_calls_of_a_tool_fold_into_one_line(ana: Person, server: Server) -> None:
-    """UI-01, UI-11: the failed one stays in sight; the line opens the others, and a link to one does as well."""
+    """UI-01, UI-11: finished calls fold into one line, and only a failed call stays visible.
+
+    The line unfolds the others, and so does a link to one of them.
+    """
     await asyncio.to_thread(run_in, server, CALLS)
     await ana.page.reload()
     page, calls = ana.page, ana.page.locator("#messages article.tool_group > .column")
@@ -89,11 +95,14 @@ async def test_calls_of_a_tool_fold_into_one_line(ana: Person, server: Server) -
     await page.goto(f"{page.url}#{hidden}")
     await expect(page.locator(f"#{hidden}")).to_be_focused()
     await expect(calls.filter(visible=True)).to_have_count(6)
-    ana.complain()
+    ana.check_console()
 
 
-async def test_clocks_come_with_the_pointer(ana: Person, server: Server) -> None:
-    """UI-02: the first message of a run shows its time, the others when the pointer or the focus is on them."""
+async def test_times_appear_on_hover_and_focus(ana: Person, server: Server) -> None:
+    """UI-02: the first message of a run shows its time.
+
+    The others show theirs while the pointer or the focus is on them.
+    """
     await asyncio.to_thread(run_in, server, CALLS)
     await ana.page.reload()
     first, last = ana.answers.first.locator(".clock"), ana.answers.last.locator(".clock")
@@ -110,7 +119,7 @@ ChatMessage.objects.filter(role="assistant").update(duration_ms=35_000)
 
 
 async def test_time_of_a_long_answer_keeps_its_place(ana: Person, server: Server, model: WireServer) -> None:
-    """UI-02: it is beside the name from the first letter on, and the duration comes before it."""
+    """UI-02: the line with the time keeps its place when the duration is added."""
     gate = asyncio.Event()
     model.script(reply("First", gate=gate, rest=(" and last",)))
     await ana.say("Hi")
@@ -128,8 +137,8 @@ async def test_time_of_a_long_answer_keeps_its_place(ana: Person, server: Server
     assert (at_the_end["x"], at_the_end["y"]) == (while_it_is_written["x"], while_it_is_written["y"])
 
 
-async def test_letters_typed_at_the_list_go_into_the_composer(ana: Person, model: WireServer) -> None:
-    """UI-09: after a click into the transcript one goes on writing; keys of the list stay keys."""
+async def test_letters_typed_on_the_list_go_into_the_composer(ana: Person, model: WireServer) -> None:
+    """UI-09: letters that are typed at the message list go into the composer, and keys of the list still work."""
     model.script(reply("Hello"))
     await ana.say("Hi")
     await expect(ana.answers.first).to_contain_text("Hello")
@@ -141,8 +150,8 @@ async def test_letters_typed_at_the_list_go_into_the_composer(ana: Person, model
     await expect(ana.composer).to_have_value("Thanks")
 
 
-async def test_paper_has_whole_dates(ana: Person, model: WireServer) -> None:
-    """UI-11: "Today" means nothing on paper."""
+async def test_printed_page_has_full_dates(ana: Person, model: WireServer) -> None:
+    """UI-11: on paper, "Today" is replaced by the whole date."""
     model.script(reply("Hello"))
     await ana.say("Hi")
     day = ana.page.locator("#messages > .day")

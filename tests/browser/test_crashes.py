@@ -1,4 +1,4 @@
-"""RUN-15: a server that is killed in the middle of each kind of wait, and started again; the open pages go on."""
+"""RUN-15: a server is killed during each kind of wait and started again, and open pages continue."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ async def crash(server: Server) -> None:
 
 
 async def test_kill_between_two_approvals(ana: Person, model: WireServer, server: Server, browser: Browser) -> None:
-    """UI-12, UI-20: the first approval is kept, and the second one lets the call run, once."""
+    """UI-12, UI-20: a server that is killed between two approvals keeps the first one.
+
+    After the second one, the call runs once.
+    """
     bo = await invited(ana, browser, "Bo")
     await asked(ana, model, SUM, then="42 it is")
     mine, theirs = (card(person, "wants to run calculator") for person in (ana, bo))
@@ -66,11 +69,14 @@ async def test_kill_between_two_approvals(ana: Person, model: WireServer, server
     await expect(ana.page.locator(".decision")).to_contain_text("Approved by Admin, Bo")
     assert [each["content"] for each in model.requests[-1].body["messages"] if each["role"] == "tool"] == ["42"]
     for person in (ana, bo):
-        person.complaints.clear()  # the connection that was refused in the meantime
+        person.reports.clear()  # the connection that was refused in the meantime
 
 
-async def test_kill_while_a_server_asks(ana: Person, model: WireServer, server: Server) -> None:
-    """UI-18: the call is reported as lost and is not repeated; its question can no longer be answered."""
+async def test_kill_while_an_mcp_server_asks(ana: Person, model: WireServer, server: Server) -> None:
+    """UI-18: if Parley is killed while an MCP server asks, the call is reported as lost and is not repeated.
+
+    Its question can no longer be answered.
+    """
     await ask(ana, model, "book", "It may be booked.")
     await expect(card(ana, WHEN)).to_be_visible()
     await crash(server)
@@ -80,11 +86,11 @@ async def test_kill_while_a_server_asks(ana: Person, model: WireServer, server: 
     results = [each["content"] for each in model.requests[-1].body["messages"] if each["role"] == "tool"]
     assert len(results) == 1
     assert "the server stopped while it ran" in results[0]
-    ana.complaints.clear()
+    ana.reports.clear()
 
 
-async def test_kill_while_another_agent_waits_for_people(ana: Person, model: WireServer, server: Server) -> None:
-    """RUN-18: both sessions wait on, and the answer to the other agent lets both go on."""
+async def test_kill_while_another_agent_waits_for_users(ana: Person, model: WireServer, server: Server) -> None:
+    """RUN-18: after a kill, both sessions still wait. The answer in the other agent's session lets both continue."""
     model.script(asking(DELEGATE), asking(CONFIRMATION))
     await ana.say("Go")
     link = ana.page.get_by_role("link", name="Open session Helper")
@@ -102,11 +108,11 @@ async def test_kill_while_another_agent_waits_for_people(ana: Person, model: Wir
     result = [each["content"] for each in model.requests[-1].body["messages"] if each["role"] == "tool"]
     assert len(result) == 1
     assert "All is clean." in json.dumps(result)
-    ana.complaints.clear()
+    ana.reports.clear()
 
 
 async def test_kill_while_a_summary_is_written(ana: Person, model: WireServer, server: Server) -> None:
-    """CTX-07: the messages are as they were, and the summary is begun again."""
+    """CTX-07: a kill while a summary is written leaves the messages unchanged, and the summary is written again."""
     for number in ("One", "Two", "Three"):
         model.script(reply(f"Re: {number}"))
         await ana.say(number)
@@ -122,4 +128,4 @@ async def test_kill_while_a_summary_is_written(ana: Person, model: WireServer, s
     await ana.page.get_by_role("button", name="Show messages").click()
     for number in ("One", "Two", "Three"):
         await expect(ana.answers.filter(has_text=f"Re: {number}")).to_have_count(1)
-    ana.complaints.clear()
+    ana.reports.clear()

@@ -1,30 +1,29 @@
-"""LIVE-01: whatever people, agents and the network do, open pages show what a reload shows.
+"""LIVE-01: whatever users, agents and the network do, open pages show what a reload shows.
 
-A failure prints what was done.
+A failure prints the actions. PARLEY_CROWD_SEEDS sets the number of random runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from random import Random
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, Page
 
-from agents.messages import Json
 from tests.browser.conftest import CONFIG
-from tests.browser.crowd import CONNECTED, Crowd, Viewer
+from tests.browser.crowd import CONNECTED, Crowd, OneServer, Servers, Viewer
+from tests.browser.crowd_accounts import gather
 from tests.browser.crowd_beside import act
 from tests.browser.improvised import Improvised
 from tests.browser.page_state import differences, prepare_like, state_of
-from tests.browser.person import RETRIES, WINDOW, Person
-from tests.browser.test_chat import invited
+from tests.browser.person import Person
 from tests.browser.test_page import fill
-from tests.browser.test_retry import PHONE
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
@@ -40,11 +39,14 @@ ask = ["web_fetch"]
 title = "Helper"
 model = "wire/wire-large"
 tools = ["calculator", "confirmation"]
+[agents.critic]
+title = "Critic"
+model = "wire/wire-small"
+tools = []
 """
-SEEDS = range(1, 13)
+SEEDS = range(1, 1 + int(os.environ.get("PARLEY_CROWD_SEEDS", "12")))
 ROUNDS, ACTIONS = 4, 25
-ON_A_PHONE: Json = {**WINDOW, "viewport": PHONE, "has_touch": True, "is_mobile": True}
-# Seconds within which a page becomes what a fresh one is, and after which the fresh one is loaded again.
+# Seconds within which a page must become equal to a fresh page, and after which the fresh page is reloaded.
 SETTLES, RELOADS = 12.0, 5.0
 
 
@@ -54,47 +56,20 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
         yield server
 
 
-async def gather(ana: Person, browser: Browser, server: Server) -> list[Viewer]:
-    """Open the session on two pages of its owner, on an editor's phone, and on the Chinese page of a viewer."""
-    bo = await invited(ana, browser, "Bo", member=True)
-    await ana.page.reload()
-    cy = await invited(ana, browser, "Cy")
-    await give_role(ana, cy, "viewer")
-    people = [("ana", ana, WINDOW), ("bo", bo, ON_A_PHONE), ("cy", cy, WINDOW)]
-    contexts = {name: await again(browser, person, look) for name, person, look in people}
-    await contexts["cy"].add_cookies([{"name": "django_language", "value": "zh-hans", "url": server.address}])
-    viewers = [Viewer(name, await contexts[name].new_page()) for name in ("ana", "ana", "bo", "cy")]
-    viewers[1].name = "ana, again"
-    for viewer in viewers:
-        await viewer.begin(ana.page.url)
-    return viewers
-
-
-async def give_role(host: Person, person: Person, role: str) -> None:
-    number = await person.page.locator("main").get_attribute("data-viewer-id")
-    members = host.page.url.replace("/sessions/", "/api/sessions/") + f"members/{number}"
-    headers = {"X-CSRFToken": await host.token()}
-    assert (await host.page.request.put(members, data={"role": role}, headers=headers, max_retries=RETRIES)).ok
-
-
-async def again(browser: Browser, person: Person, look: Json) -> BrowserContext:
-    """Return a new context of the same login: its pages are routed before they load."""
-    return await browser.new_context(**{**look, "storage_state": await person.page.context.storage_state()})
-
-
-async def compare(viewer: Viewer, address: str) -> list[str]:
-    """Return how a page differs from a fresh one, once they are the same or a time is over."""
+async def compare(viewer: Viewer) -> list[str]:
+    """Return the differences between a page and a fresh page after SETTLES seconds, or earlier if there are none."""
     began = time.monotonic()
-    await viewer.connected()
+    if problem := await viewer.problem():
+        return [problem]
     fresh = await viewer.page.context.new_page()
     try:
-        await load(fresh, address)
+        await load(fresh, viewer.address)
         while found := await differing(viewer.page, fresh):
             if time.monotonic() > began + SETTLES:
                 break
             await asyncio.sleep(0.5)
             if time.monotonic() > began + RELOADS:
-                await load(fresh, address)
+                await load(fresh, viewer.address)
         return found
     finally:
         await fresh.close()
@@ -113,7 +88,7 @@ async def differing(live: Page, fresh: Page) -> list[str]:
 
 
 async def live_a_while(crowd: Crowd) -> None:
-    """Let everyone do this and that, then end all trouble and wait until the agents rest."""
+    """Let all users act at random, then end all failures and wait until no agent works."""
     for _ in range(crowd.chance.randrange(ACTIONS // 2, ACTIONS + 1)):
         await act(crowd)
         await asyncio.sleep(crowd.chance.choice([0, 0, 0.05, 0.2, 0.6]))
@@ -128,19 +103,28 @@ async def live_a_while(crowd: Crowd) -> None:
 async def test_open_pages_show_what_a_reload_shows(
     ana: Person, browser: Browser, server: Server, model: WireServer, seed: int
 ) -> None:
-    """LIVE-01: messages, queue, header, panel, list of sessions, status, buttons; and no page complains."""
-    model.improvise = Improvised(Random(seed + 1))
-    ana.forgive()
+    """LIVE-01: messages, queue, header, panel, session list, status and buttons are equal, without console errors."""
     if seed % 3 == 0:
         await asyncio.to_thread(fill, server)
-    address = ana.page.url
-    viewers = await gather(ana, browser, server)
-    crowd = Crowd(server, viewers, Random(seed), urlsplit(address).path.split("/")[2])
+    await live_together(ana, browser, model, OneServer(server), [server.address], seed)
+
+
+async def live_together(
+    ana: Person, browser: Browser, model: WireServer, servers: Servers, origins: Sequence[str], seed: int
+) -> None:
+    """Let a crowd live for some rounds, and compare each of its pages with a fresh one after each round."""
+    model.improvise = Improvised(Random(seed + 1))
+    ana.ignore_refusals()
+    session = urlsplit(ana.page.url).path.split("/")[2]
+    viewers = await gather(ana, browser, origins)
+    crowd = Crowd(servers, viewers, Random(seed), session)
+    if seed % 2:
+        await crowd.command(viewers[0], type="add_agent", agent="helper")
     for number in range(ROUNDS):
         crowd.note(f"--- {number}")
         await live_a_while(crowd)
         for viewer in viewers:
-            found = await compare(viewer, address) + viewer.complaints
+            found = await compare(viewer) + viewer.reports
             assert not found, "\n".join([*crowd.log, f"--- {viewer.name}:", *found])
         if number + 1 == ROUNDS or crowd.chance.random() < 0.6:
             await crowd.command(viewers[0], type="cancel")

@@ -1,4 +1,4 @@
-"""An agent that asks another one, in real browsers: two users follow it from the card into its session and back."""
+"""An agent that asks another agent, in real browsers: two users go from the card to its session and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Locator, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_questions import SUM, asking
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -22,13 +22,19 @@ from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 TEAM = """
-tools = ["agent__helper"]
+tools = ["agent__helper", "agent__pair"]
 [agents.helper]
 title = "Helper"
 model = "wire/wire-large"
 tools = ["calculator"]
 [agents.helper.approval]
 ask = ["calculator"]
+[agents.pair]
+title = "Pair"
+model = "wire/wire-large"
+tools = ["calculator"]
+[agents.pair.approval]
+ask = [{{ rule = "calculator", approvals = 2 }}]
 """
 
 
@@ -38,8 +44,8 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
         yield server
 
 
-def asks(task: str) -> Reply:
-    call = openai.tool_call(0, "call_a", "agent__helper", json.dumps({"task": task}))
+def asks(task: str, agent: str = "helper") -> Reply:
+    call = openai.tool_call(0, "call_a", f"agent__{agent}", json.dumps({"task": task}))
     return Reply(openai.sse(openai.role(), *call, openai.finish("tool_calls")))
 
 
@@ -47,10 +53,10 @@ def card(person: Person) -> Locator:
     return person.messages.filter(has=person.page.locator(".tool-session"))
 
 
-async def test_the_work_of_another_agent_is_followed_and_stopped(
+async def test_work_of_another_agent_is_followed_and_stopped(
     ana: Person, browser: Browser, model: WireServer, server: Server
 ) -> None:
-    """RUN-18: both open its session from the card; one stops it, and the agent that asked continues on both pages."""
+    """RUN-18: both users open its session from the card. One stops it, and both see the asking agent continue."""
     gate = asyncio.Event()
     model.script(asks("Find the key"), reply("I look ", gate=gate, rest=("everywhere.",)), reply("We stopped looking."))
     bo = await invited(ana, browser, "Bo")
@@ -76,14 +82,17 @@ async def test_the_work_of_another_agent_is_followed_and_stopped(
         await expect(card(person)).to_contain_text("failed")
         await expect(card(person).locator(".tool-session")).to_contain_text("tokens")
         await expect(person.page.locator(".rail-row", has_text="Find the key")).to_have_count(0)
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_a_wait_of_another_agent_is_seen_where_it_was_asked(
+async def test_question_of_another_agent_is_shown_in_the_calling_session(
     ana: Person, browser: Browser, model: WireServer
 ) -> None:
-    """RUN-18, UI-12: live and after a reload; the link leads to the question, and the wait is gone with the answer."""
+    """RUN-18, UI-12: the calling session shows a question of the other agent, live and after a reload.
+
+    It links to the question until that is answered.
+    """
     gate = asyncio.Event()
     model.script(
         asks("Find the key"),
@@ -92,7 +101,7 @@ async def test_a_wait_of_another_agent_is_seen_where_it_was_asked(
         reply("We have it."),
     )
     bo = await invited(ana, browser, "Bo")
-    await let_look_only(ana, bo)
+    await make_viewer(ana, bo)
     await ana.say("Where is the key?")
     status, wait = ana.page.locator("#status"), "Helper needs your approval"
     for reloads in (False, True):
@@ -111,5 +120,36 @@ async def test_a_wait_of_another_agent_is_seen_where_it_was_asked(
         await expect(card(person).locator(".tool-state")).to_contain_text("running")
     gate.set()
     await expect(ana.answers.last).to_contain_text("We have it.")
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
+
+
+async def test_user_who_has_approved_sees_that_others_are_needed(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
+    """RUN-18, UI-12: in the calling session, a user who has approved sees that others must approve, too.
+
+    Other users see that their approval is needed, live and after a reload.
+    """
+    model.script(asks("Find the key", "pair"), asking(SUM), reply("Found."), reply("We have it."))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("Where is the key?")
+    for person in (ana, bo):
+        await expect(card(person)).to_contain_text("Pair needs your approval", use_inner_text=True)
+    helper = await ana.page.context.new_page()
+    await helper.goto(
+        urljoin(ana.page.url, await card(ana).get_by_role("link", name="Open session Pair").get_attribute("href") or "")
+    )
+    await helper.get_by_role("button", name="Approve").click()
+    wait = "Pair needs the approval of others"
+    for reloads in (False, True):
+        if reloads:
+            await ana.page.reload()
+        for part in (card(ana), ana.page.locator("#status")):
+            await expect(part).to_contain_text(wait, use_inner_text=True)
+            await expect(part).not_to_contain_text("your approval", use_inner_text=True)
+    for part in (card(bo), bo.page.locator("#status")):
+        await expect(part).to_contain_text("Pair needs your approval", use_inner_text=True)
+        await expect(part).not_to_contain_text(wait, use_inner_text=True)
+    ana.check_console()
+    bo.check_console()

@@ -1,4 +1,4 @@
-"""The first start, without a key and a configuration: what the demo agent shows of tools."""
+"""The first start without a key and a configuration: the tools that the demo agent shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 async def test_demo_shows_tools_without_a_key(ana: Person) -> None:
-    """UI-12, UI-14: a widget, an approval, the shell, a file that grows, and an MCP server."""
+    """UI-12, UI-14: the demo agent shows a form, an approval, the shell, a file that grows, and an MCP server."""
     page = ana.page
     await ana.say("ask")
     form = page.get_by_role("group", name="Order lunch")

@@ -1,4 +1,4 @@
-"""Input on a page before its modules have loaded: none of it is lost, and no dialog waits forever."""
+"""Input on a page before its modules are loaded. None of it is lost, and no dialog waits forever."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MODULES = re.compile(r"/dist/(session|home|settings)\.js$")
 
 
 @asynccontextmanager
-async def slow(person: Person, address: str) -> AsyncIterator[None]:
-    """Open a page whose modules arrive when the block ends."""
+async def slow_page(person: Person, address: str) -> AsyncIterator[None]:
+    """Open a page whose modules are loaded only when the block ends."""
     held: list[Route] = []
 
     async def hold(route: Route) -> None:
@@ -31,15 +31,18 @@ async def slow(person: Person, address: str) -> AsyncIterator[None]:
     await held[0].continue_()
 
 
-async def keeps(person: Person, words: str) -> None:
+async def expect_stored(person: Person, words: str) -> None:
     """Wait until the browser has stored this text."""
     kept = "words => Object.values(localStorage).some(value => value.includes(words))"
     await person.page.wait_for_function(kept, arg=words)
 
 
-async def test_what_is_pressed_early_is_done(ana: Person) -> None:
-    """UI-09: a button pressed before the modules load does its action; of two, the last one counts."""
-    async with slow(ana, ana.page.url):
+async def test_early_click_is_replayed(ana: Person) -> None:
+    """UI-09: a button that is pressed before the modules are loaded does its action.
+
+    If two are pressed, only the last one does.
+    """
+    async with slow_page(ana, ana.page.url):
         await ana.page.get_by_role("button", name="More", exact=True).click()
         await ana.page.get_by_role("button", name="Share").click()
     dialog = ana.page.get_by_role("dialog")
@@ -47,9 +50,9 @@ async def test_what_is_pressed_early_is_done(ana: Person) -> None:
     await expect(ana.page.get_by_role("menu")).to_have_count(0)
 
 
-async def test_what_is_sent_early_goes_out_once(ana: Person) -> None:
+async def test_early_message_is_sent_once(ana: Person) -> None:
     """LIVE-04: text that is sent before the modules load becomes one message."""
-    async with slow(ana, ana.page.url):
+    async with slow_page(ana, ana.page.url):
         await ana.composer.fill("help")
         await ana.page.get_by_role("button", name="Send").click()
         await ana.page.get_by_role("button", name="Send").click()
@@ -59,7 +62,32 @@ async def test_what_is_sent_early_goes_out_once(ana: Person) -> None:
     await expect(ana.page.locator("#messages article.user")).to_have_count(1)
 
 
-async def test_what_is_written_early_joins_the_draft(ana: Person) -> None:
+async def test_early_enter_sends(ana: Person, server: Server) -> None:
+    """UI-09, LIVE-04: Enter before the modules are loaded sends the message, on the home page and in a session."""
+    for address in (ana.page.url, f"{server.address}/"):
+        async with slow_page(ana, address):
+            field = ana.page.locator("#text")
+            await field.fill(f"help {len(address)}")
+            await field.press("Enter")
+            await field.press("Enter")
+        await expect(ana.messages.last).to_contain_text(f"help {len(address)}")
+        await expect(ana.composer).to_have_value("")
+        await ana.sees_state("idle")
+    await expect(ana.page.locator("#messages article.user")).to_have_count(1)
+
+
+async def test_text_after_an_early_enter_is_another_line(ana: Person) -> None:
+    """UI-09: if the user continues to type after an early Enter, it is a line break and no text is lost."""
+    async with slow_page(ana, ana.page.url):
+        await ana.composer.press_sequentially("One")
+        await ana.composer.press("Enter")
+        await ana.composer.press_sequentially("two")
+    await expect(ana.composer).to_have_value("One\ntwo")
+    await expect_stored(ana, "One")
+    await expect(ana.page.locator("#messages article.user")).to_have_count(0)
+
+
+async def test_early_text_is_added_to_the_draft(ana: Person) -> None:
     """UI-09: neither the draft stored in this browser nor the text typed in the meantime replaces the other."""
 
     async def cut(route: WebSocketRoute) -> None:
@@ -69,15 +97,15 @@ async def test_what_is_written_early_joins_the_draft(ana: Person) -> None:
     await ana.page.reload()
     await ana.sees_connection("Reconnecting")
     await ana.composer.fill("Kept before.")
-    async with slow(ana, ana.page.url):
+    async with slow_page(ana, ana.page.url):
         await ana.composer.fill("Written early.")
     await expect(ana.composer).to_have_value("Kept before.\nWritten early.")
-    await keeps(ana, "Written early.")
+    await expect_stored(ana, "Written early.")
     await ana.page.reload()
     await expect(ana.composer).to_have_value("Kept before.\nWritten early.")
 
 
-async def test_what_is_asked_before_the_first_connection_is_done(ana: Person) -> None:
+async def test_commands_before_the_first_connection_are_sent(ana: Person) -> None:
     """LIVE-04, UI-11: a page that is still connecting keeps commands for the session, and rejects none."""
     gate = asyncio.Event()
 
@@ -96,23 +124,23 @@ async def test_what_is_asked_before_the_first_connection_is_done(ana: Person) ->
     await expect(ana.page.get_by_role("alert")).to_be_empty()
 
 
-async def test_home_takes_what_is_written_early(ana: Person, server: Server) -> None:
+async def test_home_keeps_early_text(ana: Person, server: Server) -> None:
     """UI-09: the stored text of the home page and the text typed before its modules load are both kept."""
     await ana.page.goto(f"{server.address}/")
     field = ana.page.get_by_label("First message")
     await field.fill("Kept before.")
-    async with slow(ana, ana.page.url):
+    async with slow_page(ana, ana.page.url):
         await field.fill("Written early.")
     await expect(field).to_have_value("Kept before.\nWritten early.")
-    await keeps(ana, "Written early.")
+    await expect_stored(ana, "Written early.")
     await ana.page.reload()
     await expect(field).to_have_value("Kept before.\nWritten early.")
 
 
-async def test_what_is_chosen_early_holds(ana: Person, server: Server) -> None:
+async def test_early_setting_is_saved(ana: Person, server: Server) -> None:
     """UI-01: a setting that is chosen before the modules load is saved."""
     await ana.page.goto(f"{server.address}/settings/")
-    async with slow(ana, ana.page.url):
+    async with slow_page(ana, ana.page.url):
         await ana.page.get_by_role("radio", name="Dark").check()
     await expect(ana.page.locator("html")).to_have_attribute("data-theme", "dark")
     await expect(ana.page.locator(".toast")).to_contain_text("Saved")
@@ -120,8 +148,8 @@ async def test_what_is_chosen_early_holds(ana: Person, server: Server) -> None:
     await expect(ana.page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-async def test_theme_chosen_as_a_page_is_left_shows_on_the_next(ana: Person, server: Server) -> None:
-    """UI-01: the next page may be rendered before the server has the choice."""
+async def test_theme_chosen_before_leaving_applies_to_the_next_page(ana: Person, server: Server) -> None:
+    """UI-01: the next page has the chosen theme, even if it is rendered before the server has the choice."""
     await ana.page.goto(f"{server.address}/settings/")
     await ana.page.route("**/settings/preferences", lambda _route: None, times=1)
     await ana.page.get_by_role("radio", name="Dark").check()

@@ -1,4 +1,4 @@
-"""The files of a session in real browsers: two users look while an agent works on them, with a mouse and with keys."""
+"""The files of a session in real browsers. Two users browse them by mouse and keys while an agent changes them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def link(person: Person, name: str) -> Locator:
 
 
 def entry(person: Person, name: str) -> Locator:
-    """A file in a list, whose link has its size, too."""
+    """Return the link of a file in a list. Its name also contains the size."""
     return files(person).get_by_role("link", name=re.compile(rf"^{re.escape(name)} \d"))
 
 
@@ -64,10 +64,10 @@ async def opened(person: Person) -> None:
     await person.page.get_by_role("tab", name="Files").click()
 
 
-async def test_files_appear_for_everybody_while_the_agent_works(
+async def test_files_appear_for_all_users_while_the_agent_works(
     ana: Person, browser: Browser, model: WireServer, server: Server
 ) -> None:
-    """UI-10: two users see each change without asking; a file and a ZIP archive can be downloaded."""
+    """UI-10: two users see each change of the files without a reload, and can download a file and a ZIP archive."""
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
     await opened(bo)
@@ -103,12 +103,12 @@ async def test_files_appear_for_everybody_while_the_agent_works(
         await link(bo, "Download all").click()
     assert (await download.value).suggested_filename.endswith(".zip")
     assert await violations(bo.page) == []
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_page_of_the_workspace_is_previewed(ana: Person, model: WireServer) -> None:
-    """UI-10: an HTML file is drawn in the same frame as HTML in an answer; the copy button is on its text."""
+async def test_html_file_is_previewed(ana: Person, model: WireServer) -> None:
+    """UI-10: an HTML file has the same preview as HTML in an answer, and a button that copies its text."""
     model.script(calls("write_file", path="page.html", content="<h1>Hello</h1>\n"), reply("Done"))
     await opened(ana)
     await ana.say("Go")
@@ -126,8 +126,11 @@ async def test_page_of_the_workspace_is_previewed(ana: Person, model: WireServer
     await expect(preview).to_be_focused()
 
 
-async def test_a_call_shows_what_it_changes_and_leads_to_the_file(ana: Person, model: WireServer) -> None:
-    """UI-10: the card has the diff, and its button opens the file; with keys, the focus is never lost."""
+async def test_call_shows_its_changes_and_leads_to_the_file(ana: Person, model: WireServer) -> None:
+    """UI-10: the card of a call shows what it has changed in a file, and its button opens the file.
+
+    By keyboard, the focus is never lost.
+    """
     model.script(
         calls("write_file", path="src/a.py", content="a = 1\nb = 2\n"),
         calls("edit_file", path="src/a.py", old="b = 2", new="b = 3"),
@@ -146,13 +149,16 @@ async def test_a_call_shows_what_it_changes_and_leads_to_the_file(ana: Person, m
     await expect(entry(ana, "a.py")).to_be_focused()
     await link(ana, "Workspace").press("Enter")
     await expect(link(ana, "Folder src")).to_be_focused()
-    ana.complain()
+    ana.check_console()
 
 
-async def test_a_file_grows_on_the_screen_while_the_model_writes_it(
+async def test_file_grows_on_the_page_while_the_model_writes_it(
     ana: Person, browser: Browser, model: WireServer, server: Server
 ) -> None:
-    """UI-10: two users read its beginning before it is complete, and then its diff; by keyboard, and after a reload."""
+    """UI-10: two users read the beginning of a file while the model writes it, also after a reload.
+
+    Then they see its card.
+    """
     gate = asyncio.Event()
     head, first, second = openai.tool_call(
         0, "call_w", "write_file", '{"path": "notes.md", "content": "# Plan\\n\\nfirst', '\\nsecond\\n"}'
@@ -182,12 +188,12 @@ async def test_a_file_grows_on_the_screen_while_the_model_writes_it(
         await expect(person.page.locator("details.tool summary")).to_contain_text("notes.md")
         await expect(person.page.locator(".tool.writing")).to_have_count(0)
         await expect(person.answers.last).to_contain_text("Done")
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
 async def test_attachments_are_in_the_workspace(ana: Person, model: WireServer) -> None:
-    """UI-10: as soon as the agent begins; commands read them."""
+    """UI-10: commands can read attachments but not delete them, and the Files tab shows them."""
     model.script(calls("bash", command="cat attachments/*.csv; rm -f attachments/*"), reply("Done"))
     await attach(ana, {"name": "Zahlen 1.csv", "mimeType": "text/csv", "buffer": b"name,sum\nx,42\n"})
     await expect(chips(ana).locator(".chip-name")).to_have_count(1)
@@ -198,11 +204,11 @@ async def test_attachments_are_in_the_workspace(ana: Person, model: WireServer) 
     await link(ana, "Folder attachments").click()
     await entry(ana, "Zahlen 1.csv").click()
     await expect(files(ana).get_by_role("cell", name="42")).to_be_visible()
-    ana.complain()
+    ana.check_console()
 
 
-async def test_files_on_a_phone(ana: Person, model: WireServer) -> None:
-    """UI-10: the tab covers the page, and nothing is wider than it."""
+async def test_files_tab_fits_a_phone(ana: Person, model: WireServer) -> None:
+    """UI-10: on a phone the Files tab covers the page, and nothing in it is wider than the screen."""
     await ana.page.set_viewport_size(PHONE)
     model.script(calls("write_file", path="a/" + "long" * 30 + ".txt", content="wide " * 100), reply("Done"))
     await ana.say("Go")
@@ -213,11 +219,14 @@ async def test_files_on_a_phone(ana: Person, model: WireServer) -> None:
     await expect(files(ana).locator("pre")).to_contain_text("wide")
     assert await ana.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await files(ana).evaluate("tab => tab.scrollWidth <= tab.clientWidth")
-    ana.complain()
+    ana.check_console()
 
 
-async def test_fork_has_the_files_and_says_from_when_they_are(ana: Person, model: WireServer) -> None:
-    """RUN-13: once in a notice, and always at the top of the fork and in its Files tab; its agent works on its own."""
+async def test_fork_has_the_files_and_their_time(ana: Person, model: WireServer) -> None:
+    """RUN-13: a notice about the files appears once in a fork.
+
+    A note at the top of the fork and in its Files tab stays. The fork's agent changes only the fork's files.
+    """
     model.script(calls("write_file", path="notes.md", content="first\n"), reply("Done"))
     await ana.say("Go")
     await expect(ana.answers.last).to_contain_text("Done")
@@ -225,9 +234,9 @@ async def test_fork_has_the_files_and_says_from_when_they_are(ana: Person, model
     await choose(ana, ana.answers.last, "Fork from here")
     await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
     await expect(ana.page.get_by_text("were copied as they are now")).to_be_visible()
-    await expect(ana.page.get_by_text("Forked from")).to_contain_text("may be newer than the conversation")
+    await expect(ana.page.get_by_text("Forked from")).to_contain_text("may be newer than the messages")
     await opened(ana)
-    await expect(files(ana)).to_contain_text("may be newer than the conversation. Open the original")
+    await expect(files(ana)).to_contain_text("may be newer than the messages. Open the original")
     await ana.page.reload()
     await expect(ana.page.get_by_text("were copied as they are now")).to_have_count(0)
     model.script(
@@ -247,4 +256,4 @@ async def test_fork_has_the_files_and_says_from_when_they_are(ana: Person, model
     await ana.page.get_by_role("tab", name="Files").click()
     await entry(ana, "notes.md").click()
     await expect(files(ana).locator("pre")).to_have_text("first\n")
-    ana.complain()
+    ana.check_console()

@@ -1,4 +1,4 @@
-"""Find text in a session, by keyboard, also in messages that are not loaded."""
+"""The search in a session by keyboard, also in messages that are not loaded."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ FIND = "**/find?*"
 MARKED = "words => [...(CSS.highlights.get('found-now') ?? [])].map(String).join() === words"
 
 
-async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server) -> None:
-    """Ctrl+F searches the whole session: marked hits, next and previous; Escape returns to the message."""
+async def test_find_covers_messages_that_are_not_loaded(ana: Person, server: Server) -> None:
+    """Ctrl+F searches the whole session, marks the hits, and goes to the next and the previous one.
+
+    Escape returns to the message.
+    """
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(ana.page.get_by_text("Number 180").first).to_be_in_viewport()
@@ -29,7 +32,7 @@ async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server
     await expect(found).to_contain_text("of 33")  # in 17 and 170 to 179, once to five times in each
     await expect(ana.messages.filter(has_text="Number 17")).to_have_count(10)
     begin = int((await found.inner_text()).split()[0])
-    assert begin > 1  # from the reader's position
+    assert begin > 1  # the search begins at the reader's position
     for number in range(begin - 1, 0, -1):
         await field.press("Shift+Enter")
         await expect(found).to_have_text(f"{number} of 33")
@@ -50,8 +53,8 @@ async def test_words_are_found_in_what_is_not_loaded(ana: Person, server: Server
     await ana.page.wait_for_function(MARKED, arg="")
 
 
-async def test_search_that_fails_says_so_and_is_made_again(ana: Person) -> None:
-    """LIVE-04: a refused or lost search is not an answer without matches; Enter asks again."""
+async def test_failed_search_is_reported_and_repeated(ana: Person) -> None:
+    """LIVE-04: a failed search is reported instead of showing no matches, and Enter repeats it."""
     await ana.say("A needle")
     await ana.sees_state("idle")
     await ana.page.route(FIND, lambda route: route.fulfill(status=429, body="Too many requests."))
@@ -62,4 +65,4 @@ async def test_search_that_fails_says_so_and_is_made_again(ana: Person) -> None:
     await ana.page.unroute(FIND)
     await field.press("Enter")
     await expect(found).to_contain_text("of")
-    ana.forgive()
+    ana.ignore_refusals()

@@ -1,4 +1,4 @@
-"""The frames of diagrams and previews: what a model wrote in them reaches neither the page nor any server."""
+"""The frames of diagrams and previews. Their content can access neither the page nor any server."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ graph TD
 
 
 class Elsewhere:
-    """A server that must not be called: counts its connections and their requests."""
+    """A server that must not be called. It records connections and requests."""
 
     def __init__(self) -> None:
         self.calls: list[bytes] = []
@@ -89,7 +89,7 @@ class Elsewhere:
         writer.close()
 
     async def was_not_called(self) -> None:
-        """Call it after all else, which shows that it can be called."""
+        """Check that there were no calls. Then call the server, which proves that it can be called."""
         reader, writer = await asyncio.open_connection("127.0.0.1", int(self.address.rpartition(":")[2]))
         writer.write(b"GET /control\r\n")
         await reader.read()
@@ -108,7 +108,7 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def bea(browser: Browser, server: Server) -> Person:
-    """A user whose console may complain: the browser reports what it refuses."""
+    """A user whose console may have reports, because the browser reports what it blocks."""
     return await Person.in_a_session(browser, server.link)
 
 
@@ -129,7 +129,10 @@ async def answered(person: Person, model: WireServer, text: str) -> None:
 async def test_preview_reaches_neither_the_page_nor_a_server(
     bea: Person, server: Server, model: WireServer, elsewhere: Elsewhere
 ) -> None:
-    """MSG-12: every way out fails, and nothing arrives at another server."""
+    """MSG-12: scripts in a preview try every way to the page and to the network.
+
+    All fail, and nothing arrives at another server.
+    """
     socket = elsewhere.address.replace("http", "ws")
     await answered(bea, model, HOSTILE.format(there=elsewhere.address, here=server.address, socket=socket))
     title = await bea.page.title()
@@ -154,10 +157,8 @@ async def test_preview_reaches_neither_the_page_nor_a_server(
     await elsewhere.was_not_called()
 
 
-async def test_preview_that_leaves_for_another_address_goes_nowhere(
-    bea: Person, model: WireServer, elsewhere: Elsewhere
-) -> None:
-    """MSG-12: the page's policy forbids what the frame's own cannot."""
+async def test_preview_cannot_navigate_to_another_address(bea: Person, model: WireServer, elsewhere: Elsewhere) -> None:
+    """MSG-12: the page's policy blocks the navigation of a frame, which the frame's own policy cannot."""
     await answered(bea, model, LEAVING.replace("THERE", elsewhere.address))
     async with bea.page.expect_event("console", lambda message: "frame-src" in message.text):
         await bea.answers.get_by_role("button", name="Preview").click()
@@ -165,7 +166,7 @@ async def test_preview_that_leaves_for_another_address_goes_nowhere(
 
 
 async def test_diagram_runs_nothing_that_a_model_wrote(bea: Person, model: WireServer, elsewhere: Elsewhere) -> None:
-    """MSG-12: labels, links and styles of a diagram stay what they are."""
+    """MSG-12: labels, links and styles of a diagram neither run scripts nor send requests."""
     await answered(bea, model, DIAGRAM.replace("THERE", elsewhere.address))
     await expect(bea.answers.locator("iframe.diagram")).to_be_visible()
     frame = await inside(bea, "/frames/diagram")

@@ -1,4 +1,4 @@
-"""Guests, the export of a user's own data, erasing and signing out, in a real browser."""
+"""Guests, the export of a user's own data, erasure and sign-out, in a real browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tests.browser.test_chat import invited
 
 
 async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) -> None:
-    """LIVE-06: until they are made a member; the owner sees who is a guest, and how many uses a link has left."""
+    """LIVE-06: a guest has only that session until they are made a member.
+
+    The owner sees who is a guest, and how many uses a link has left.
+    """
     gil = await invited(ana, browser, "Gil")
     page = gil.page
     await expect(page.locator("#rail-new")).to_have_count(0)
@@ -48,11 +51,14 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     await expect(ana.page.locator("#guests")).to_have_count(0)
     await page.reload()
     await expect(page.get_by_role("textbox", name="First message")).to_be_visible()
-    gil.complain()
+    gil.check_console()
 
 
-async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person, tmp_path: Path) -> None:
-    """Export in the settings; signing out asks, and then deletes drafts and unsent messages from the browser."""
+async def test_user_exports_their_data_and_leaves_nothing_in_the_browser(ana: Person, tmp_path: Path) -> None:
+    """Users export their data in the settings.
+
+    Sign-out asks first, and then deletes drafts and unsent messages from the browser.
+    """
     page = ana.page
     session = page.url.rstrip("/").rpartition("/")[2]
     await ana.composer.fill("A secret draft")
@@ -81,7 +87,7 @@ async def test_user_takes_everything_away_and_leaves_nothing_behind(ana: Person,
 
 
 async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Browser) -> None:
-    """LIVE-06: the admin asks once, says what is erased, and closes every open page of the session."""
+    """LIVE-06: the admin pages ask once and report what is erased, and every open page of the session closes."""
     gil = await invited(ana, browser, "Gil")
     await gil.say("Hello")
     await expect(gil.messages.first).to_be_visible()
@@ -90,7 +96,7 @@ async def test_erased_session_closes_where_it_is_open(ana: Person, browser: Brow
     await staff.goto(urljoin(ana.page.url, f"/admin/chat/session/{session.replace('_', '_5F')}/change/"))
     await staff.get_by_role("button", name="Erase…").click()
     await expect(staff.locator("#content")).to_contain_text("This can’t be undone.")
-    await staff.get_by_label("Erase for good").check()
+    await staff.get_by_label("Erase permanently").check()
     await staff.get_by_role("button", name="Erase", exact=True).click()
     await expect(staff.locator(".messagelist")).to_contain_text("Erased 1 item.")
     for person in (ana, gil):

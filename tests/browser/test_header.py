@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from urllib.parse import urljoin
 
-from playwright.async_api import Browser, FilePayload, Route, expect
+from playwright.async_api import Browser, FilePayload, Route, ViewportSize, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
@@ -37,11 +37,11 @@ async def test_model_is_chosen_by_keyboard(ana: Person, browser: Browser) -> Non
     await page.keyboard.press("Enter")
     await expect(button).to_have_accessible_name("Model: wire-small")
     await expect(bo.page.get_by_role("button", name="Model:")).to_have_accessible_name("Model: wire-small")
-    bo.complain()
+    bo.check_console()
 
 
 async def test_figures_are_explained(ana: Person, model: WireServer) -> None:
-    """UI-08: `Context: 1.1% · Session: 138 tokens`, and what that means."""
+    """UI-08: the header shows `Context: 1.1% · Session: 138 tokens`, and a box explains these figures."""
     model.script(reply("Hello"))
     await ana.say("Hi")
     figures = ana.page.get_by_role("button", name="Tokens:")
@@ -54,8 +54,36 @@ async def test_figures_are_explained(ana: Person, model: WireServer) -> None:
     await expect(box).to_have_count(0)
 
 
-async def test_menu_offers_what_can_be_done(ana: Person) -> None:
-    """UI-11: the title is changed from the menu, by keyboard alone."""
+async def test_model_picker_does_not_move_when_figures_appear(ana: Person, model: WireServer) -> None:
+    """UI-08, UI-11: the figures of the first turn, and changed ones, take space from the title, not from the picker."""
+    page = ana.page
+    sizes: list[ViewportSize] = [
+        {"width": width, "height": height}
+        for width, height in ((1440, 800), (1280, 720), (1000, 800), (700, 400), (390, 844))
+    ]
+    figures = page.get_by_role("button", name="Tokens:")
+    await ana.sees_connection("Connected")
+
+    async def places() -> list[dict[str, float]]:
+        found = []
+        for size in sizes:
+            await page.set_viewport_size(size)
+            found.append(await page.locator("#model").evaluate("it => it.getBoundingClientRect().toJSON()"))
+        return found
+
+    before = await places()
+    await expect(figures).to_be_hidden()
+    model.script(reply("Hello"), reply("Hello again"))
+    await ana.say("Hi")
+    await expect(figures).to_contain_text("Session: 18 tokens")
+    assert await places() == before
+    await ana.say("Go on")
+    await expect(figures).to_contain_text("Session: 36 tokens")
+    assert await places() == before
+
+
+async def test_title_is_changed_from_the_menu(ana: Person) -> None:
+    """UI-11: a user changes the title from the header's menu, by keyboard alone."""
     page = ana.page
     more = page.get_by_role("button", name="More", exact=True)
     await more.focus()
@@ -71,8 +99,8 @@ async def test_menu_offers_what_can_be_done(ana: Person) -> None:
     await expect(page.get_by_role("dialog", name="Share session")).to_contain_text("1 person in this session")
 
 
-async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> None:
-    """LIVE-06: a user who joins while the dialog is open appears in it, sees the other users, and can leave."""
+async def test_share_dialog_shows_users_who_join(ana: Person, browser: Browser) -> None:
+    """LIVE-06: a user who joins appears in the open dialog, sees the other users, and can leave the session."""
     page = ana.page
     await page.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog", name="Share session")
@@ -100,13 +128,14 @@ async def test_share_dialog_follows_who_comes(ana: Person, browser: Browser) -> 
     await people.get_by_role("button", name="Leave", exact=True).click()
     await expect(bo.page.locator("#toasts")).to_contain_text("You left the session")
     await expect(dialog).to_contain_text("1 person in this session")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
-    """UI-11: the new link is selected, ready to be copied, with the role that it gives; no click loses the focus.
+async def test_new_link_is_selected_and_stays(ana: Person) -> None:
+    """UI-11: a new link is selected, ready to be copied, with the role that it gives.
 
-    It stays until the dialog closes or the link ends: no later response has it.
+    It stays in the dialog until the dialog closes or the link is revoked, although later responses do not contain it.
+    The focus stays in the dialog.
     """
     page = ana.page
     await page.get_by_role("button", name="Share").click()
@@ -132,8 +161,12 @@ async def test_link_is_in_hand_once_it_is_made(ana: Person) -> None:
     await expect(dialog.locator("#share-body")).to_be_focused()
 
 
-async def test_share_dialog_leaves_alone_what_is_chosen(ana: Person, browser: Browser) -> None:
-    """UI-11: no response resets a choice: not of the dialog's next opening, and not to another of its forms."""
+async def test_share_dialog_keeps_choices(ana: Person, browser: Browser) -> None:
+    """UI-11: the response to one form keeps what the user has chosen in the others.
+
+    A reopened dialog shows no old content, which would be replaced while the user chooses. A failed change is turned
+    back.
+    """
     await invited(ana, browser, "Bo", member=True)
     await ana.begin()
     page = ana.page
@@ -163,8 +196,8 @@ async def test_share_dialog_leaves_alone_what_is_chosen(ana: Person, browser: Br
     await dialog.get_by_label("Workspace access").select_option("editor")
     await expect(dialog.locator(".toast")).to_be_visible()
     await expect(dialog.get_by_label("Workspace access")).to_have_value("viewer")
-    assert ana.complaints[0] == "Failed to load resource: net::ERR_FAILED"
-    ana.complaints.clear()
+    assert ana.reports[0] == "Failed to load resource: net::ERR_FAILED"
+    ana.reports.clear()
 
 
 async def held(route: Route, gate: asyncio.Event) -> None:
@@ -172,8 +205,11 @@ async def held(route: Route, gate: asyncio.Event) -> None:
     await route.continue_()
 
 
-async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, model: WireServer) -> None:
-    """LIVE-06: a banner says what happened and links home; the text on the page stays; Undo shares again."""
+async def test_lost_access_keeps_the_text(ana: Person, browser: Browser, model: WireServer) -> None:
+    """LIVE-06: a user who is removed sees a banner with a link home, and can still read the text on the page.
+
+    After Undo of the removal, the page offers to reload.
+    """
     model.script(reply("Read this"))
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.say("Hello")
@@ -199,17 +235,20 @@ async def test_lost_access_keeps_what_was_read(ana: Person, browser: Browser, mo
     await bo.page.get_by_role("button", name="Reload").click()
     await bo.sees_connection("Connected")
     await expect(bo.composer).to_be_editable()
-    bo.complain()
+    bo.check_console()
 
 
-async def test_session_is_opened_to_the_workspace(ana: Person, browser: Browser) -> None:
-    """UI-23: a member sees it, with the role as it is now, until it is closed; the choice is kept in the dialog."""
+async def test_session_is_shared_with_the_workspace(ana: Person, browser: Browser) -> None:
+    """UI-23: a member opens a session that is shared with the workspace, with the role that the owner has chosen.
+
+    When the owner ends this, the member loses access.
+    """
     session = ana.page.url
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.begin()
     await bo.page.goto(ana.page.url)
     await expect(bo.page.get_by_role("heading", name="Page not found")).to_be_visible()
-    bo.forgive()
+    bo.ignore_refusals()
     await ana.page.get_by_role("button", name="Share").click()
     choice = ana.page.get_by_role("dialog").get_by_label("Workspace access")
     await expect(choice).to_have_value("")
@@ -225,11 +264,11 @@ async def test_session_is_opened_to_the_workspace(ana: Person, browser: Browser)
     await bo.sees_connection("You no longer have access")
     await bo.page.goto(session)
     await bo.sees_connection("Connected")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_menu_has_few_entries_in_groups(ana: Person, model: WireServer) -> None:
-    """UI-11: how the agent behaves is one entry, whose choices say which holds now."""
+async def test_menu_has_one_entry_for_the_behavior(ana: Person, model: WireServer) -> None:
+    """UI-11: one entry of the header's menu opens the choices for the agent's behavior and marks the current ones."""
     model.script(reply("Hello"))
     await ana.say("Hi")
     await expect(ana.answers.first).to_contain_text("Hello")
@@ -273,7 +312,7 @@ async def test_toast_is_reached_and_dismissed_by_keyboard(ana: Person) -> None:
     await expect(ana.composer).to_be_focused()
 
 
-async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser) -> None:
+async def test_picture_of_a_user_who_joins_later_is_shown(ana: Person, browser: Browser) -> None:
     """LIVE-05: pages that were already open show the avatar at once."""
     bo = await invited(ana, browser, "Bo")
     await bo.page.goto(urljoin(bo.page.url, "/settings/"))
@@ -291,11 +330,11 @@ async def test_picture_of_who_joins_later_is_shown(ana: Person, browser: Browser
     await bo.page.goto(await link_of.get_by_label("Invitation link").input_value())
     await bo.page.get_by_role("button", name="Join").click()
     await expect(ana.page.locator("#presence .face img").first).to_be_attached()
-    bo.complain()
+    bo.check_console()
 
 
 async def test_header_is_one_line_and_keeps_its_place(ana: Person, browser: Browser) -> None:
-    """UI-11: beside an open panel, with the faces of two people; a lost connection adds its banner below."""
+    """UI-11: the header is one line beside an open panel, with two users' faces. A lost connection adds a banner."""
     bo = await invited(ana, browser, "Bo")
     page = ana.page
     await page.get_by_role("button", name="Rename").wait_for()
@@ -308,4 +347,4 @@ async def test_header_is_one_line_and_keeps_its_place(ana: Person, browser: Brow
     assert (await page.evaluate(place), await page.evaluate(height)) == before
     await page.evaluate("document.getElementById('connection').dataset.state = 'offline'")
     assert await page.evaluate(place) == before[0]
-    bo.complain()
+    bo.check_console()

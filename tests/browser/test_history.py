@@ -1,6 +1,6 @@
-"""Message history, removed messages, concurrent edits, and actions that the agent's work blocks.
+"""Message history, removed messages, concurrent edits, and actions that are refused while the agent works.
 
-All in real browsers, with another user watching.
+All tests run in real browsers, with another user watching.
 """
 
 from __future__ import annotations
@@ -38,14 +38,12 @@ async def key(message: Locator, keys: str) -> None:
 async def change(person: Person, message: Locator, text: str) -> None:
     await key(message, "e")
     await field(person).fill(text)
-    await field(person).press("Control+Enter")
+    await button(person, "Save").click()
     await expect(field(person)).to_have_count(0)
 
 
-async def test_history_says_who_changed_what_and_brings_it_back(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """MSG-11, UI-11: it opens from the mark, by key and from the menu; it updates live; all users see a restore."""
+async def test_history_names_authors_and_restores_versions(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-11, UI-11: the history opens from the mark and by key, and updates live. All users see a restored version."""
     await talk(ana, model, "Be brief and kind.")
     bo = await invited(ana, browser, "Bo")
     answer, theirs = ana.answers.first, bo.answers.first
@@ -69,7 +67,7 @@ async def test_history_says_who_changed_what_and_brings_it_back(
     await expect(answer).to_be_focused()
     await key(answer, "h")
     await expect(history(ana)).to_be_visible()
-    bo.complain()
+    bo.check_console()
 
 
 async def test_removed_messages_are_found_and_restored(ana: Person, model: WireServer, browser: Browser) -> None:
@@ -101,11 +99,11 @@ async def test_removed_messages_are_found_and_restored(ana: Person, model: WireS
     await button(ana, "Restore these messages").click()
     await expect(bo.answers).to_have_text([re.compile("First"), re.compile("Third")])
     await expect(acts.first).to_contain_text("Again")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-11: the second user is notified at once and chooses; no text is overwritten unseen, and a reload keeps it."""
+async def test_concurrent_edits_show_both_texts(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-11: the second user is notified immediately and chooses a text. No text is lost, even with a reload."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     answer, theirs = ana.answers.first, bo.answers.first
@@ -138,11 +136,14 @@ async def test_two_who_edit_at_once_see_both_texts(ana: Person, model: WireServe
     await expect(answer.locator("[data-body]")).to_have_text("Bo's again")
     await button(ana, "Keep editing").click()
     await expect(field(ana)).to_have_value("Ana's again")
-    bo.complain()
+    bo.check_console()
 
 
 async def test_queued_message_is_changed_on_two_devices(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-06, MSG-11: the same user is notified, too; their text survives a reload."""
+    """RUN-06, MSG-11: a user who edits a queued message on two devices sees both texts and chooses.
+
+    The text survives a reload.
+    """
     gate = asyncio.Event()
     model.script(reply("Wor", gate=gate, rest=("king",)), reply("Done"))
     await ana.say("Go")
@@ -168,7 +169,7 @@ async def test_queued_message_is_changed_on_two_devices(ana: Person, model: Wire
     gate.set()
     await expect(ana.messages.filter(has_text="Rather this")).to_have_count(1)
     await ana.sees_state("idle")
-    other.complain()
+    other.check_console()
 
 
 async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> None:
@@ -188,13 +189,14 @@ async def test_system_prompt_has_a_history(ana: Person, browser: Browser) -> Non
     await expect(versions).to_have_count(3)
     await expect(prompt(bo)).not_to_have_value("Be kind.")
     await ana.page.keyboard.press("Escape")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_what_the_agent_s_work_is_in_the_way_of_is_offered_with_a_stop(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """RUN-12, MSG-11, UI-11: retry, removal and edits during a turn: one click stops the turn and does them."""
+async def test_action_refused_during_a_turn_offers_to_stop_it(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12, MSG-11, UI-11: a retry, an edit and a deletion are refused during a turn.
+
+    The notice has a button that stops the turn and then does it.
+    """
     await talk(ana, model, "First")
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Wor", gate=asyncio.Event()), reply("Again"))
@@ -215,7 +217,7 @@ async def test_what_the_agent_s_work_is_in_the_way_of_is_offered_with_a_stop(
     question = ana.messages.filter(has_text="Go on")
     await key(question, "e")
     await field(ana).fill("Go home")
-    await field(ana).press("Control+Enter")
+    await button(ana, "Save").click()
     await expect(ana.page.get_by_role("alert")).to_contain_text("The agent is using this message.")
     await button(ana, "Stop and save").click()
     await expect(bo.messages.filter(has_text="Go home")).to_have_count(1)
@@ -229,11 +231,14 @@ async def test_what_the_agent_s_work_is_in_the_way_of_is_offered_with_a_stop(
     await menu(ana).get_by_role("menuitem", name="Stop and delete").click()
     await expect(bo.answers.filter(has_text="Again")).to_have_count(0)
     await bo.sees_state("idle")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-09, MSG-11, RUN-12, RUN-13: edit, exclude, include, remove, restore, retry; a fork leaves the original."""
+async def test_every_action_is_seen_by_other_users(ana: Person, model: WireServer, browser: Browser) -> None:
+    """MSG-09, MSG-11, RUN-12, RUN-13: others see each edit, exclusion, inclusion, deletion, Undo and retry.
+
+    A fork leaves the original unchanged.
+    """
     await talk(ana, model, "First", "Second")
     bo = await invited(ana, browser, "Bo")
     answer, watched = ana.answers.first, bo.answers.first
@@ -262,18 +267,18 @@ async def test_every_action_is_seen_by_who_watches(ana: Person, model: WireServe
     )
     await expect(bo.messages).to_have_count(4)
     await expect(bo.messages.filter(has_text="Another question")).to_have_count(0)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_edit_goes_on_after_an_expired_sign_in(ana: Person, model: WireServer) -> None:
-    """LIVE-04: the sign-in page says that the edit is kept, and afterwards it is in view, with the focus in it."""
+async def test_edit_continues_after_an_expired_sign_in(ana: Person, model: WireServer) -> None:
+    """LIVE-04: the sign-in page says that the edit is kept. Afterwards the edit is in view and has the focus."""
     await talk(ana, model, "One\n" * 90 + "first", "Two\n\n" * 40 + "second")
     await key(ana.answers.first, "e")
     await field(ana).fill("A better answer")
     cookies = await ana.page.context.cookies()
     session = ana.page.url
     await ana.page.context.clear_cookies(name="parley_session")
-    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))")
     await ana.page.wait_for_url("**/accounts/sign-in/**")
     await expect(ana.page.get_by_role("status")).to_contain_text("Your edit is kept in this browser.")
     await ana.page.context.add_cookies(cookies)  # type: ignore[arg-type]  # they are what the browser gave

@@ -1,4 +1,4 @@
-"""Home in a real browser: files, commands and the choice of who answers, before there is a session."""
+"""The home page in a real browser: files, commands and the choice of agent and model before there is a session."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def field(person: Person) -> Locator:
     return person.page.get_by_role("textbox", name="First message")
 
 
-async def test_files_go_with_the_first_message(ana: Person, model: WireServer) -> None:
-    """UI-09, LIVE-04: by button, paste and drop, kept over a reload; the model that is chosen after them answers."""
+async def test_files_are_sent_with_the_first_message(ana: Person, model: WireServer) -> None:
+    """UI-09, LIVE-04: files are added by button, paste and drop, and survive a reload. A model chosen later answers."""
     model.script(reply("Seven wells"))
     await home(ana)
     await field(ana).fill("What is in it?")
@@ -46,13 +46,16 @@ async def test_files_go_with_the_first_message(ana: Person, model: WireServer) -
 
 
 async def test_removed_file_leaves_no_session(ana: Person) -> None:
-    """The list does not show a session whose first message is not sent; without its file it is gone."""
+    """The list does not show a session whose first message is not sent yet.
+
+    When its only file is removed, the session is deleted.
+    """
     await home(ana)
     rows = ana.page.locator("#rail-list .rail-row:visible")
     before = await rows.count()
     await attach(ana, NOTES)
     await expect(chips(ana)).to_have_attribute("data-state", "ready")
-    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+    await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))")
     await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before + 1)
     await expect(rows).to_have_count(before)
     async with ana.page.expect_response("**/remove") as removed:
@@ -62,8 +65,11 @@ async def test_removed_file_leaves_no_session(ana: Person) -> None:
     await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before)
 
 
-async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> None:
-    """UI-09: it says why, the text stays and waits, and no session is left over; without it the message goes."""
+async def test_refused_file_creates_no_session(ana: Person, model: WireServer) -> None:
+    """UI-09: a refused file shows the reason, and the message waits. No session is left over.
+
+    Without the file, the message is sent.
+    """
     model.script(reply("Fine"))
     await home(ana)
     sessions = await ana.page.locator(".rail-title").count()
@@ -71,17 +77,17 @@ async def test_refused_file_begins_nothing(ana: Person, model: WireServer) -> No
     await attach(ana, PROGRAM)
     await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
     await field(ana).press("Enter")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("failed files")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Some files failed")
     await expect(field(ana)).to_have_value("Run it")
     await ana.page.reload()
     await expect(ana.page.locator(".rail-title")).to_have_count(sessions)
     await field(ana).press("Enter")
     await expect(ana.answers.first).to_contain_text("Fine")
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
-async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
-    """LIVE-04: a message leads to signing in, and is there again with its files and its model afterwards."""
+async def test_expired_sign_in_keeps_the_message(ana: Person) -> None:
+    """LIVE-04: a message that leads to the sign-in page is there again afterwards, with its files and its model."""
     await home(ana)
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()
@@ -100,11 +106,11 @@ async def test_expired_sign_in_loses_nothing(ana: Person) -> None:
     await field(ana).press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")
     await expect(ana.messages.first).to_contain_text("notes <1>.txt")
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
-async def test_refused_message_gives_everything_back(ana: Person) -> None:
-    """LIVE-04: the files’ session was deleted. Text and choice stay, and a new session begins without them."""
+async def test_refused_first_message_keeps_the_input(ana: Person) -> None:
+    """LIVE-04: if the files' session was deleted, text and model stay, and a session can begin without them."""
     await home(ana)
     async with ana.page.expect_response("**/attachments") as uploaded:
         await attach(ana, NOTES)
@@ -125,11 +131,11 @@ async def test_refused_message_gives_everything_back(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Remove notes").click()
     await field(ana).press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
 async def test_commands_that_need_no_session(ana: Person) -> None:
-    """UI-09: "/" offers what makes sense here, and chooses the model; two slashes send one."""
+    """UI-09: "/" offers the commands that need no session, such as choosing the model. Two slashes send one."""
     await home(ana)
     await field(ana).press_sequentially("/")
     offered = ana.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
@@ -148,8 +154,8 @@ async def test_commands_that_need_no_session(ana: Person) -> None:
     await expect(ana.page.locator("[data-part=model]").first).to_contain_text("wire-small")
 
 
-async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) -> None:
-    """UI-11: it has an icon, a heading and its text; the text alone is sent, with the file that is attached."""
+async def test_suggestion_sends_its_text(ana: Person, model: WireServer) -> None:
+    """UI-11: a suggestion has an icon, a heading and a text. Only the text is sent, with the attached file."""
     model.script(reply("Here"))
     await home(ana)
     prompt = ana.page.get_by_role("list", name="Suggestions").get_by_role("button").first
@@ -162,8 +168,11 @@ async def test_suggestion_tells_what_it_sends(ana: Person, model: WireServer) ->
     await expect(ana.messages.first).to_contain_text("table.csv")
 
 
-async def test_suggestion_that_needs_words_is_completed_first(ana: Person) -> None:
-    """UI-11: one with "…" is put into the composer, with the caret at its end, and sends nothing; Ctrl+Z undoes it."""
+async def test_unfinished_suggestion_is_completed_first(ana: Person) -> None:
+    """UI-11: the text of an unfinished suggestion goes into the composer, with the caret at its end, and is not sent.
+
+    Ctrl+Z undoes that.
+    """
     await home(ana)
     here = ana.page.url
     await field(ana).fill("Half a thought")
@@ -178,7 +187,7 @@ async def test_suggestion_that_needs_words_is_completed_first(ana: Person) -> No
 
 
 async def test_composer_has_the_focus_after_a_choice(ana: Person) -> None:
-    """UI-11: what is typed after choosing a model in the picker is the first message."""
+    """UI-11: after a model is chosen in the picker, the composer has the focus."""
     await home(ana)
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()

@@ -1,4 +1,4 @@
-"""No text is lost or garbled in a real browser: recreated feeds, full storage, texts too long or rejected."""
+"""No text is lost or garbled in a real browser: with recreated feeds, full storage, and long or rejected texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 
 
 class Network:
-    """The page's connection to the server, which a test can cut."""
+    """The page's connection to the server, which tests can cut."""
 
     def __init__(self) -> None:
         self.is_up = True
@@ -51,7 +51,7 @@ class Network:
             await route.close()
 
 
-async def test_stream_goes_on_after_the_server_has_begun_it_anew(ana: Person, model: WireServer) -> None:
+async def test_stream_continues_from_a_new_feed(ana: Person, model: WireServer) -> None:
     """LIVE-02: a page that reconnects to a new feed, whose frames count from one, shows the text of the rows."""
     network = Network()
     await ana.page.route_web_socket("**/ws/**", network.lead)
@@ -94,7 +94,7 @@ def chunk(text: str) -> list[bytes]:
 
 @pytest.mark.parametrize("refusal", ["throw new DOMException('full', 'QuotaExceededError')", "return"])
 async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServer, refusal: str) -> None:
-    """LIVE-04: storage is for the next page; the current page can send without it."""
+    """LIVE-04: the page sends a message even if it cannot store it for the next page."""
     model.script(reply("Got it"))
     network = Network()
     await ana.page.route_web_socket("**/ws/**", network.lead)
@@ -111,8 +111,8 @@ async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServ
     await expect(ana.queue).to_have_count(0)
 
 
-async def test_message_is_shown_once_where_its_answer_is_late(ana: Person, model: WireServer) -> None:
-    """LIVE-04: the message arrives before the response to its command."""
+async def test_message_that_arrives_before_its_ack_is_shown_once(ana: Person, model: WireServer) -> None:
+    """LIVE-04: a message that arrives before the response to its command is shown once."""
     model.script(reply("Got it"))
 
     async def without_answers(route: WebSocketRoute) -> None:
@@ -132,7 +132,7 @@ async def test_message_is_shown_once_where_its_answer_is_late(ana: Person, model
 
 
 async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: WireServer) -> None:
-    """MSG-12: a text is rejected before it is sent, counted in characters as on the server; the longest one is sent."""
+    """MSG-12: text that is too long is rejected before it is sent. Characters are counted as on the server."""
     model.script(reply("Read"))
     fits, too_long = "😀" * LIMIT, "😀" * (LIMIT + 1)
     await ana.say(too_long)
@@ -144,8 +144,11 @@ async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: W
     assert model.requests[0].body["messages"][-1]["content"] == fits
 
 
-async def test_change_of_a_queued_message_is_kept_until_it_is_taken(ana: Person, model: WireServer) -> None:
-    """RUN-06, MSG-12: text that is too long or rejected stays in its field; accepted text closes it."""
+async def test_edit_of_a_queued_message_stays_until_it_is_accepted(ana: Person, model: WireServer) -> None:
+    """RUN-06, MSG-12: an edit of a queued message stays open if the text is too long or rejected.
+
+    Accepted text closes it.
+    """
     gate = asyncio.Event()
     model.script(reply("Busy", gate=gate), reply("Done"))
     await ana.say("First")
@@ -170,7 +173,10 @@ async def test_change_of_a_queued_message_is_kept_until_it_is_taken(ana: Person,
 
 
 async def test_empty_session_offers_the_presets_prompts(ana: Person, model: WireServer) -> None:
-    """Prompts work by keyboard, too: one fills the composer, another replaces it, text of the user's own is kept."""
+    """An empty session offers the preset's prompts, also by keyboard.
+
+    A prompt fills the composer, another one replaces it, and the user's own text is kept.
+    """
     model.script(reply("News"))
     offered = ana.page.get_by_role("list", name="Suggestions").get_by_role("button")
     await expect(offered).to_have_text(["Today What is new?", "Say <hello>"])
@@ -188,7 +194,7 @@ async def test_empty_session_offers_the_presets_prompts(ana: Person, model: Wire
     await expect(offered.first).to_be_hidden()
 
 
-async def test_stop_is_read_out(ana: Person, model: WireServer) -> None:
+async def test_stop_is_announced(ana: Person, model: WireServer) -> None:
     """RUN-07: a screen reader announces that the agent was stopped."""
     model.script(reply("So far", gate=asyncio.Event()))
     await ana.page.evaluate("""() => {

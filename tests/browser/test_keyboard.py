@@ -1,4 +1,4 @@
-"""The main flow without a mouse: the focus is always somewhere, and always visible."""
+"""The main flow without a mouse. There is always a focused element, and the focus is visible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOCUS = """() => {
 
 
 async def keeps_focus(person: Person) -> None:
-    """Check that the focus is on an element in view, and that it matches :focus-visible."""
+    """Check that the focused element is in view and matches :focus-visible."""
     for _frame in range(2):  # the browser moves the focus off a removed element when it draws the page
         await person.page.evaluate("() => new Promise(requestAnimationFrame)")
     try:
@@ -43,7 +43,7 @@ async def press(person: Person, *keys: str) -> None:
 
 
 async def reach(person: Person, goal: Locator, key: str = "Tab") -> None:
-    """Move the focus to an element, by Tab alone."""
+    """Move the focus to an element by pressing a single key, by default Tab."""
     await expect(goal).to_be_visible()
     for _step in range(FARTHEST):
         if await goal.evaluate("element => element === document.activeElement"):
@@ -52,8 +52,8 @@ async def reach(person: Person, goal: Locator, key: str = "Tab") -> None:
     raise AssertionError(f"{goal} cannot be reached by {key}")
 
 
-async def test_everything_is_done_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-09, UI-11, RUN-06, RUN-07, RUN-10: write, stop, queue, edit, withdraw, and retry."""
+async def test_main_flow_works_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-09, UI-11, RUN-06, RUN-07, RUN-10: a user writes, stops, retries, queues, withdraws and edits by keyboard."""
     page = ana.page
     gate = asyncio.Event()
     model.script(
@@ -107,7 +107,7 @@ async def test_everything_is_done_by_keyboard(ana: Person, model: WireServer) ->
 
 
 async def test_session_is_set_up_by_keyboard(ana: Person) -> None:
-    """UI-11: model, title, sharing, theme and the list of shortcuts; Escape returns to the previous focus."""
+    """UI-11: model, title, sharing and the list of shortcuts work by keyboard. Escape returns to the previous focus."""
     page = ana.page
     picker = page.get_by_role("button", name=re.compile("^Model:"))
     await reach(ana, picker, "Shift+Tab")
@@ -145,8 +145,8 @@ async def test_session_is_set_up_by_keyboard(ana: Person) -> None:
     await expect(ana.composer).to_have_value("What?")
 
 
-async def test_home_is_reached_and_used_by_keyboard(browser: Browser, server: Server) -> None:
-    """UI-09, UI-11, UI-13: sign in with a password, theme, settings, palette, the list of shortcuts, a session."""
+async def test_home_works_by_keyboard(browser: Browser, server: Server) -> None:
+    """UI-09, UI-11, UI-13: sign-in, themes, settings, palette and list of shortcuts work by keyboard."""
     await asyncio.to_thread(run_in, server, BO)
     bo = await Person.enter(browser, f"{server.address}/accounts/sign-in/")
     page = bo.page
@@ -195,4 +195,4 @@ async def test_home_is_reached_and_used_by_keyboard(browser: Browser, server: Se
     await expect(look).to_have_attribute("data-theme", "light")
     await page.keyboard.press("Control+Shift+o")
     await expect(field).to_be_focused()
-    bo.complain()
+    bo.check_console()

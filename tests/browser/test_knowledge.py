@@ -30,7 +30,7 @@ async def open_knowledge(person: Person) -> Page:
 
 
 async def add_files(page: Page) -> None:
-    """Add the files; the picture is refused, with the reason."""
+    """Add the files. The picture is refused, and the page shows the reason."""
     await page.get_by_label("Choose files").set_input_files(FILES)
     await expect(page.get_by_role("heading", name="2 files")).to_be_visible()
     await expect(page.locator("#uploads li", has_text="Logo.png")).to_contain_text("Unsupported file type.")
@@ -38,7 +38,7 @@ async def add_files(page: Page) -> None:
 
 
 async def test_long_name_is_cut(ana: Person) -> None:
-    """CTX-09: on the page and in the panel a name has one line; its title has it in full."""
+    """CTX-09: on the page and in the panel, a name has one line, and a tooltip has it in full."""
     session, name = ana.page.url, "long " * 40 + "name.md"
     page = await open_knowledge(ana)
     file: FilePayload = {"name": name, "mimeType": "text/markdown", "buffer": HOURS.encode()}
@@ -53,15 +53,15 @@ async def test_long_name_is_cut(ana: Person) -> None:
     assert await shown.evaluate(one_line)
 
 
-async def test_two_people_add_choose_and_cite_files(
+async def test_two_users_add_choose_and_cite_files(
     ana: Person, model: WireServer, browser: Browser, server: Server
 ) -> None:
-    """One adds files, the other sees what the session uses; a citation opens the passage in the file."""
+    """CTX-09: one user adds and chooses files, and the other sees the choice. A citation opens the passage."""
     session = ana.page.url
     bo = await invited(ana, browser, "Bo", member=True)
     page = await open_knowledge(ana)
     await add_files(page)
-    ana.forgive()
+    ana.ignore_refusals()
     assert await violations(page) == []
 
     await page.goto(session)
@@ -94,15 +94,15 @@ async def test_two_people_add_choose_and_cite_files(
     await expect(knowledge.get_by_label("Prices.pdf")).to_be_disabled()
     await knowledge.get_by_label("All files").uncheck()
     await expect(theirs).to_contain_text("Choose the files that agents can search")
-    bo.complain()
+    bo.check_console()
 
 
 async def test_files_are_searched_renamed_removed_and_restored(ana: Person, browser: Browser) -> None:
-    """A member sees the files of others and manages their own; removal can be undone in two ways."""
+    """CTX-09: a member sees the files of other users, but manages only their own. A removal can be undone."""
     bo = await invited(ana, browser, "Bo", member=True)
     page = await open_knowledge(ana)
     await add_files(page)
-    ana.forgive()
+    ana.ignore_refusals()
     await page.get_by_role("searchbox").fill("bread")
     await page.keyboard.press("Enter")
     found = page.get_by_role("list", name="Found passages")
@@ -115,7 +115,7 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
     await shop.get_by_label("Name").fill("Prices.pdf")
     await shop.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("There is a file “Prices.pdf” already.")
-    ana.forgive()
+    ana.ignore_refusals()
     await page.locator(".knowledge li", has_text="Shop.md").get_by_label("Name").fill("Store.md")
     await page.get_by_role("button", name="Save").click()
     await expect(page.locator("#toasts")).to_contain_text("Renamed to “Store.md”.")
@@ -133,4 +133,4 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
     await page.locator("#toasts").get_by_role("button", name="Undo").click()
     await expect(page.locator("#toasts")).to_contain_text("“Store.md” restored.")
     await expect(page.locator(".knowledge li")).to_have_count(2)
-    bo.complain()
+    bo.check_console()

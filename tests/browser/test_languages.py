@@ -1,4 +1,4 @@
-"""The page in the reader's language: at first, and in all updates pushed to it."""
+"""The page in the user's language: when it is loaded, and in all updates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.server import Server
 
 
 async def reader(browser: Browser, locale: str, link: str, name: str) -> Person:
-    """A user whose browser has this language, in a session by invitation; the helper finds nothing by its text."""
+    """Return a user whose browser has this language, in a session by invitation. No element is found by its text."""
     context = await browser.new_context(locale=locale, viewport={"width": 1200, "height": 800})
     context.set_default_timeout(PATIENCE)
     person = Person(await context.new_page())
@@ -26,7 +26,7 @@ async def reader(browser: Browser, locale: str, link: str, name: str) -> Person:
 
 
 async def drawn(person: Person) -> str:
-    """Return what the server has rendered of the conversation, without what the page's scripts add."""
+    """Return the text of the conversation as the server has rendered it, without additions by the page's scripts."""
     script = """root => {
         const copy = root.cloneNode(true);
         for (const element of copy.querySelectorAll('.tools, .day, img, time')) element.remove();
@@ -39,10 +39,10 @@ async def drawn(person: Person) -> str:
 
 
 @pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh-hans"), ("zh-TW", "zh-hant")])
-async def test_live_page_speaks_as_its_reload_does(
+async def test_live_page_has_the_same_language_as_its_reload(
     browser: Browser, server: Server, ana: Person, locale: str, language: str
 ) -> None:
-    """UI-13, LIVE-01: two readers of one session, each in their own language, live and after a reload."""
+    """UI-13, LIVE-01: two users see a session in their own languages, and the live page is the same as its reload."""
     mei = await reader(browser, locale, await invitation(ana), "Mei")
     await expect(mei.page.locator("html")).to_have_attribute("lang", language)
     await expect(ana.page.locator("html")).to_have_attribute("lang", "en")
@@ -57,10 +57,12 @@ async def test_live_page_speaks_as_its_reload_does(
         await expect(person.answers).to_have_count(1)
         assert await drawn(person) == live
         assert await person.page.locator("[data-part=usage]").inner_text() == figures
-    mei.complain()
+    mei.check_console()
 
 
-async def test_own_choice_goes_before_the_browser_s(browser: Browser, server: Server, ana: Person) -> None:
+async def test_chosen_language_takes_precedence_over_the_browsers(
+    browser: Browser, server: Server, ana: Person
+) -> None:
     """UI-13: a language chosen in the settings is saved with the account."""
     await ana.page.goto(f"{server.address}/settings/")
     await ana.page.locator("select[name=language]").select_option("zh-hant")

@@ -1,4 +1,4 @@
-"""MCP servers in a real browser: the workspace's page, and what their tools return (UI-16)."""
+"""MCP servers in a real browser: the workspace's page, and the results of their tools (UI-16)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person, choose_in_account_menu
 from tests.browser.test_accessibility import violations
+from tests.browser.test_after_changes import ask_api
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_questions import asking
 from tests.browser.test_retry import PHONE
@@ -34,7 +35,7 @@ sandbox = false
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server whose agent uses the example MCP server, and whose workspaces may add local ones."""
+    """A server whose agent uses the example MCP server, and whose workspaces may add servers on this machine."""
     async with servers.use(CONFIG + MORE, LEASE_SECONDS="2", MCP_INTERNAL_HOSTS="127.0.0.1") as server:
         yield server
 
@@ -47,7 +48,7 @@ async def open_servers(person: Person) -> Page:
 
 
 async def test_owner_adds_tests_changes_and_removes_a_server(ana: Person) -> None:
-    """UI-16: a form with secrets that are never shown again, and a test of the connection."""
+    """UI-16: the form's secrets are never shown again, and the connection can be tested."""
     page = await open_servers(ana)
     with serving() as address:
         add = page.get_by_role("region", name="Add an MCP server")
@@ -55,7 +56,7 @@ async def test_owner_adds_tests_changes_and_removes_a_server(ana: Person) -> Non
         await add.get_by_label("Address").fill("ftp://nowhere")
         await add.get_by_role("button", name="Add server").click()
         await expect(add.get_by_role("alert")).to_contain_text("Enter a web address")
-        ana.forgive()
+        ana.ignore_refusals()
         await add.get_by_label("Address").fill(address)
         await add.get_by_label("Secret headers").fill("X-Secret: swordfish")
         await add.get_by_role("button", name="Add server").click()
@@ -72,7 +73,7 @@ async def test_owner_adds_tests_changes_and_removes_a_server(ana: Person) -> Non
     await row.locator("summary", has_text="Edit").click()
     await row.get_by_label("Available").uncheck()
     await row.get_by_role("button", name="Save").click()
-    await expect(row).to_contain_text("switched off")
+    await expect(row).to_contain_text("turned off")
     await row.locator("summary", has_text="Remove").click()
     await row.get_by_role("button", name="Remove server").click()
     await expect(page.locator(".mcp-servers")).to_have_count(0)
@@ -84,11 +85,14 @@ async def test_members_have_no_page_of_servers(ana: Person, browser: Browser) ->
     await bo.choose_in_account_menu("Workspace settings")
     await expect(bo.page.get_by_role("heading", name="Members")).to_be_visible()
     await expect(bo.page.get_by_role("link", name="Manage servers")).to_have_count(0)
-    bo.complain()
+    bo.check_console()
 
 
 async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) -> None:
-    """UI-17: a prompt is put into the composer; one with arguments asks for them, and can be cancelled."""
+    """UI-17: a prompt is put into the composer; one with arguments asks for them, and can be cancelled.
+
+    If the server refuses the arguments, they are shown again with the reason.
+    """
     session = ana.page.url
     page = await open_servers(ana)
     with serving() as address:
@@ -109,6 +113,14 @@ async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) 
         await expect(dialog.get_by_label("code")).to_have_value("x = 1")
         await expect(dialog.locator("label > span:has(.required)")).to_have_text(["code *"])
         assert await violations(ana.page) == []
+        await dialog.get_by_label("language").fill("Go")
+        problems = {"bad": "Error rendering prompt review", "none": "This prompt has no text.", "long": "too long"}
+        for code, problem in problems.items():
+            await dialog.get_by_label("code").fill(code)
+            await dialog.get_by_role("button", name="Insert").click()
+            await expect(dialog.get_by_role("alert")).to_contain_text(problem)
+            await expect(dialog.get_by_label("code")).to_have_value(code)
+            await expect(dialog.get_by_label("language")).to_have_value("Go")
         await dialog.get_by_role("button", name="Cancel").click()
         await ana.composer.fill("")
         await ana.composer.press_sequentially("/tests__review y = 2")
@@ -122,11 +134,15 @@ async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) 
         model.script(reply("Fine."))
         await ana.page.keyboard.press("Enter")
         await expect(ana.answers.last).to_contain_text("Fine.")
+    ana.ignore_refusals()
 
 
-async def test_prompts_are_asked_for_again_when_the_session_changes(ana: Person) -> None:
-    """UI-17: a server that is added later has its prompts, and one that is gone says so in the user's language."""
-    await ana.composer.press_sequentially("/n")  # the prompts of now are loaded
+async def test_prompts_are_fetched_again_when_the_session_changes(ana: Person) -> None:
+    """UI-17: the commands include the prompts of a server that is added later.
+
+    If a server has stopped, using its prompt shows this.
+    """
+    await ana.composer.press_sequentially("/n")  # loads the present prompts
     await expect(ana.page.get_by_role("option").first).to_be_visible()
     await ana.composer.fill("")
     other = await ana.page.context.new_page()
@@ -147,11 +163,11 @@ async def test_prompts_are_asked_for_again_when_the_session_changes(ana: Person)
         await expect(ana.page.get_by_role("option", name="/tests__greet Say hello.")).to_be_visible()
     await ana.page.get_by_role("option", name="/tests__greet Say hello.").click()
     await expect(ana.page.locator("#notices")).to_contain_text("The MCP server “tests” isn’t available now.")
-    ana.forgive()
+    ana.ignore_refusals()
 
 
 async def test_images_and_progress_of_a_call_are_shown_to_all(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-16: an image is in the card, the file can be downloaded, and a slow call says how far it is."""
+    """UI-16: all users see the image of a call, whose file can be downloaded, and the progress of a slow call."""
     bo = await invited(ana, browser, "Bo")
     model.script(
         asking(("example__draw_chart", {"values": [1, 2, 3]})),
@@ -182,7 +198,7 @@ async def test_images_and_progress_of_a_call_are_shown_to_all(ana: Person, model
     assert await violations(ana.page) == []
     await bo.page.reload()
     await expect(bo.page.locator(".tool-files img")).to_have_js_property("naturalWidth", 96)
-    bo.complain()
+    bo.check_console()
 
 
 async def test_owner_signs_in_to_a_server_and_the_agent_uses_it(ana: Person, model: WireServer) -> None:
@@ -216,3 +232,22 @@ async def test_owner_signs_in_to_a_server_and_the_agent_uses_it(ana: Person, mod
         await row.get_by_role("button", name="Disconnect").click()
         await expect(page.locator("#toasts")).to_contain_text("“notes” disconnected.")
         await expect(row).not_to_contain_text("Connected by Admin")
+
+
+async def test_prompts_that_change_while_they_are_fetched_are_fetched_again(ana: Person) -> None:
+    """UI-17: if the session changes while its prompts are fetched, they are fetched again."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    await ana.page.route("**/prompts", hold, times=1)
+    async with ana.page.expect_request("**/prompts"):
+        await ana.composer.press_sequentially("/t")
+    main = ana.page.locator("#main")
+    await main.evaluate("page => page.addEventListener('parley:session-changed', () => { page.dataset.changed = '' })")
+    assert (await ask_api(ana, "PATCH", data={"title": "Prompts"})).ok
+    await expect(main).to_have_attribute("data-changed", "")
+    early = {"name": "tests__early", "title": "Early", "arguments": []}
+    async with ana.page.expect_request("**/prompts"):
+        await held.pop().fulfill(json={"prompts": [early]})

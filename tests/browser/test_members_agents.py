@@ -1,4 +1,4 @@
-"""Agents of members in a real browser: one person makes and shares an agent, another one works with it."""
+"""Agents of members in a real browser: one user makes and shares an agent, and another uses it."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ from tests.wire.server import WireServer
 
 
 async def open_new_agent(person: Person) -> Page:
-    """Go from the picker of agents to the form of a new one, by keyboard."""
+    """Go from the picker of agents to the form of a new agent by keyboard."""
     page = person.page
     await page.locator("#model").press("Enter")
     await page.get_by_role("link", name="New agent").press("Enter")
     await expect(page.get_by_role("heading", name="New agent")).to_be_visible()
-    # Without scripts they are hidden, and nothing guards what is typed.
+    # The icons are hidden until the page's script runs, which also guards unsaved input.
     await expect(page.get_by_role("button", name="Table", exact=True)).to_be_visible()
     return page
 
 
-async def test_one_makes_and_shares_an_agent_and_another_uses_it(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """UI-21: named, with instructions, a model and an opening prompt; shared, copied, archived, restored."""
+async def test_one_user_makes_an_agent_and_another_uses_it(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-21: a user makes an agent with instructions, a model and an opening prompt, shares, archives and restores it.
+
+    Another user uses and copies it.
+    """
     bo = await invited(ana, browser, "Bo", member=True)
     session = ana.page.url
     page = await open_new_agent(ana)
     await page.get_by_label("Name", exact=True).fill("Release writer")
     await page.get_by_label("Pen", exact=True).check(force=True)
     await page.get_by_label("Model", exact=True).select_option("wire/wire-small")
-    await page.get_by_label("Instructions").fill("Write release notes.")
+    await page.get_by_label("System prompt").fill("Write release notes.")
     async with page.expect_event("dialog") as shown:
         leaving = asyncio.create_task(page.get_by_role("link", name="Cancel").click())
     question = await shown.value
     assert question.type == "beforeunload"
     await question.dismiss()
     await leaving
-    await expect(page.get_by_label("Instructions")).to_have_value("Write release notes.")
+    await expect(page.get_by_label("System prompt")).to_have_value("Write release notes.")
     prompts = page.get_by_label("Opening prompts", exact=True)
     await prompts.fill("What is new?\nskull | Notes | Write the notes")
     await page.get_by_role("button", name="Create agent").click()
     await expect(page.get_by_role("alert")).to_contain_text("Line 2: there is no icon “skull”.")
     await expect(prompts).to_be_focused()
-    ana.forgive()
-    await expect(page.get_by_label("Instructions")).to_have_value("Write release notes.")
+    ana.ignore_refusals()
+    await expect(page.get_by_label("System prompt")).to_have_value("Write release notes.")
     await expect(page.get_by_label("Pen", exact=True)).to_be_checked()
     await prompts.fill("Write the notes")
     await page.get_by_role("button", name="Table", exact=True).press("Enter")
@@ -95,11 +96,11 @@ async def test_one_makes_and_shares_an_agent_and_another_uses_it(
     await page.locator("#toasts").get_by_role("button", name="Undo").click()
     await expect(page.locator("#toasts")).to_contain_text("“Release writer” restored.")
     await expect(mine).to_contain_text("Shared with the workspace")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_an_agent_made_since_can_be_chosen_at_home(ana: Person, browser: Browser) -> None:
-    """UI-21: the draft stays while the page learns about it."""
+async def test_agent_made_in_another_tab_can_be_chosen_on_the_home_page(ana: Person, browser: Browser) -> None:
+    """UI-21: the home page offers an agent that was made in another tab, and keeps the draft."""
     page = ana.page
     home = urljoin(page.url, "/")
     await page.goto(home)

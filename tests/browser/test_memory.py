@@ -1,4 +1,4 @@
-"""CTX-08: an agent proposes a note, a person decides, and finds it in the settings and in the context."""
+"""CTX-08: an agent proposes a note, a user accepts it, and finds it in the settings and in the context."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
         yield server
 
 
-async def test_two_people_see_a_proposal_and_one_keeps_it(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The card is edited and accepted by one person and read-only for both; the note can be edited and removed."""
+async def test_two_users_see_a_proposed_note_and_one_accepts_it(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """CTX-08: one user edits and accepts a proposed note. Its card is then read-only for both users.
+
+    The note can be edited, removed and restored.
+    """
     bo = await invited(ana, browser, "Bo")
     model.script(asking(("remember", {"note": "Ana likes tables.", "scope": "me"})), reply("Noted."))
     await ana.say("I like tables")
@@ -47,5 +52,5 @@ async def test_two_people_see_a_proposal_and_one_keeps_it(ana: Person, model: Wi
     await memory.get_by_text("Removed notes").click()
     await memory.get_by_role("button", name="Restore").click()
     await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves lists.")
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()

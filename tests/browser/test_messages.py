@@ -47,7 +47,7 @@ UNCOVERED = """each => {
 
 
 async def talk(person: Person, model: WireServer, *answers: str) -> None:
-    """Ask a question for each answer, and wait until the agent is idle."""
+    """Ask a question for each answer. Wait after each until the agent is idle."""
     model.script(*(reply(answer) for answer in answers))
     for number, answer in enumerate(answers):
         await person.say(f"Question {number + 1}")
@@ -59,15 +59,15 @@ def menu(person: Person) -> Locator:
     return person.page.get_by_role("menu", name="Message actions")
 
 
-async def stands_above(upper: Locator, lower: Locator, apart: int = 0) -> None:
-    """Wait until one element ends this many pixels above the start of the other; the page may scroll."""
+async def expect_above(upper: Locator, lower: Locator, apart: int = 0) -> None:
+    """Wait until one element ends at least `apart` pixels above the other, because the page may be scrolling."""
     places = "([one, two, apart]) => one.getBoundingClientRect().bottom + apart <= two.getBoundingClientRect().top"
     both = [await upper.element_handle(), await lower.element_handle(), apart]
     await upper.page.wait_for_function(places, arg=both)
 
 
 async def bar_of(message: Locator) -> Locator:
-    """Return the buttons of a message under the pointer: those of the last one are below it, if they are in sight."""
+    """Return the toolbar of a message under the pointer. That of the last message may be below it."""
     own = message.get_by_role("group", name="Message actions")
     below = message.page.locator("#log > .resting").filter(visible=True)
     is_last = await message.evaluate("one => one === [...document.querySelectorAll('#messages article')].at(-1)")
@@ -81,8 +81,11 @@ async def choose(person: Person, message: Locator, item: str) -> None:
     await menu(person).get_by_role("menuitem", name=item).click()
 
 
-async def test_every_message_says_who_when_and_how_long(ana: Person, server: Server) -> None:
-    """UI-02, UI-04, UI-05, UI-06: formats of time and duration, grouping by sender, names, the line of a long turn."""
+async def test_messages_show_author_time_and_duration(ana: Person, server: Server) -> None:
+    """UI-02, UI-04, UI-05, UI-06: messages show times, durations and names, and are grouped by sender.
+
+    Long and interrupted turns have a line.
+    """
     await asyncio.to_thread(run_in, server, HISTORY)
     await ana.page.reload()
     await expect(ana.messages).to_have_count(6)
@@ -106,8 +109,8 @@ async def test_every_message_says_who_when_and_how_long(ana: Person, server: Ser
     assert re.search(r"December 31, \d{4}", full)
 
 
-async def test_how_long_a_tool_took_is_said_below_its_card(ana: Person, server: Server) -> None:
-    """UI-03: no duration inside the tool card, folded or open; it is in the meta."""
+async def test_duration_of_a_tool_is_below_its_card(ana: Person, server: Server) -> None:
+    """UI-03: a tool's duration is below its card, whether the card is folded or open."""
     await asyncio.to_thread(run_in, server, HISTORY)
     await ana.page.reload()
     call = ana.page.locator("article.tool_group")
@@ -120,8 +123,8 @@ async def test_how_long_a_tool_took_is_said_below_its_card(ana: Person, server: 
     await expect(card.locator(".meta")).to_have_count(0)
 
 
-async def test_days_are_told_apart_in_the_reader_s_zone(ana: Person, server: Server) -> None:
-    """A line before the first message of each day; after midnight "Today" becomes "Yesterday"."""
+async def test_days_are_separated_in_the_readers_zone(ana: Person, server: Server) -> None:
+    """UI-02: a line with the day is above the first message of each day. At midnight, "Today" becomes "Yesterday"."""
     await asyncio.to_thread(run_in, server, HISTORY)
     await ana.page.reload()
     days = ana.page.locator("#messages > .day")
@@ -139,15 +142,15 @@ async def test_days_are_told_apart_in_the_reader_s_zone(ana: Person, server: Ser
     await expect(ana.page.locator(".meta time").last).to_have_text(re.compile(r"^\d+/\d+ \d\d:\d\d$"))
 
 
-async def test_those_who_read_by_twelve_hours_see_them(ana: Person, model: WireServer) -> None:
-    """UI-02: according to the reader's own setting."""
+async def test_times_have_the_chosen_12_hour_format(ana: Person, model: WireServer) -> None:
+    """UI-02: times have the 12-hour format if the user has chosen it."""
     await ana.page.evaluate("document.documentElement.dataset.clock = '12'")
     await talk(ana, model, "Fine")
     await expect(ana.page.locator(".meta time").first).to_have_text(re.compile(r"^\d{1,2}:\d\d\s[AP]M$"))
 
 
-async def test_actions_are_at_hand_by_keyboard(ana: Person, model: WireServer) -> None:
-    """UI-11: k and j move between messages, m opens the menu, its keys choose, Escape restores the focus."""
+async def test_actions_of_messages_work_by_keyboard(ana: Person, model: WireServer) -> None:
+    """UI-11: k and j move between messages, m opens the menu, its keys choose, and Escape restores the focus."""
     await talk(ana, model, "First", "Second")
     await ana.page.keyboard.press("Alt+ArrowUp")
     last = ana.answers.nth(1)
@@ -172,7 +175,7 @@ async def test_actions_are_at_hand_by_keyboard(ana: Person, model: WireServer) -
 
 
 async def test_last_message_has_its_actions_once(ana: Person, model: WireServer) -> None:
-    """UI-11: below it when idle, at it while it has the keyboard's focus."""
+    """UI-11: the toolbar is below the last message when it is idle, and at it while it has the keyboard's focus."""
     await talk(ana, model, "First")
     bars = ana.page.get_by_role("group", name="Message actions")
     await expect(bars).to_have_count(1)
@@ -203,8 +206,11 @@ async def test_last_message_has_its_actions_once(ana: Person, model: WireServer)
     await expect(ana.answers.last.get_by_role("group", name="Message actions")).to_have_count(0)
 
 
-async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, model: WireServer) -> None:
-    """UI-11: updates from the server keep the state of the button and the focus to return to."""
+async def test_open_menu_survives_updates_of_its_message(ana: Person, model: WireServer) -> None:
+    """UI-11: updates of a message whose menu is open keep the state of the menu's button.
+
+    Escape still returns the focus to the button.
+    """
     gate = asyncio.Event()
     model.script(reply("So far", " and no further", gate=gate))
     await ana.say("Go on")
@@ -222,8 +228,9 @@ async def test_open_menu_keeps_its_button_while_more_can_be_done(ana: Person, mo
     await expect(button).to_have_attribute("aria-expanded", "false")
 
 
-async def test_toolbar_stays_with_the_message_that_is_pointed_at(ana: Person, model: WireServer) -> None:
-    """UI-11: it is in sight in the middle of a long message, moves on after Escape, and Details open beside it."""
+async def test_toolbar_stays_at_the_message_under_the_pointer(ana: Person, model: WireServer) -> None:
+    """UI-11: the toolbar is visible in the middle of a long message, follows the pointer after the menu was closed, and
+    Details open beside it."""
     long = "\n\n".join(f"Paragraph {number}" for number in range(90))
     await talk(ana, model, long, "Short", "Last")
     page, (first, second) = ana.page, (ana.answers.nth(0), ana.answers.nth(1))
@@ -249,7 +256,7 @@ async def test_toolbar_stays_with_the_message_that_is_pointed_at(ana: Person, mo
     assert -height - 40 < top - near < 60
 
 
-async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -> None:
+async def test_copy_is_the_exact_source(ana: Person, model: WireServer) -> None:
     """MSG-12, UI-11: the copy is the Markdown source, however the page renders it; the message's link leads to it."""
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await talk(ana, model, "**Bold**\n\n- [x] done\n")
@@ -264,8 +271,8 @@ async def test_message_is_copied_to_the_letter(ana: Person, model: WireServer) -
     assert link == f"{ana.page.url}#{await answer.get_attribute('id')}"
 
 
-async def test_source_and_details_move_nothing_else(ana: Person, model: WireServer) -> None:
-    """MSG-06, UI-11: the source replaces the message in place; model, tokens and id are next to it."""
+async def test_source_and_details_move_no_other_message(ana: Person, model: WireServer) -> None:
+    """MSG-06, UI-11: the source replaces the message in place. Details with model, tokens and id do not move it."""
     await talk(ana, model, "**Bold**")
     answer = ana.answers.first
     await answer.focus()
@@ -286,7 +293,7 @@ async def test_source_and_details_move_nothing_else(ana: Person, model: WireServ
 
 
 @pytest.mark.both_browsers
-async def test_question_is_changed_and_answered_again(ana: Person, model: WireServer) -> None:
+async def test_edited_question_is_answered_again(ana: Person, model: WireServer) -> None:
     """MSG-11, RUN-12, ADM-02: "Save & regenerate" gives the model the new text and replaces the answer."""
     await talk(ana, model, "Old answer")
     question = ana.messages.first
@@ -297,7 +304,8 @@ async def test_question_is_changed_and_answered_again(ana: Person, model: WireSe
     await expect(field).to_be_focused()
     await field.fill("Better question")
     model.script(reply("New answer"))
-    await ana.page.get_by_role("button", name="Save & regenerate").click()
+    await expect(ana.page.get_by_text("Ctrl+Enter to regenerate")).to_be_visible()
+    await field.press("Control+Enter")  # the highlighted button
     await expect(ana.answers.first).to_contain_text("New answer")
     await expect(ana.answers).to_have_count(1)
     await expect(question).to_contain_text("Better question")
@@ -306,8 +314,8 @@ async def test_question_is_changed_and_answered_again(ana: Person, model: WireSe
 
 
 @pytest.mark.both_browsers
-async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: WireServer) -> None:
-    """MSG-11: Escape can be undone, a reload keeps the text, Ctrl+Enter saves."""
+async def test_text_of_an_edit_is_never_lost(ana: Person, model: WireServer) -> None:
+    """MSG-11: a cancelled edit can be continued, an unsaved one survives a reload, and Ctrl+Enter saves."""
     await talk(ana, model, "An answer")
     answer = ana.answers.first
     field = ana.page.get_by_role("textbox", name="Edit message")
@@ -327,10 +335,10 @@ async def test_nothing_that_is_typed_into_a_change_is_lost(ana: Person, model: W
     await expect(answer.locator("[data-body]")).to_have_text("A whole change")
 
 
-async def test_change_of_a_deleted_message_goes_to_the_composer(
+async def test_edit_of_a_deleted_message_moves_to_the_composer(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """MSG-11: another user deletes the message while it is being edited."""
+    """MSG-11: if another user deletes a message that is being edited, its text goes to the composer, above a draft."""
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     await ana.composer.fill("A draft")
@@ -346,13 +354,16 @@ async def test_change_of_a_deleted_message_goes_to_the_composer(
     await expect(ana.composer).to_have_value("My words go on\n\nA draft")
     words = "Bo deleted the message you were editing. Your text is in the composer."
     await expect(ana.page.locator("#notices")).to_contain_text(words)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_focus_of_a_change_without_words_goes_to_the_composer(
+async def test_focus_of_an_unchanged_edit_moves_to_the_composer(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """MSG-11: keys typed after another user has deleted the message are text, not commands of the next message."""
+    """MSG-11: if another user deletes a message whose edit has no changes yet, the focus moves to the composer.
+
+    Otherwise the next keys would act on another message.
+    """
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     await ana.answers.first.focus()
@@ -363,11 +374,11 @@ async def test_focus_of_a_change_without_words_goes_to_the_composer(
     await expect(ana.answers).to_have_count(0)
     await ana.page.keyboard.type("edit")
     await expect(ana.composer).to_have_value("edit")
-    bo.complain()
+    bo.check_console()
 
 
 @pytest.mark.both_browsers
-async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: WireServer) -> None:
+async def test_message_is_excluded_deleted_and_restored(ana: Person, model: WireServer) -> None:
     """MSG-09, MSG-11, UI-11: an excluded message is marked and hidden from the model; a deletion is undone."""
     await talk(ana, model, "First", "Second")
     await choose(ana, ana.answers.first, "Exclude from context")
@@ -384,7 +395,7 @@ async def test_message_is_left_out_deleted_and_brought_back(ana: Person, model: 
 
 
 @pytest.mark.both_browsers
-async def test_fork_begins_a_session_of_its_own(ana: Person, model: WireServer) -> None:
+async def test_fork_is_a_new_session(ana: Person, model: WireServer) -> None:
     """RUN-13: the fork has the messages up to this one; the original is unchanged."""
     await talk(ana, model, "First", "Second")
     original = ana.page.url
@@ -407,11 +418,14 @@ async def test_fork_that_ends_with_a_question_offers_to_answer_it(ana: Person, m
     await expect(ana.answers).to_have_text([re.compile("Another first")])
     await expect(ana.messages).to_have_count(2)
     await expect(ana.page.get_by_role("button", name="Answer", exact=True)).to_have_count(0)
-    ana.complain()
+    ana.check_console()
 
 
-async def test_line_of_a_day_leads_to_any_other(ana: Person, server: Server) -> None:
-    """A date goes to its first message, or the next one; the box leads to both ends, by keyboard too."""
+async def test_line_of_a_day_leads_to_other_days(ana: Person, server: Server) -> None:
+    """UI-02: the line of a day opens a box, by key and mouse.
+
+    From there the user goes to the first message since a date, or to the very first message.
+    """
     await asyncio.to_thread(run_in, server, HISTORY)
     page = ana.page
     await page.reload()
@@ -427,12 +441,10 @@ async def test_line_of_a_day_leads_to_any_other(ana: Person, server: Server) -> 
     await page.locator(".day button").last.click()
     await box.get_by_role("button", name="First message").click()
     await expect(ana.messages.first).to_be_focused()
-    ana.complain()
+    ana.check_console()
 
 
-async def test_nothing_that_comes_up_hides_what_is_read_or_written(
-    ana: Person, model: WireServer, server: Server
-) -> None:
+async def test_toolbar_and_toast_hide_no_content(ana: Person, model: WireServer, server: Server) -> None:
     """UI-11: the toolbar does not hide a tool's result, nor the Undo toast a phone's input field.
 
     At 400% zoom the page keeps room for messages.
@@ -445,7 +457,7 @@ async def test_nothing_that_comes_up_hides_what_is_read_or_written(
     await call.hover()
     bar, state = call.get_by_role("group", name="Message actions"), call.locator(".tool-state")
     await expect(bar).to_be_visible()
-    await stands_above(bar, state)
+    await expect_above(bar, state)
 
     await page.set_viewport_size({"width": 375, "height": 740})
     await ana.messages.first.focus()
@@ -453,15 +465,15 @@ async def test_nothing_that_comes_up_hides_what_is_read_or_written(
     toast = page.locator("#toasts .toast")
     await expect(toast.get_by_role("button", name="Undo")).to_be_visible()
     await toast.evaluate("(it) => Promise.all(it.getAnimations().map(({ finished }) => finished))")
-    await stands_above(toast, page.locator("#composer"))
-    await stands_above(page.locator(".top"), toast)
+    await expect_above(toast, page.locator("#composer"))
+    await expect_above(page.locator(".top"), toast)
 
     await page.set_viewport_size({"width": 320, "height": 256})
-    await stands_above(page.locator(".top"), page.locator(".dock"), apart=140)
+    await expect_above(page.locator(".top"), page.locator(".dock"), apart=140)
 
 
-async def test_toast_covers_nothing_that_is_pressed_next(ana: Person, model: WireServer) -> None:
-    """UI-11: the buttons of an edit at the end of a long page can be pressed."""
+async def test_toast_does_not_cover_buttons_of_an_edit(ana: Person, model: WireServer) -> None:
+    """UI-11: a toast does not cover the buttons of an edit on a long page."""
     await talk(ana, model, "\n\n".join(["First"] * 40))
     model.script(reply("\n\n".join(["Second"] * 40)))
     await ana.answers.last.press("r")
@@ -482,10 +494,11 @@ async def test_toast_covers_nothing_that_is_pressed_next(ana: Person, model: Wir
         await ana.page.keyboard.press("Escape")
 
 
-async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """UI-11: lifting the finger of a long press chooses nothing, a tap outside the sheet only closes it."""
+async def test_long_press_opens_a_sheet(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-11: a long press opens the menu as a sheet.
+
+    Lifting the finger chooses nothing, and a tap outside only closes the sheet.
+    """
     await talk(ana, model, "An answer")
     state = await ana.page.context.storage_state()
     size: ViewportSize = {"width": 375, "height": 740}
@@ -508,11 +521,14 @@ async def test_long_press_opens_a_sheet_and_presses_nothing_in_it(
     await phone.page.touchscreen.tap(180, 100)
     await expect(menu(phone)).to_have_count(0)
     await expect(phone.page.get_by_role("textbox", name="Edit message")).to_have_count(0)
-    phone.complain()
+    phone.check_console()
 
 
-async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServer) -> None:
-    """Live regions announce whole sentences: that the agent thinks, then its finished answer, name first, shortened."""
+async def test_answers_are_announced_once_and_shortened(ana: Person, model: WireServer) -> None:
+    """Screen readers announce that the agent is thinking, and then the finished answer.
+
+    The answer begins with the author's name and is shortened.
+    """
     await ana.page.evaluate("""() => {
         window.heard = [];
         const announcer = document.getElementById("announcer");
@@ -533,8 +549,8 @@ async def test_answers_are_read_out_once_and_short(ana: Person, model: WireServe
     assert len(read[0]) < 330
 
 
-async def test_what_a_person_writes_is_dressed_and_not_changed(ana: Person, model: WireServer) -> None:
-    """MSG-12: addresses are links, code is highlighted, markup is text."""
+async def test_text_of_a_user_is_formatted_and_not_changed(ana: Person, model: WireServer) -> None:
+    """MSG-12: in a user's message, addresses are links, code is marked, and markup is text. The text is unchanged."""
     model.script(reply("Ok"))
     text = "See https://example.org/a. Run `ls`:\n```sh\nls -l\n```\n<img src=x onerror=alert(1)>"
     await ana.say(text)

@@ -1,4 +1,4 @@
-"""Notices to a user in another tab: the tab's title and icon, and the browser's notifications."""
+"""Notifications of a user in another tab: the tab's title and icon, and the browser's notifications."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.browser.test_chat import invited, reply
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
-# A headless browser shows no notifications: this stub records them, and reports the page as unfocused. It has no push
-# service either, which tests/browser/test_push.py has.
+# A headless browser shows no notifications, so this stub records them. It also reports the page as unfocused, and
+# removes the push service, which tests/browser/test_push.py covers.
 BROWSER = """
 delete globalThis.PushManager;
 globalThis.shown = [];
@@ -29,7 +29,7 @@ document.hasFocus = () => globalThis.looking ?? false;
 
 
 async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
-    """Run a turn that takes this long by the page's clock."""
+    """Run a turn that takes this many seconds by the page's clock."""
     gate = asyncio.Event()
     model.script(reply("Well", gate=gate, rest=(" done",)))
     await ana.say("Take your time")
@@ -42,7 +42,7 @@ async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
 
 
 async def wanting(ana: Person, server: Server) -> None:
-    """Switch notifications on, and return to the session."""
+    """Turn on notifications in the settings, and return to the session."""
     session = ana.page.url
     await ana.page.add_init_script(BROWSER)
     await ana.page.clock.install()
@@ -66,10 +66,11 @@ async def shown(ana: Person) -> list[list[str]]:
     return kept
 
 
-async def test_end_of_a_long_turn_is_told_to_who_looks_elsewhere(
-    ana: Person, model: WireServer, server: Server
-) -> None:
-    """RUN-03: the tab's icon shows the agent's status; the browser notifies of the end of a turn over 20 seconds."""
+async def test_end_of_a_long_turn_is_notified(ana: Person, model: WireServer, server: Server) -> None:
+    """RUN-03: the tab's icon shows the agent's status.
+
+    At the end of a turn of over 20 seconds, the browser notifies a user who looks elsewhere.
+    """
     await wanting(ana, server)
     await long_turn(ana, model, 25)
     assert await shown(ana) == [["Take your time", "The agent has finished."]]
@@ -87,8 +88,8 @@ async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model:
     assert await shown(ana) == []
 
 
-async def test_unread_messages_stand_in_the_title(ana: Person, model: WireServer) -> None:
-    """The tab's title has a count, and its icon a dot, until they are read."""
+async def test_unread_messages_are_counted_in_the_title(ana: Person, model: WireServer) -> None:
+    """The tab's title shows the number of unread messages, and its icon a dot, until they are read."""
     hide = """hidden => {
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
@@ -105,8 +106,8 @@ async def test_unread_messages_stand_in_the_title(ana: Person, model: WireServer
     await expect(ana.page).not_to_have_title(re.compile(r"^\("))
 
 
-async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:
-    """LIVE-04: the tab's icon shows it also to a user who sees only the tab."""
+async def test_icon_shows_a_lost_connection(ana: Person) -> None:
+    """LIVE-04: the tab's icon shows a lost connection, also to a user who sees only the tab."""
     await ana.sees_connection("Connected")
     await ana.page.context.set_offline(True)
     await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
@@ -116,10 +117,10 @@ async def test_icon_tells_of_a_lost_connection(ana: Person) -> None:
     await expect(ana.page.locator("#favicon")).to_have_attribute("href", re.compile("/favicon.svg$"))
 
 
-async def test_who_is_mentioned_is_told_and_the_list_is_marked(
+async def test_mentions_are_notified_and_marked_in_the_list(
     ana: Person, model: WireServer, server: Server, browser: Browser
 ) -> None:
-    """LIVE-07: by the page of the session and by that of another one; the mark goes when the session is opened."""
+    """LIVE-07: the pages of this and of another session notify the user. Opening the session removes the mark."""
     bo = await invited(ana, browser, "Bo", member=True)
     await wanting(bo, server)
     await ana.page.keyboard.press("Escape")
@@ -145,4 +146,4 @@ async def test_who_is_mentioned_is_told_and_the_list_is_marked(
     await ana.say("@Bo, can you look?")
     await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@bo", "@Bo"])
     assert await shown(bo) == [["Lunch", "Admin mentioned you."]]
-    bo.complain()
+    bo.check_console()

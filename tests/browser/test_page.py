@@ -1,4 +1,4 @@
-"""The page's own behaviour in a real browser: scroll position, folding, drafts and unsent messages."""
+"""The page's behavior in a real browser: scroll position, folding, drafts and unsent messages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def fill(server: Server) -> None:
     run_in(server, FILL)
 
 
-async def test_what_the_reader_opened_stays_open(ana: Person, model: WireServer) -> None:
-    """An opened tool card survives the stream after it and the replacement of its own message."""
+async def test_opened_tool_card_stays_open(ana: Person, model: WireServer) -> None:
+    """An opened tool card stays open while text streams after it and when its message is replaced."""
     call = openai.sse(
         openai.role(),
         *openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'),
@@ -71,8 +71,8 @@ async def test_reasoning_is_open_while_it_streams_and_folds_when_done(ana: Perso
 
 
 @pytest.mark.both_browsers
-async def test_reader_who_scrolled_up_keeps_the_place(ana: Person, model: WireServer) -> None:
-    """At the end the page follows the stream; anywhere else it keeps its scroll position."""
+async def test_scroll_position_stays_unless_at_the_end(ana: Person, model: WireServer) -> None:
+    """At the end, the page follows the stream. Anywhere else it keeps its scroll position."""
     gate = asyncio.Event()
     lines = "".join(f"Line {number}\n\n" for number in range(80))
     model.script(reply(lines, gate=gate, rest=(lines, "The end.")))
@@ -101,13 +101,16 @@ async def test_reader_who_scrolled_up_keeps_the_place(ana: Person, model: WireSe
 
 @pytest.mark.both_browsers
 async def test_older_messages_load_above_without_a_jump(ana: Person, server: Server) -> None:
-    """Pages of 50 load as the reader scrolls up; what is being read does not move, nothing is missing or repeated."""
+    """Pages of 50 messages load as the reader scrolls up.
+
+    What the reader sees does not move, and no message is missing or repeated.
+    """
     await asyncio.to_thread(fill, server)
     await ana.page.reload()
     await expect(ana.page.get_by_text("Number 180").first).to_be_in_viewport()
     await expect(ana.messages).to_have_count(50)
     log = ana.page.locator("#log")
-    await log.evaluate("log => log.scrollTop = 2500")  # too far down for the next page to load automatically
+    await log.evaluate("log => log.scrollTop = 2500")  # so far down that the next page is not loaded automatically
     place = """async log => {
         for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);  // the layout has settled
         const edge = log.getBoundingClientRect().top;
@@ -160,8 +163,8 @@ async def test_draft_survives_a_reload(ana: Person) -> None:
 
 
 @pytest.mark.parametrize(("said_at", "shown"), [("Date.now()", "Half a thought"), ("Date.now() - 60_000", "")])
-async def test_draft_survives_a_page_that_was_made_before_it(ana: Person, said_at: str, shown: str) -> None:
-    """MSG-12: the server received the draft while the page was loading; an older draft yields to the server's."""
+async def test_draft_is_newer_than_the_page(ana: Person, said_at: str, shown: str) -> None:
+    """MSG-12: a draft that the server got while the page loaded is shown. An older one is replaced by the server's."""
     name = "() => Object.keys(localStorage).find(each => each.startsWith('parley:draft:'))"
     await ana.composer.fill("Half")
     await ana.page.wait_for_function(name)
@@ -177,7 +180,7 @@ async def test_draft_survives_a_page_that_was_made_before_it(ana: Person, said_a
     await expect(ana.composer).to_have_value(shown)
 
 
-async def test_refused_message_comes_back_to_the_composer(ana: Person, server: Server) -> None:
+async def test_refused_message_returns_to_the_composer(ana: Person, server: Server) -> None:
     """MSG-12: the text of a rejected message is kept."""
     await ana.composer.fill("x\0y")
     await ana.composer.press("Enter")
@@ -192,8 +195,11 @@ async def test_refused_message_comes_back_to_the_composer(ana: Person, server: S
 
 
 @pytest.mark.both_browsers
-async def test_enter_sends_but_not_in_the_middle_of_a_character(ana: Person, model: WireServer) -> None:
-    """Enter sends, Shift+Enter inserts a new line, Enter that ends an IME's composition does neither."""
+async def test_enter_sends_but_not_during_a_composition(ana: Person, model: WireServer) -> None:
+    """Enter sends, and Shift+Enter inserts a new line.
+
+    An Enter that ends the composition of an input method does neither.
+    """
     model.script(reply("Yes"))
     await ana.composer.fill("你好")
     await ana.composer.dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
@@ -206,13 +212,16 @@ async def test_enter_sends_but_not_in_the_middle_of_a_character(ana: Person, mod
 
 
 @pytest.mark.both_browsers
-async def test_title_is_changed_by_keyboard_for_everybody(ana: Person, browser: Browser) -> None:
-    """UI-11: Enter on the title edits it, Enter saves it, Escape does not; other pages follow."""
+async def test_title_is_changed_by_keyboard_for_all_users(ana: Person, browser: Browser) -> None:
+    """UI-11: Enter on the title edits it, Enter saves it, and Escape discards the change.
+
+    Other pages show the new title.
+    """
     state = await ana.page.context.storage_state()
     other = await (await browser.new_context(storage_state=state)).new_page()
     await other.goto(ana.page.url)
     await expect(other.locator("#connection")).to_have_text("Connected")
-    await ana.page.bring_to_front()  # in Firefox, the page in front alone has the focus
+    await ana.page.bring_to_front()  # in Firefox, only the page in front has the focus
     await ana.page.wait_for_function("document.hasFocus()")
     title = ana.page.get_by_role("heading", level=1).get_by_role("button")
     field = ana.page.get_by_role("textbox", name="Title")
@@ -239,7 +248,7 @@ async def test_theme_is_switched_and_kept(ana: Person) -> None:
 
 
 async def test_phone_has_a_drawer_and_no_sideways_scrolling(ana: Person, model: WireServer) -> None:
-    """360 px: everything fits, the sessions are behind a button, Escape closes them."""
+    """At a width of 360 px nothing scrolls sideways. A button opens the sessions, and Escape closes them."""
     wide = "| a | b | c | d | e | f | g | h |\n|-|-|-|-|-|-|-|-|\n|" + " a long cell |" * 8 + "\n\n`" + "x" * 200 + "`"
     model.script(reply(wide))
     await ana.page.set_viewport_size({"width": 360, "height": 640})
@@ -257,8 +266,8 @@ async def test_phone_has_a_drawer_and_no_sideways_scrolling(ana: Person, model: 
     await expect(ana.page.get_by_role("button", name="Open session list")).to_be_focused()
 
 
-async def test_htmx_looks_at_its_own_elements_alone(ana: Person) -> None:
-    """UI-09: it would make the browser keep an object for each attribute of the page."""
+async def test_htmx_processes_only_its_own_elements(ana: Person) -> None:
+    """UI-09: htmx processes only its own elements, because the browser would keep an object for each attribute."""
     note = "({ target }) => (window.processed ??= []).push(target.localName)"
     await ana.page.add_init_script(f"document.addEventListener('htmx:after:process', {note})")
     await ana.page.reload()

@@ -1,4 +1,4 @@
-"""Page through a long session while messages before, in and after the loaded part are removed and restored."""
+"""Paging through a long session while messages before, in and after the loaded part are removed and restored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def other(reader: Person, server: Server) -> AsyncIterator[Person]:
     person = Person(await (await reader.page.context.browser.new_context(storage_state=state)).new_page())
     await go_to(person, f"{reader.page.url.split('#')[0]}#{await id_of(server, 5)}")
     yield person
-    person.complain()
+    person.check_console()
 
 
 async def go_to(person: Person, address: str) -> None:
@@ -45,20 +45,20 @@ async def go_to(person: Person, address: str) -> None:
 
 
 async def remove(person: Person, number: int) -> None:
-    """Remove the message at a position, from a page that shows it."""
+    """Remove the message at a position on a page that shows it."""
     message = person.page.locator(f"#{await numbered(person, number).get_attribute('id')}")
     await choose(person, message, "Delete")
     await expect(message).to_have_count(0)
 
 
 async def shown(person: Person) -> Shown:
-    """Return (sequence, number in the text) of all messages on the page."""
+    """Return the sequence and the number in the text of all messages on the page."""
     found: Shown = await person.page.locator("#messages > [data-sequence]").evaluate_all(SHOWN)
     return found
 
 
 async def shown_from_end_to_end(person: Person) -> Shown:
-    """Scroll both ways until everything is loaded, and return what is shown."""
+    """Scroll to both ends until all messages are loaded, and return the result of `shown`."""
     for edge, top in (("older", "0"), ("newer", "log.scrollHeight")):
         more = person.page.locator(f"#{edge}[hx-get]")
         async with asyncio.timeout(20):
@@ -90,7 +90,7 @@ async def test_pages_follow_when_messages_have_moved(reader: Person, other: Pers
 
 
 async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(reader: Person, other: Person) -> None:
-    """LIVE-02, MSG-03: a page that reconnects gets the rows, not their moves."""
+    """LIVE-02, MSG-03: after a reconnect, messages that were moved in the meantime are at their new positions."""
     await reader.page.context.set_offline(True)
     await reader.sees_connection("You’re offline")
     await remove(other, 5)
@@ -100,8 +100,9 @@ async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(re
     assert await shown_from_end_to_end(reader) == without(5, 6)
 
 
-async def test_page_that_was_on_its_way_when_messages_moved(reader: Person, other: Person, server: Server) -> None:
-    """LIVE-01: the loading page still has the removed message and the old positions, and arrives after the event."""
+async def test_older_page_read_before_a_removal_is_corrected(reader: Person, other: Person, server: Server) -> None:
+    """LIVE-01: older messages that were read before a removal and arrive after its event are shown without the removed
+    one, at the new positions."""
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -122,8 +123,11 @@ async def test_page_that_was_on_its_way_when_messages_moved(reader: Person, othe
     assert await shown_from_end_to_end(reader) == without(gone)
 
 
-async def test_move_is_told_after_a_page_that_shows_it(reader: Person, other: Person) -> None:
-    """LIVE-01: rows that were read after the move are not moved again."""
+async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
+    """LIVE-01: a page of messages is read after a move, and the move's event arrives later.
+
+    The messages are not moved again.
+    """
     line = HeldLine()
     await reader.page.route_web_socket("**/ws/**", line.lead)
     await reader.page.reload()
@@ -139,7 +143,7 @@ async def test_move_is_told_after_a_page_that_shows_it(reader: Person, other: Pe
 
 
 class HeldLine:
-    """The page's socket, on which the server's frames can be held back."""
+    """The page's socket, whose frames from the server can be delayed."""
 
     def __init__(self) -> None:
         self._held: list[str | bytes] | None = None
@@ -164,7 +168,7 @@ class HeldLine:
 
 
 async def test_keys_and_the_palette_lead_to_the_beginning(reader: Person) -> None:
-    """UI-11: to the first message of all, whatever is loaded; the rest loads from there."""
+    """UI-11: Ctrl+Home leads to the first message of the session, whatever is loaded, and more loads from there."""
     await reader.page.locator("#log").focus()
     await reader.page.keyboard.press("Control+Home")
     await expect(numbered(reader, 1)).to_be_in_viewport()

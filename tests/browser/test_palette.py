@@ -1,4 +1,4 @@
-"""The palette, by keyboard alone: sessions, messages and all actions."""
+"""The palette by keyboard alone: sessions, messages and all actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def search(person: Person, words: str) -> None:
     await person.page.keyboard.type(words)
 
 
-async def test_a_message_is_found_and_opened_by_keyboard(ana: Person, model: WireServer) -> None:
+async def test_palette_finds_messages_by_keyboard(ana: Person, model: WireServer) -> None:
     """UI-11: a few letters within a word find a message in any session, without a mouse."""
     model.script(reply("The 数据库 lacks an index."), reply("Nothing to see."))
     await begin(ana, "Why is it slow?")
@@ -49,8 +49,8 @@ async def test_a_message_is_found_and_opened_by_keyboard(ana: Person, model: Wir
     assert await violations(ana.page) == []
 
 
-async def test_everything_can_be_done_from_it(ana: Person, model: WireServer) -> None:
-    """UI-11: actions, sessions by title; the arrow keys wrap around, the choice is announced."""
+async def test_palette_runs_actions_and_opens_sessions(ana: Person, model: WireServer) -> None:
+    """UI-11: the palette finds actions, and sessions by title. The arrow keys wrap around. The choice is announced."""
     model.script(reply("Yes."))
     await begin(ana, "Quarterly numbers")
     await expect(ana.answers.first).to_contain_text("Yes.")
@@ -106,7 +106,7 @@ async def test_nothing_found_and_nothing_reached_are_said(ana: Person) -> None:
     await ana.page.context.set_offline(False)
 
 
-async def test_a_late_answer_does_not_take_the_place_of_a_newer_one(ana: Person, model: WireServer) -> None:
+async def test_late_results_do_not_replace_newer_ones(ana: Person, model: WireServer) -> None:
     """The palette shows the results of the last query, whichever response arrives first."""
     model.script(reply("Alpha beta."))
     await begin(ana, "Words")
@@ -124,8 +124,8 @@ async def test_a_late_answer_does_not_take_the_place_of_a_newer_one(ana: Person,
     await expect(chosen(ana).locator("mark")).to_have_text("beta")
 
 
-async def test_nobody_finds_what_they_may_not_see(ana: Person, model: WireServer, browser: Browser) -> None:
-    """LIVE-06: shared sessions are found, private ones are not."""
+async def test_palette_finds_only_accessible_sessions(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-06: a user's search finds sessions that are shared with them, and not the private ones of others."""
     bo = await invited(ana, browser, "Bo")
     model.script(reply("The shared secret."), reply("The private secret."))
     await ana.say("Go")
@@ -137,11 +137,11 @@ async def test_nobody_finds_what_they_may_not_see(ana: Person, model: WireServer
     for person, count in ((ana, 2), (bo, 1)):
         await search(person, "secret")
         await expect(person.page.get_by_role("group", name="Messages").get_by_role("option")).to_have_count(count)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_what_is_typed_while_it_loads_is_the_query(ana: Person) -> None:
-    """UI-11: on a slow line, too, where letters would land in the composer, and Enter would send them."""
+async def test_keys_typed_while_the_palette_loads_are_the_query(ana: Person) -> None:
+    """UI-11: keys that are typed before the script has loaded go into the query, not into the composer."""
     scripts = asyncio.Event()
 
     async def slowly(route: Route) -> None:

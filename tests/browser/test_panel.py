@@ -1,4 +1,4 @@
-"""The panel next to a session, in real browsers: opened and closed by mouse and key, edited by two users."""
+"""The panel beside a session in real browsers: opened and closed by mouse and keys, and edited by two users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def opened(person: Person) -> None:
     await expect(prompt(person)).to_be_visible()
 
 
-async def test_prompt_is_changed_for_everybody(ana: Person, browser: Browser, model: WireServer) -> None:
+async def test_prompt_is_changed_for_all_users(ana: Person, browser: Browser, model: WireServer) -> None:
     """UI-11, RUN-16: other users see a saved change at once, and the model gets it with its next answer."""
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
@@ -42,11 +42,11 @@ async def test_prompt_is_changed_for_everybody(ana: Person, browser: Browser, mo
     await bo.say("Hi")
     await expect(bo.answers).to_have_count(1)
     assert "Be brief. 简短。" in str(model.requests[-1].body)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_two_who_write_at_once_see_both_texts(ana: Person, browser: Browser) -> None:
-    """UI-11: no text is overwritten unseen, and none is lost; each user decides with both texts in view."""
+async def test_concurrent_changes_of_the_prompt_show_both_texts(ana: Person, browser: Browser) -> None:
+    """UI-11: no text is overwritten unseen, and none is lost. Each user decides with both texts in view."""
     bo = await invited(ana, browser, "Bo")
     await opened(ana)
     await opened(bo)
@@ -69,11 +69,11 @@ async def test_two_who_write_at_once_see_both_texts(ana: Person, browser: Browse
     await press(ana, "Keep theirs").click()
     await expect(prompt(ana)).to_have_value("Bo's again")
     await expect(press(ana, "Save")).to_be_hidden()
-    bo.complain()
+    bo.check_console()
 
 
-async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Browser, model: WireServer) -> None:
-    """UI-11, LIVE-05: the session's users, who is present, and what it has cost, up to date."""
+async def test_panel_shows_people_tools_and_usage(ana: Person, browser: Browser, model: WireServer) -> None:
+    """UI-11, LIVE-05: the panel shows the session's users, who is present, and its usage, and keeps them up to date."""
     await opened(ana)
     await expect(panel(ana)).to_contain_text("No requests yet.")
     bo = await invited(ana, browser, "Bo")
@@ -90,7 +90,7 @@ async def test_panel_tells_of_people_tools_and_usage(ana: Person, browser: Brows
 
 
 async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) -> None:
-    """UI-11: Ctrl+. and Escape; the focus returns to where it was, and a reload restores the panel."""
+    """UI-11: Ctrl+. opens the panel, Escape closes it and returns the focus, and a reload restores it."""
     await expect(panel(ana)).to_be_hidden()
     await ana.composer.focus()
     await opened(ana)
@@ -109,8 +109,8 @@ async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) ->
     await expect(panel(ana)).to_be_hidden()
 
 
-async def test_panel_covers_a_phone_and_nothing_else_can_be_reached(ana: Person) -> None:
-    """UI-11: at 360 px it is a drawer; nothing behind it can take the focus."""
+async def test_panel_covers_the_page_on_a_phone(ana: Person) -> None:
+    """UI-11: at a width of 360 px the panel is a drawer, and nothing behind it can take the focus."""
     await ana.page.set_viewport_size({"width": 360, "height": 700})
     await opened(ana)
     box = await panel(ana).bounding_box()

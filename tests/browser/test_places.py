@@ -15,13 +15,15 @@ def numbers(person: Person) -> Locator:
 
 
 async def places(person: Person) -> list[list[str]]:
-    """Return (id, sequence, revision) of every message on a page."""
+    """Return the id, sequence and revision of every message on a page."""
     script = "rows => rows.map(row => [row.id, row.dataset.sequence, row.dataset.revision])"
     found: list[list[str]] = await numbers(person).evaluate_all(script)
     return found
 
 
-async def test_all_pages_close_up_and_make_room(ana: Person, browser: Browser, model: WireServer) -> None:
+async def test_removal_and_restoration_move_messages_on_all_pages(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
     """MSG-03, MSG-11, LIVE-01: the following messages move on each page, so that the next one gets its position.
 
     A reload shows the same.
@@ -45,4 +47,4 @@ async def test_all_pages_close_up_and_make_room(ana: Person, browser: Browser, m
     await bo.page.reload()
     await expect(bo.answers).to_have_count(3)
     assert await places(bo) == live
-    bo.complain()
+    bo.check_console()

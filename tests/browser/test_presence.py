@@ -1,4 +1,4 @@
-"""Who is present and who is typing, as seen by several users at once."""
+"""Present and typing users, as several users see them at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.server import Server
 
 
 async def invitation(host: Person, role: str = "editor") -> str:
-    """Return a link into the host's session."""
+    """Create an invitation to the host's session, and return its link."""
     page = host.page
     await page.get_by_role("button", name="Share", exact=True).click()
     await page.locator("#invite-role").select_option(role)
@@ -37,17 +37,17 @@ async def guest(browser: Browser, link: str, name: str) -> Person:
 async def mei(browser: Browser, ana: Person) -> AsyncIterator[Person]:
     person = await guest(browser, await invitation(ana), "Mei")
     yield person
-    person.complain()
+    person.check_console()
 
 
-async def test_people_come_and_go(ana: Person, mei: Person) -> None:
-    """LIVE-05: avatars while other users are present, their names by mouse and keyboard; none when alone."""
+async def test_avatars_are_shown_while_users_are_present(ana: Person, mei: Person) -> None:
+    """LIVE-05: avatars, with names by mouse and keyboard, are shown only while other users are present."""
     for person in (ana, mei):
         await expect(person.page.get_by_role("button", name="Online: Admin and Mei")).to_be_visible()
     button = ana.page.get_by_role("button", name="Online: Admin and Mei")
     await expect(button.locator(".face:visible")).to_have_text(["AD", "ME"])
     box = ana.page.get_by_role("dialog", name="Online")
-    for _ in range(2):  # it opens again after it was closed
+    for _ in range(2):  # the box can be opened again
         await button.click()
         await expect(box.get_by_role("listitem")).to_have_text([re.compile("Admin"), re.compile("Mei")])
         await ana.page.keyboard.press("Escape")
@@ -60,8 +60,11 @@ async def test_people_come_and_go(ana: Person, mei: Person) -> None:
     await expect(ana.page.locator("#presence")).to_be_hidden()
 
 
-async def test_typing_is_seen_by_others_alone(ana: Person, mei: Person) -> None:
-    """LIVE-05: users do not see their own; nothing moves; it ends with the message."""
+async def test_typing_is_shown_to_other_users(ana: Person, mei: Person) -> None:
+    """LIVE-05: only other users see that a user is typing.
+
+    The line moves nothing, and disappears when the message is sent.
+    """
     line, own = ana.page.locator("#typing"), mei.page.locator("#typing")
     composer = ana.page.locator("#composer")
     await ana.sees_connection("Connected")
@@ -78,17 +81,17 @@ async def test_typing_is_seen_by_others_alone(ana: Person, mei: Person) -> None:
 
 
 async def test_viewers_see_who_is_typing_and_cannot_type(browser: Browser, ana: Person) -> None:
-    """LIVE-05, LIVE-06: a viewer is shown as present like other users."""
+    """LIVE-05, LIVE-06: a viewer is shown as present like other users, sees who is typing, and has no composer."""
     viewer = await guest(browser, await invitation(ana, "viewer"), "Vic")
     await expect(ana.page.get_by_role("button", name="Online: Admin and Vic")).to_be_visible()
     await ana.composer.press_sequentially("Hello")
     await expect(viewer.page.locator("#typing")).to_contain_text("is typing…")
     await expect(viewer.composer).to_have_count(0)
-    viewer.complain()
+    viewer.check_console()
 
 
-async def test_page_follows_its_reader_s_role(ana: Person, mei: Person) -> None:
-    """LIVE-06: the page follows a lowered and a raised role at once; the text that was being written is kept."""
+async def test_page_follows_the_users_role(ana: Person, mei: Person) -> None:
+    """LIVE-06: the page follows a lowered and a raised role immediately. The text that was being written is kept."""
     await mei.composer.fill("Not sent yet")
     share = ana.page.get_by_role("button", name="Share", exact=True)
     for role, count in (("viewer", 0), ("editor", 1)):
@@ -100,8 +103,8 @@ async def test_page_follows_its_reader_s_role(ana: Person, mei: Person) -> None:
     await expect(mei.composer).to_have_value("Not sent yet")
 
 
-async def test_list_hears_of_other_sessions(server: Server, ana: Person, mei: Person) -> None:
-    """A turn and a new title in a session that is not open show at once, on the home page too."""
+async def test_home_shows_changes_of_sessions(server: Server, ana: Person, mei: Person) -> None:
+    """The home page shows a new turn and a new title of a session immediately."""
     await ana.page.goto(f"{server.address}/")
     await mei.say("What is the news?")
     row = ana.page.locator("#rail-list .rail-row").first

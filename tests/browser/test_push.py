@@ -1,4 +1,4 @@
-"""Push messages in a real browser: turned on in the settings, shown by the service worker, and answered on a phone."""
+"""Push messages in a real browser: turned on in the settings, shown by the service worker, and opened on a phone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.browser.person import Person
 from tests.support.push_service import Browser as Subscriber
 from tests.support.server import Server
 
-# A headless browser shows no notifications, and has no push service: this one lasts as long as the tab, and has the
-# keys of a real browser.
+# A headless browser shows no notifications and has no push service. This stub of a push service exists until the tab is
+# closed, and has the keys of a real browser.
 PUSH = """
 Object.defineProperty(Notification, "permission", { get: () => "granted" });
 Notification.requestPermission = async () => "granted";
@@ -40,7 +40,7 @@ const manager = {
 };
 Object.defineProperty(ServiceWorkerRegistration.prototype, "pushManager", { get: () => manager });
 """
-# What the worker shows, by its tags, as the browser would.
+# Records the notifications that the worker shows, by tag, like the browser.
 WORKER = """() => {
   self.shown = new Map();
   ServiceWorkerRegistration.prototype.showNotification = async (title, { body, tag, data }) => {
@@ -83,7 +83,7 @@ async def turn_on(page: Page) -> None:
 
 
 async def test_switch_registers_this_browser(settings_page: Page) -> None:
-    """UI-22: with the list of the user's browsers, and off again."""
+    """UI-22: the switch registers the browser in the list of the user's browsers, and removes it again."""
     page = settings_page
     await expect(page.locator("#push")).to_be_hidden()
     await turn_on(page)
@@ -97,7 +97,7 @@ async def test_switch_registers_this_browser(settings_page: Page) -> None:
 
 
 async def test_removed_browser_unsubscribes(settings_page: Page) -> None:
-    """UI-22: the browser itself ends what the server no longer uses, and can be turned on again."""
+    """UI-22: a browser that the user removed from the list ends its subscription, and can be turned on again."""
     page = settings_page
     await turn_on(page)
     await page.get_by_role("button", name="Remove · Chrome on Linux").click()
@@ -109,8 +109,8 @@ async def test_removed_browser_unsubscribes(settings_page: Page) -> None:
     await expect(page.locator("#browsers li")).to_contain_text("this browser")
 
 
-async def test_browser_without_a_push_service_says_so(settings_page: Page) -> None:
-    """UI-22: the page's own notifications stay on."""
+async def test_browser_without_a_push_service_shows_it(settings_page: Page) -> None:
+    """UI-22: without a push service the page says so, and its own notifications stay on."""
     page = settings_page
     await page.evaluate("globalThis.noPushService = true")
     await page.get_by_role("switch", name="Browser notifications").click()
@@ -121,15 +121,15 @@ async def test_browser_without_a_push_service_says_so(settings_page: Page) -> No
     await expect(page.get_by_text("Gets notifications even when Parley is closed.")).to_be_visible()
 
 
-async def test_test_notification_says_what_came_of_it(settings_page: Page) -> None:
-    """UI-22: no push service answers at the stub's address."""
+async def test_failed_test_notification_is_reported(settings_page: Page) -> None:
+    """UI-22: the page reports a failed test, because no push service answers at the stub's address."""
     await turn_on(settings_page)
     await settings_page.get_by_role("button", name="Send a test").click()
     await expect(settings_page.locator("#toasts")).to_contain_text("The push service didn’t accept the notification.")
 
 
-async def test_iphone_is_told_to_use_the_home_screen(browser: Browser, server: Server) -> None:
-    """UI-22: in Safari's tabs there are no notifications at all."""
+async def test_iphone_user_is_referred_to_the_home_screen(browser: Browser, server: Server) -> None:
+    """UI-22: the settings tell an iPhone's user to use the home screen, because Safari's tabs have no notifications."""
     person = await Person.in_a_session(browser, server.link)
     await person.page.add_init_script(
         "delete globalThis.PushManager; delete globalThis.Notification;"
@@ -137,11 +137,11 @@ async def test_iphone_is_told_to_use_the_home_screen(browser: Browser, server: S
     )
     await person.page.goto(f"{server.address}/settings/")
     await expect(person.page.get_by_text("add Parley to the home screen first")).to_be_visible()
-    person.complain()
+    person.check_console()
 
 
 class Worker:
-    """The service worker of a page, which gets push messages by the browser's own test interface."""
+    """The service worker of a page. It gets push messages by the browser's interface for tests."""
 
     def __init__(self, page: Page, address: str) -> None:
         self._page = page
@@ -166,14 +166,14 @@ class Worker:
         await self._cdp.send("ServiceWorker.deliverPushMessage", values)
 
     async def shows(self, *expected: list[str]) -> None:
-        """Wait until these notifications are shown, as title, text and address."""
+        """Wait until exactly these notifications are shown. Each is [title, text, address]."""
         shown: list[list[str]] = []
         async with asyncio.timeout(20):
             while shown != list(expected):
                 shown = await self._script.evaluate("() => [...self.shown.values()]")
 
     async def press(self) -> list[str]:
-        """Press all notifications; return the addresses of the windows that they open."""
+        """Press all notifications, and return the addresses of the windows that they open."""
         opened: list[str] = await self._script.evaluate(PRESS)
         return [address.removeprefix(self._address) for address in opened]
 
@@ -184,7 +184,7 @@ def message(session: str, body: str = "one wants to run deploy") -> str:
 
 
 async def test_worker_shows_messages_and_opens_their_session(settings_page: Page, server: Server) -> None:
-    """UI-22: one for each session; a message that cannot be read is shown as well, as browsers require."""
+    """UI-22: the worker shows one notification for each session, and one for a message that it cannot read."""
     await turn_on(settings_page)
     worker = Worker(settings_page, server.address)
     await worker.start()
@@ -202,7 +202,7 @@ async def test_worker_shows_messages_and_opens_their_session(settings_page: Page
 
 
 async def test_session_in_view_gets_no_notification(ana: Person, server: Server) -> None:
-    """UI-22: who looks at the session sees that it waits."""
+    """UI-22: a user who has the session in view gets no notification, because the page shows that it waits."""
     address = ana.page.url
     await ana.page.add_init_script(stub("view"))
     await ana.page.goto(f"{server.address}/settings/")

@@ -1,10 +1,11 @@
-"""UI-12: questions of an agent on the page, answered by one person and seen by another."""
+"""UI-12: questions of an agent on the page, answered by one user and seen by another."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import AsyncIterator
+from urllib.parse import urljoin
 
 import pytest
 import pytest_asyncio
@@ -14,11 +15,11 @@ from agents.messages import Json
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
-from tests.browser.test_chat import invited, let_look_only, reply
+from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_messages import UNCOVERED
 from tests.browser.test_notifications import BROWSER
 from tests.browser.test_retry import PHONE
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.support.shared_server import SharedServers
 from tests.wire import openai
 from tests.wire.script import Reply
@@ -66,7 +67,7 @@ def asking(*calls: tuple[str, Json]) -> Reply:
 
 
 def results(model: WireServer) -> list[object]:
-    """Return the results of the tools in the model's last request; texts that are no JSON as they are."""
+    """Return the results of the tools in the model's last request, parsed if they are JSON."""
     contents = [each["content"] for each in model.requests[-1].body["messages"] if each["role"] == "tool"]
     return [json.loads(text) if text[:2] in ('["', '{"', '"a') else text for text in contents]
 
@@ -76,22 +77,23 @@ def card(person: Person, title: str) -> Locator:
 
 
 async def press(question: Locator, name: str) -> None:
-    """Press a button wherever it is: cards move when others are answered, and a click at a place could miss it."""
+    """Press a button by script. A click at a position could miss it, because cards move when others are answered."""
     await question.get_by_role("button", name=name).evaluate("button => button.click()")
 
 
 async def asked(person: Person, model: WireServer, *calls: tuple[str, Json], then: str = "Done") -> None:
-    """Let the agent ask, and wait until it waits."""
+    """Let the agent ask these questions, and wait until the page shows that it waits."""
     model.script(asking(*calls), reply(then))
     await person.say("Go")
     await person.sees_state("waiting")
 
 
 @pytest.mark.any_browser
-async def test_every_kind_is_answered_and_others_see_it_at_once(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """Each answer is read-only at once on the other page. After the last one the turn goes on."""
+async def test_every_kind_of_question_is_answered(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: each answer is immediately shown read-only on the other user's page.
+
+    After the last one, the turn continues.
+    """
     bo = await invited(ana, browser, "Bo")
     await asked(ana, model, SELECTION, CONFIRMATION, PLAN, FEEDBACK, ACTIONS, FORM)
     await expect(ana.page.locator("#announcer")).to_contain_text("wire-large asks: Which fruit?")
@@ -142,14 +144,17 @@ async def test_every_kind_is_answered_and_others_see_it_at_once(
     await bo.page.reload()
     assert await bo.page.locator(".question").all_inner_texts() == before
     assert await violations(bo.page) == []
-    bo.complain()
+    bo.check_console()
 
 
 @pytest.mark.parametrize("at_end", [True, False])
-async def test_question_that_is_aimed_at_does_not_move_when_another_is_answered(
+async def test_question_under_the_pointer_does_not_move(
     ana: Person, model: WireServer, browser: Browser, at_end: bool
 ) -> None:
-    """A click reaches its button while another user answers a question above, at the end of the list and elsewhere."""
+    """UI-12: a click reaches its button while another user answers a question above it.
+
+    This holds at the end of the list and elsewhere.
+    """
     bo = await invited(ana, browser, "Bo")
     last = [] if at_end else [FORM]
     await asked(ana, model, PLAN, SELECTION, CONFIRMATION, *last)
@@ -170,8 +175,11 @@ async def test_question_that_is_aimed_at_does_not_move_when_another_is_answered(
     await ana.sees_state("idle")
 
 
-async def test_refused_answer_and_draft_stay(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The card says at the field what is wrong. What was entered survives that, a reload, and other answers."""
+async def test_refused_answer_and_draft_are_kept(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: the card of a refused answer shows an error at its field.
+
+    The input survives the error, a reload, and the answer to another card.
+    """
     await asked(ana, model, FORM, SELECTION)
     form = card(ana, "A few things")
     await form.get_by_label("Why").fill("Because")
@@ -200,8 +208,11 @@ async def test_refused_answer_and_draft_stay(ana: Person, model: WireServer, bro
     assert await ana.page.evaluate(stored) == []
 
 
-async def test_who_is_late_sees_the_answer_of_the_first(ana: Person, model: WireServer, browser: Browser) -> None:
-    """A page that has not heard of the answer yet: its own is refused, and the card becomes the first one's."""
+async def test_second_answer_is_refused(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: an answer from a page that has not received the first answer yet is refused.
+
+    The card then shows the first one.
+    """
     bo = await invited(ana, browser, "Bo")
     held: list[str | bytes] = []
     holding = False
@@ -228,10 +239,8 @@ async def test_who_is_late_sees_the_answer_of_the_first(ana: Person, model: Wire
     await ana.sees_state("idle")
 
 
-async def test_what_was_typed_is_kept_when_another_person_answers(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """UI-12: the text goes to the composer of the user who typed it, and to no other one."""
+async def test_typed_answer_is_kept_if_another_user_answers(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: the text in a card that another user answers goes to the composer of the user who typed it."""
     bo = await invited(ana, browser, "Bo")
     await asked(ana, model, PLAN)
     plan = card(bo, "The plan")
@@ -246,12 +255,14 @@ async def test_what_was_typed_is_kept_when_another_person_answers(
 
 
 @pytest.mark.both_browsers
-async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """Refused with words, then with other arguments, then for the session, after which it is not asked for again."""
+async def test_calls_are_approved_by_keyboard(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: a user refuses one call with a comment and allows one with edited arguments.
+
+    A call that is allowed for the session lets the next one run without asking. A viewer sees the cards without
+    buttons.
+    """
     bo = await invited(ana, browser, "Bo")
-    await let_look_only(ana, bo)
+    await make_viewer(ana, bo)
     await asked(ana, model, SUM, then="As you wish")
     press, page = ana.page.keyboard.press, ana.page
     question = card(ana, "wire-large wants to run calculator")
@@ -276,7 +287,7 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     await ana.sees_state("idle")
     assert results(model) == ["[Not run: Admin refused this call.] In your head, please"]
 
-    # A text with this sign is edited as JSON: a field would change it.
+    # A text with a carriage return is edited as JSON, because a field would change it.
     await asked(ana, model, ("calculator", {"expression": "6*7\r"}), then="Eight")
     await page.locator("#status").get_by_role("button", name="Answer").press("Enter")
     await expect(question).to_be_focused()
@@ -307,13 +318,14 @@ async def test_tool_is_approved_by_keyboard_and_a_viewer_only_looks_on(
     model.script(asking(SUM), reply("Again"))
     await ana.say("And again")
     await expect(ana.answers.last).to_contain_text("Again")
-    bo.complain()
+    bo.check_console()
 
 
-async def test_plan_is_rejected_with_words_and_one_thing_is_chosen(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
-    """The words go to the model and are on both pages; a single choice is a list of one."""
+async def test_plan_is_rejected_with_a_comment(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: the comment on a rejected plan goes to the model and is on both pages.
+
+    The model gets a single choice as a list of one.
+    """
     bo = await invited(ana, browser, "Bo")
     single = ("selection", {"question": "Which fruit?", "choices": CHOICES})
     await asked(ana, model, PLAN, single)
@@ -326,11 +338,14 @@ async def test_plan_is_rejected_with_words_and_one_thing_is_chosen(
     await expect(card(bo, "Which fruit?")).to_contain_text(re.compile("Pears.*Admin answered", re.S))
     await expect(bo.answers.last).to_contain_text("Done")
     assert results(model) == [{"decision": "reject", "comment": "Too soon"}, ["b"]]
-    bo.complain()
+    bo.check_console()
 
 
-async def test_tool_is_always_allowed_by_the_owner_alone(ana: Person, model: WireServer, browser: Browser) -> None:
-    """A guest is not offered it. Afterwards another session of the workspace does not ask."""
+async def test_only_the_owner_can_always_allow_a_tool(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: a guest cannot always allow a tool.
+
+    After the owner has done so, another session of the workspace does not ask.
+    """
     bo = await invited(ana, browser, "Bo")
     await asked(ana, model, SUM, then="42")
     await card(bo, "wants to run calculator").get_by_role("button", name="More ways to allow").click()
@@ -344,11 +359,133 @@ async def test_tool_is_always_allowed_by_the_owner_alone(ana: Person, model: Wir
     model.script(asking(SUM), reply("Again"))
     await ana.say("And again")
     await expect(ana.answers.last).to_contain_text("Again")
-    bo.complain()
+    bo.check_console()
+
+
+GUARDED = """
+tools = ["calculator", "confirmation"]
+[agents.assistant.approval]
+ask = [{{ rule = "calculator", approvers = "admin" }}]
+"""
+NEEDS_ADMIN = 'data-approvers=\\"admin\\"'  # in the JSON of a frame
+OTHER_ADMIN = """
+from chat.models import Membership
+Membership.objects.update(role="member")
+Membership.objects.filter(user__username="bo").update(role="admin")
+"""
+
+
+async def owner_and_admin(browser: Browser, server: Server) -> tuple[Person, Person]:
+    """Return the owner of a private session, who may not approve, and an admin who is not in it."""
+    ana = await Person.in_a_session(browser, server.link)
+    bo = await invited(ana, browser, "Bo", member=True)
+    run_in(server, OTHER_ADMIN)
+    return ana, bo
+
+
+async def test_private_session_is_shared_with_a_user_who_can_approve(
+    servers: SharedServers, model: WireServer, browser: Browser
+) -> None:
+    """UI-20: if no user of a session may approve a call, its card says so and opens the share dialog.
+
+    After the dialog has let in an admin, the sentence disappears, and the focus goes to the card. The page has loaded
+    the script for questions before, and the card reaches it after the call, so it is rendered into an existing message.
+    """
+    held: list[str | bytes] = []
+    routes: list[WebSocketRoute] = []
+
+    async def lead(route: WebSocketRoute) -> None:
+        routes.append(route)
+        route.connect_to_server().on_message(
+            lambda frame: held.append(frame) if held or NEEDS_ADMIN in str(frame) else route.send(frame)
+        )
+
+    async with servers.use(CONFIG + GUARDED) as server:
+        ana, bo = await owner_and_admin(browser, server)
+        await ana.page.route_web_socket("**/ws/**", lead)
+        await ana.begin()
+        await asked(ana, model, CONFIRMATION)
+        await card(ana, "Delete the table?").get_by_role("button", name="No").click()
+        await ana.sees_state("idle")
+        model.script(asking(SUM), reply("42"))
+        await ana.say("Go on")
+        await expect(ana.page.locator("article.tool_group[data-status=pending]")).to_be_visible()
+        while held:
+            routes[-1].send(held.pop(0))
+        question = card(ana, "wants to run calculator")
+        stuck = question.get_by_text("No one in this session can approve this.")
+        await expect(stuck).to_be_visible()
+        await expect(question.get_by_role("button", name="Approve")).to_be_hidden()
+        await expect(question.get_by_text("Only owners and admins")).to_be_hidden()
+        assert await violations(ana.page) == []
+        await question.get_by_role("button", name="Share session").press("Enter")
+        await add_as_editor(ana, "Bo")
+        await expect(stuck).to_be_hidden()
+        await expect(question.get_by_text("Only owners and admins")).to_be_visible()
+        await expect(question).to_be_focused()
+        await bo.page.goto(ana.page.url)
+        await card(bo, "wants to run calculator").get_by_role("button", name="Approve").click()
+        await expect(ana.answers.last).to_contain_text("42")
+        for person in (ana, bo):
+            person.check_console()
+
+
+TWO_APPROVALS = """
+tools = ["calculator"]
+[agents.assistant.approval]
+ask = [{{ rule = "calculator", approvals = 2 }}]
+"""
+
+
+async def test_session_with_too_few_users_is_shared_with_more(
+    servers: SharedServers, model: WireServer, browser: Browser
+) -> None:
+    """UI-20: if a call needs more approvals than the session has users who can approve it, its card says so.
+
+    Its owner can approve it before, and opens the share dialog from the card.
+    """
+    async with servers.use(CONFIG + TWO_APPROVALS) as server:
+        ana = await Person.in_a_session(browser, server.link)
+        bo = await invited(ana, browser, "Bo", member=True)
+        await ana.begin()
+        model.script(asking(SUM), reply("42"))
+        await ana.say("Go on")
+        question = card(ana, "wants to run calculator")
+        few = question.get_by_text("Not enough people in this session can approve this.")
+        await expect(few).to_be_visible()
+        await expect(question.get_by_text("No one in this session")).to_be_hidden()
+        await question.get_by_role("button", name="Approve").click()
+        await expect(question.get_by_text("You approved this.")).to_be_visible()
+        await expect(few).to_be_visible()
+        assert await violations(ana.page) == []
+        await question.get_by_role("button", name="Share session").press("Enter")
+        await add_as_editor(ana, "Bo")
+        await expect(few).to_be_hidden()
+        await expect(question).to_be_focused()
+        await bo.page.goto(ana.page.url)
+        theirs = card(bo, "wants to run calculator")
+        await expect(theirs.get_by_text("Not enough people")).to_be_hidden()
+        await theirs.get_by_role("button", name="Approve").click()
+        await expect(ana.answers.last).to_contain_text("42")
+        for person in (ana, bo):
+            person.check_console()
+
+
+async def add_as_editor(owner: Person, name: str) -> None:
+    """Add a user in the open share dialog, and close it."""
+    dialog = owner.page.get_by_role("dialog", name="Share session")
+    await dialog.locator(".candidate", has_text=name).click()
+    await dialog.locator(".adding").get_by_label("Role").select_option("editor")
+    await dialog.get_by_role("button", name="Add", exact=True).click()
+    await expect(owner.page.locator("#main")).to_have_attribute("data-approvers", re.compile('"": 2'))
+    await owner.page.keyboard.press("Escape")
 
 
 async def test_message_and_stop_end_the_wait(ana: Person, model: WireServer) -> None:
-    """The composer says that a message skips the question; both leave the card as not answered."""
+    """UI-12: the composer shows that a message skips the question.
+
+    A message and Stop both leave the question as not answered.
+    """
     await asked(ana, model, CONFIRMATION, then="Never mind")
     await expect(ana.composer).to_have_attribute("placeholder", "Send a message to skip the question…")
     await ana.say("Leave it")
@@ -364,8 +501,11 @@ async def test_message_and_stop_end_the_wait(ana: Person, model: WireServer) -> 
     await expect(card(ana, "wants to run")).to_have_count(0)
 
 
-async def test_sessions_that_wait_for_the_user_come_first(ana: Person, model: WireServer, browser: Browser) -> None:
-    """In the list, in the tab's title, and as a notification to a user who looks elsewhere; not for viewers."""
+async def test_waiting_sessions_come_first(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: a session that waits for the user is in the first group of the list.
+
+    The tab's title counts it, and one notification reports it.
+    """
     await ana.page.add_init_script(BROWSER)
     await ana.page.reload()
     await ana.page.evaluate("document.documentElement.dataset.notify = 'yes'")
@@ -374,7 +514,7 @@ async def test_sessions_that_wait_for_the_user_come_first(ana: Person, model: Wi
     await expect(group.get_by_role("link")).to_have_accessible_name(re.compile("Go Waiting for your answer"))
     await expect(ana.page).to_have_title(re.compile(r"^\(1\) "))
     await ana.page.wait_for_function("() => shown.length > 0")
-    await ana.page.evaluate("document.getElementById('main').dataset.status = 'waiting'")  # as each frame with it does
+    await ana.page.evaluate("document.getElementById('main').dataset.status = 'waiting'")  # frames set it repeatedly
     assert await ana.page.evaluate("shown") == [["Go", "wire-large asks: Delete the table?"]]
     await card(ana, "Delete the table?").get_by_role("button", name="No").click()
     await expect(group).to_have_count(0)
@@ -382,10 +522,23 @@ async def test_sessions_that_wait_for_the_user_come_first(ana: Person, model: Wi
     await ana.sees_state("idle")
 
 
-async def test_notification_leads_to_an_approval_in_reach_of_a_thumb(
+async def test_home_page_counts_waiting_sessions_in_its_tab(ana: Person, model: WireServer) -> None:
+    """UI-12: the title of the home page's tab has the number of sessions that wait, and follows it."""
+    home = await ana.page.context.new_page()
+    await home.goto(urljoin(ana.page.url, "/"))
+    await expect(home).to_have_title("New session · Parley")
+    await asked(ana, model, CONFIRMATION)
+    await expect(home).to_have_title("(1) New session · Parley")
+    await home.reload()
+    await expect(home).to_have_title("(1) New session · Parley")
+    await card(ana, "Delete the table?").get_by_role("button", name="No").click()
+    await expect(home).to_have_title("New session · Parley")
+
+
+async def test_notification_leads_to_the_buttons_of_an_approval(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """UI-22: however long the arguments are; scrolled up, one press leads back. It is decided where it can be read."""
+    """UI-22: the buttons of an approval with long arguments are in view on a phone. One tap leads back to them."""
     address = f"https://example.org/{'long/' * 400}"
     model.script(reply("\n\n".join(["Well."] * 40)))
     await ana.say("Tell me more")
@@ -405,7 +558,7 @@ async def test_notification_leads_to_an_approval_in_reach_of_a_thumb(
         assert box is not None
         assert box["height"] >= 44
     await expect(phone.page).not_to_have_url(re.compile("#"))
-    await expect(phone.page.locator(".question")).to_be_focused()  # the page has gone to it, and scrolls no more
+    await expect(phone.page.locator(".question")).to_be_focused()  # the page has finished scrolling to it
     await phone.page.locator("#log").evaluate("log => (log.scrollTop = 0)")
     await phone.page.get_by_role("button", name="Go to question").tap()
     await expect(approve).to_be_in_viewport(ratio=1)
@@ -414,19 +567,22 @@ async def test_notification_leads_to_an_approval_in_reach_of_a_thumb(
     await expect(refused).to_be_in_viewport(ratio=1)
     await refused.tap()
     await phone.sees_state("idle")
-    phone.complain()
+    phone.check_console()
     await context.close()
 
 
-async def test_notice_of_a_second_person_covers_no_question(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The toast that says how the agent answers from now on leaves the card and its buttons free."""
+async def test_toast_about_the_behavior_covers_no_question(ana: Person, model: WireServer, browser: Browser) -> None:
+    """UI-12: when a second user joins, a toast about the agent's new behavior appears.
+
+    It does not cover the card and its buttons.
+    """
     model.script(reply("\n\n".join(["A long answer"] * 40)))
     await ana.say("Before that")
     await expect(ana.answers).to_have_count(1)
     await ana.sees_state("idle")
     await asked(ana, model, SUM)
     bo = await invited(ana, browser, "Bo", automatic=True)
-    toast = ana.page.locator("#toasts .toast", has_text="Several people are here now")
+    toast = ana.page.locator("#toasts .toast", has_text="Several people can write here now")
     await toast.hover()  # it stays
     await ana.page.locator("#log").evaluate("log => { log.scrollTop = log.scrollHeight }")
     for width, height in ((1200, 800), (390, 844)):
@@ -435,11 +591,11 @@ async def test_notice_of_a_second_person_covers_no_question(ana: Person, model: 
             button = ana.page.get_by_role("button", name=name, exact=True)
             await expect(button).to_be_in_viewport(ratio=1)
             assert await button.evaluate(UNCOVERED), (width, name)
-    bo.complain()
+    bo.check_console()
 
 
 async def test_approval_by_touch(ana: Person, model: WireServer, browser: Browser) -> None:
-    """On a phone the main button is as wide as the card and large enough for a thumb."""
+    """UI-12: on a phone the main button is as wide as the card and large enough for a thumb."""
     await asked(ana, model, SUM, then="42")
     state = await ana.page.context.storage_state()
     context = await browser.new_context(storage_state=state, viewport=PHONE, has_touch=True, is_mobile=True)
@@ -456,11 +612,11 @@ async def test_approval_by_touch(ana: Person, model: WireServer, browser: Browse
     await expect(ana.page.locator(".decision")).to_contain_text("Admin allowed this once")
     await expect(phone.answers.last).to_contain_text("42")
     await phone.sees_state("idle")
-    phone.complain()
+    phone.check_console()
 
 
-async def test_answer_without_a_network_says_so(ana: Person, model: WireServer) -> None:
-    """UI-12, LIVE-04: in the card, which can be answered when the network is back."""
+async def test_answer_without_a_network_is_reported(ana: Person, model: WireServer) -> None:
+    """UI-12, LIVE-04: the card says that there is no network, and can be answered when it is back."""
     await asked(ana, model, SUM, then="42 it is")
     question = card(ana, "wants to run calculator")
     await ana.page.context.set_offline(True)

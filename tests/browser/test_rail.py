@@ -1,4 +1,4 @@
-"""The session list and home: start a session, organize many, with other users."""
+"""The session list and the home page: starting sessions, and organizing many, with other users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def home(person: Person) -> None:
 
 
 async def begin(person: Person, text: str) -> None:
-    """Start a session at home."""
+    """Start a session on the home page."""
     await home(person)
     field = person.page.get_by_role("textbox", name="First message")
     await field.fill(text)
@@ -42,14 +42,35 @@ async def begin(person: Person, text: str) -> None:
 
 
 async def choose(person: Person, title: str, *action: str) -> None:
-    """Choose from the menu of a row."""
+    """Choose an action from the menu of a session's row."""
     await row(person, title).hover()
     await row(person, title).get_by_role("button").click()
     await person.page.get_by_role("menuitem", name=action[0], exact=True).click()
 
 
+async def test_change_of_the_list_before_the_page_is_connected_is_shown(ana: Person) -> None:
+    """LIVE-01: a page shows changes of the list that happened after the server rendered it and before its socket."""
+    other = ana.page.url.replace("/sessions/", "/api/sessions/").rstrip("/")
+    await ana.begin()
+    await ana.sees_connection("Connected")
+    late = Person(await ana.page.context.new_page())
+    is_over = asyncio.Event()
+
+    async def wait(route: WebSocketRoute) -> None:
+        await is_over.wait()
+        route.connect_to_server()
+
+    await late.page.route_web_socket("**/ws/**", wait)
+    await late.page.goto(ana.page.url)
+    headers = {"X-CSRFToken": await ana.token()}
+    assert (await ana.page.request.patch(other, data={"title": "Another title"}, headers=headers)).ok
+    await expect(row(ana, "Another title")).to_be_visible()
+    is_over.set()
+    await expect(row(late, "Another title")).to_be_visible()
+
+
 @pytest.mark.both_browsers
-async def test_a_session_begins_at_home_with_its_first_message(ana: Person, model: WireServer) -> None:
+async def test_first_message_creates_a_session(ana: Person, model: WireServer) -> None:
     """RUN-01, UI-11: one Enter creates the session, sends the message and opens it; the message becomes the title."""
     model.script(reply("It is the cache."))
     await begin(ana, "Why is checkout slow?")
@@ -68,8 +89,11 @@ for days, title in ((3, "Days ago"), (400, "Years ago")):
 """
 
 
-async def test_rows_say_when_something_last_happened(ana: Person, server: Server) -> None:
-    """The time today, the weekday this week, the year of old ones; the whole date on hover; kept after news."""
+async def test_rows_show_the_time_of_the_last_change(ana: Person, server: Server) -> None:
+    """UI-02: a row shows a time today, a weekday this week, and otherwise a date or year.
+
+    The full date is its tooltip, also after an update.
+    """
     for title in ("Days ago", "Years ago"):
         await home(ana)
         await begin(ana, title)
@@ -81,14 +105,16 @@ async def test_rows_say_when_something_last_happened(ana: Person, server: Server
         await expect(times["Today"]).to_have_text(re.compile(r"^\d\d:\d\d$"))
         await expect(times["Days ago"]).to_have_text(re.compile(r"^[A-Z][a-z]{2}$"))
         await expect(times["Years ago"]).to_have_text(re.compile(r"^\d{4}$"))
-        await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:rail', { detail: { now: true } }))")
+        await ana.page.evaluate(
+            "document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))"
+        )
     await expect(times["Years ago"]).to_have_attribute("title", re.compile(r"\d{4}"))
     await row(ana, "Days ago").hover()
     await expect(times["Days ago"]).to_be_hidden()
 
 
-async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) -> None:
-    """UI-11: the list is updated, and its button still reports an open menu."""
+async def test_open_menu_of_a_row_survives_updates(ana: Person, model: WireServer) -> None:
+    """UI-11: the open menu of a row survives an update of the list, and its button still reports it as open."""
     model.script(reply("Yes."), reply("No."))
     await begin(ana, "The first")
     await home(ana)
@@ -106,8 +132,11 @@ async def test_open_menu_of_a_row_outlasts_news(ana: Person, model: WireServer) 
     await expect(button).to_have_attribute("aria-expanded", "false")
 
 
-async def test_page_that_is_too_old_says_so(ana: Person) -> None:
-    """LIVE-04: the page asks for a reload instead of blaming the connection; the text is kept."""
+async def test_page_without_its_csrf_cookie_asks_for_a_reload(ana: Person) -> None:
+    """LIVE-04: a page without its CSRF cookie asks for a reload and keeps the text.
+
+    It does not report a lost connection.
+    """
     await home(ana)
     await ana.page.context.clear_cookies(name="parley_csrf")
     field = ana.page.get_by_role("textbox", name="First message")
@@ -119,11 +148,11 @@ async def test_page_that_is_too_old_says_so(ana: Person) -> None:
     await ana.page.reload()
     await field.press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")
-    ana.complaints[:] = [said for said in ana.complaints if "status of 403" not in said]
+    ana.reports[:] = [report for report in ana.reports if "status of 403" not in report]
 
 
-async def test_home_loses_no_words(ana: Person, server: Server) -> None:
-    """LIVE-04: the text survives a reload, and a server that cannot be reached."""
+async def test_first_message_survives_reload_and_failure(ana: Person, server: Server) -> None:
+    """LIVE-04: the first message survives a reload and a server that cannot be reached, until it is sent."""
     await home(ana)
     field = ana.page.get_by_role("textbox", name="First message")
     await field.fill("Half a thought")
@@ -140,12 +169,10 @@ async def test_home_loses_no_words(ana: Person, server: Server) -> None:
     await expect(field).to_have_value("")
 
 
-async def test_a_deleted_session_is_gone_for_both_and_comes_back(
-    ana: Person, model: WireServer, browser: Browser
-) -> None:
+async def test_deleted_session_is_restored_for_both_users(ana: Person, model: WireServer, browser: Browser) -> None:
     """LIVE-06, UI-11: deleting a session in one browser closes it in the other; Undo restores it in both.
 
-    It asks first, because another person loses access. The owner restores it from its address, too.
+    The dialog asks first, because another user loses access. The owner can restore the session from its address, too.
     """
     model.script(reply("Yes."))
     await ana.say("Keep this")
@@ -168,28 +195,30 @@ async def test_a_deleted_session_is_gone_for_both_and_comes_back(
     gone = await bo.page.goto(address)
     assert gone is not None
     assert gone.status == 404
-    bo.forgive()
+    bo.ignore_refusals()
     await ana.page.get_by_role("button", name="Undo").click()
     await expect(row(ana, "Keep this")).to_have_count(1)
+    await expect(ana.page).to_have_url(address)  # the page on which the session was deleted
+    await expect(ana.page.get_by_text("Session restored")).to_be_visible()
     await bo.page.goto(address)
     await expect(bo.answers.first).to_contain_text("Yes.")
     await choose(ana, "Keep this", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
     await expect(row(ana, "Keep this")).to_have_count(0)
-    ana.forgive()
+    ana.ignore_refusals()
     await ana.page.goto(address)
     await ana.page.get_by_role("button", name="Restore").click()
     await expect(ana.answers.first).to_contain_text("Yes.")
     await expect(ana.page).to_have_url(address)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_a_title_is_changed_in_place(ana: Person) -> None:
-    """UI-11: Enter saves it, Escape does not; updates of the list keep the field."""
+async def test_title_is_changed_in_the_list(ana: Person) -> None:
+    """UI-11: Enter saves a title and Escape discards it. Updates of the list keep the field."""
     await choose(ana, "New session", "Rename")
     field = rail(ana).get_by_role("textbox", name="Title")
     await field.fill("计划 A")
-    await ana.page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+    await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
     await ana.page.keyboard.type("!")
     await field.press("Enter")
     await expect(row(ana, "计划 A!")).to_have_count(1)
@@ -201,6 +230,61 @@ async def test_a_title_is_changed_in_place(ana: Person) -> None:
     await expect(row(ana, "计划 A!")).to_have_count(1)
     await ana.page.reload()
     await expect(row(ana, "计划 A!")).to_have_count(1)
+
+
+async def test_refused_title_is_kept(ana: Person) -> None:
+    """UI-11: the field keeps the refused title and shows the reason until the user saves it or presses Escape."""
+    ana.ignore_refusals()
+    for open_field, field in (
+        (choose(ana, "New session", "Rename"), rail(ana).get_by_role("textbox", name="Title")),
+        (ana.page.locator("#rename").click(), ana.page.locator(".top").get_by_role("textbox", name="Title")),
+    ):
+        await open_field
+        await field.fill("Plan\0 B")
+        await field.press("Enter")
+        await expect(field).to_be_focused()
+        await expect(field).to_have_value("Plan\0 B")
+        await expect(field).to_have_accessible_description(re.compile("characters"))
+        assert await violations(ana.page) == []
+        # Clicks elsewhere and changes of the list do not close the field.
+        await ana.composer.focus()
+        async with ana.page.expect_response(lambda response: "/rail?" in response.url):
+            await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
+        await expect(ana.composer).to_be_focused()
+        await expect(field).to_have_value("Plan\0 B")
+        await field.press("Escape")
+        await expect(field).to_be_hidden()
+        await expect(row(ana, "New session")).to_have_count(1)
+    await choose(ana, "New session", "Rename")
+    field = rail(ana).get_by_role("textbox", name="Title")
+    await field.fill("Plan\0 C")
+    await field.press("Enter")
+    await expect(field).to_have_accessible_description(re.compile("characters"))
+    await field.fill("Plan C")
+    await field.press("Enter")
+    await expect(row(ana, "Plan C").get_by_role("link")).to_be_focused()
+    await expect(field).to_have_count(0)
+
+
+MANY = """
+from chat.models import Session
+from chat.services.sessions.lifecycle import create_session
+first = Session.objects.get()
+for number in range(100):
+    create_session(workspace=first.workspace, owner=first.owner, title=f"Number {number}")
+"""
+
+
+async def test_more_sessions_are_reached_by_keyboard(ana: Person, server: Server) -> None:
+    """UI-11: after "Show more", the focus is on the first added session, not at the start of the page."""
+    await asyncio.to_thread(run_in, server, MANY)
+    await ana.page.reload()
+    more = rail(ana).get_by_role("button", name="Show more")
+    await expect(rail(ana).get_by_role("listitem")).to_have_count(60)
+    await more.focus()
+    await ana.page.keyboard.press("Enter")
+    await expect(rail(ana).get_by_role("listitem")).to_have_count(101)
+    await expect(rail(ana).get_by_role("listitem").nth(60).get_by_role("link")).to_be_focused()
 
 
 async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: WireServer) -> None:
@@ -223,15 +307,15 @@ async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: 
     await expect(rail(ana).get_by_role("region", name="Pinned")).to_have_count(0)
 
 
-async def test_many_are_chosen_and_deleted_together(ana: Person, model: WireServer) -> None:
-    """UI-11: Shift selects all in between; one Undo restores all."""
+async def test_many_sessions_are_selected_and_deleted(ana: Person, model: WireServer) -> None:
+    """UI-11: a click with Shift selects all sessions in between, and one Undo restores all that were deleted."""
     model.script(*[reply(f"{number}") for number in range(4)])
     for number in range(4):
         await begin(ana, f"Number {number}")
     await choose(ana, "Number 3", "Select")
     await row(ana, "Number 1").get_by_role("checkbox").click(modifiers=["Shift"])
     await expect(rail(ana).get_by_role("status")).to_have_text("3 selected")
-    await ana.page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+    await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
     await row(ana, "Number 2").get_by_role("link").click()
     await expect(rail(ana).get_by_role("status")).to_have_text("2 selected")
     await rail(ana).get_by_role("button", name="Delete").click()
@@ -243,7 +327,7 @@ async def test_many_are_chosen_and_deleted_together(ana: Person, model: WireServ
     await expect(row(ana, "Number 1")).to_have_count(1)
 
 
-async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: WireServer, browser: Browser) -> None:
+async def test_messages_of_others_are_unread_until_opened(ana: Person, model: WireServer, browser: Browser) -> None:
     """LIVE-01: the session's title and the dot appear without a reload; opening the session removes the dot."""
     gate = asyncio.Event()
     model.script(reply("Yes.", gate=gate))
@@ -264,11 +348,11 @@ async def test_what_others_say_is_unread_until_it_is_seen(ana: Person, model: Wi
     await expect(mark).to_have_count(0)
     await home(bo)
     await expect(mark).to_have_count(0)
-    bo.complain()
+    bo.check_console()
 
 
-async def test_title_that_comes_after_the_notice_is_in_the_list(ana: Person, model: WireServer) -> None:
-    """LIVE-01: the notice that the list has changed is sent beside the session's frames, not in order with them."""
+async def test_list_gets_a_title_that_arrives_after_the_notice(ana: Person, model: WireServer) -> None:
+    """LIVE-01: the list gets a title whose frame comes after the notice of the change, as their order is not fixed."""
     gate = asyncio.Event()
     model.script(reply("Yes.", gate=gate))
 
@@ -299,12 +383,17 @@ async def test_title_that_comes_after_the_notice_is_in_the_list(ana: Person, mod
 
 
 async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireServer) -> None:
-    """ui.md: the row shows what the page knows; a thousand people in a session would ask for a thousand lists."""
+    """A turn updates the row of the open session from frames.
+
+    Otherwise a thousand users in a session would each fetch the list at every turn.
+    """
     gate = asyncio.Event()
     model.script(reply("First."), reply("Second", gate=gate, rest=(" ends.",)))
     notices, lists = list[str](), list[str]()
     ana.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: notices.append(str(frame))))
-    await begin(ana, "Go on")
+    # The page loads its list once after it has connected.
+    async with ana.page.expect_response(lambda response: "/rail?" in response.url and "current=s_" in response.url):
+        await begin(ana, "Go on")
     working = row(ana, "Go on").get_by_text("Agent working")
     await expect(ana.answers.first).to_contain_text("First.")
     await expect(working).to_have_count(0)
@@ -320,7 +409,7 @@ async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireSe
         while not any('"own":true' in frame for frame in notices[heard:]):  # noqa: ASYNC110  # a list has no event
             await asyncio.sleep(0.05)
     assert lists == []
-    ana.complain()
+    ana.check_console()
 
 
 async def test_the_rail_is_folded_by_keyboard_and_stays_so(ana: Person) -> None:

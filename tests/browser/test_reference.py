@@ -1,11 +1,11 @@
-"""The page that documents the API: public, under the strict policy, and readable on every screen."""
+"""The page that documents the API. It is public, has the strict CSP, and is readable on every screen size."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.console import AS_SERVED, heed
+from tests.browser.console import AS_SERVED, collect_reports
 from tests.browser.test_accessibility import SIDEWAYS, violations
 from tests.support.server import Server
 
@@ -15,10 +15,8 @@ MOST_TABS = 20
 
 
 @pytest.mark.parametrize("size", ["desktop", pytest.param("phone", marks=pytest.mark.every_look)])
-async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
-    browser: Browser, server: Server, size: str
-) -> None:
-    """LIVE-03, UI-11: the test opens every group of operations. The light theme is one of the gallery's screens."""
+async def test_reference_is_accessible_in_the_dark_theme(browser: Browser, server: Server, size: str) -> None:
+    """LIVE-03, UI-11: every group of operations is opened. The gallery's screens include the light theme."""
     context = await browser.new_context(
         base_url=server.address,
         viewport=VIEWPORTS[size],  # type: ignore[arg-type]  # a TypedDict of Playwright's
@@ -27,21 +25,21 @@ async def test_reference_is_accessible_in_the_dark_and_keeps_to_the_policy(
     )
     page = await context.new_page()
     await page.add_init_script(AS_SERVED)
-    complaints = heed(page)
+    reports = collect_reports(page)
     response = await page.goto("/api/docs")
     assert response is not None
     assert "unsafe" not in response.headers["content-security-policy"]
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    assert [*complaints, *await page.evaluate(SIDEWAYS), *await violations(page, is_long=True)] == []
+    assert [*reports, *await page.evaluate(SIDEWAYS), *await violations(page, is_long=True)] == []
 
 
 async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> None:
-    """LIVE-03, UI-11: open a group, go to an operation, and from there to the object that it returns."""
+    """LIVE-03, UI-11: a user opens a group, an operation, and from there the object that it returns."""
     page = await (
         await browser.new_context(base_url=server.address, viewport={"width": 1280, "height": 800})
     ).new_page()
-    complaints = heed(page)
+    reports = collect_reports(page)
     await page.goto("/api/docs")
 
     async def tab_to(text: str) -> None:
@@ -53,7 +51,7 @@ async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> 
 
     await tab_to("Events")
     await page.keyboard.press("Enter")
-    await tab_to("Follow a session's events")
+    await tab_to("Stream the events of a session")
     await page.keyboard.press("Enter")
     operation = page.locator("#streamEvents")
     await expect(operation).to_be_in_viewport()
@@ -61,4 +59,4 @@ async def test_reference_works_by_keyboard(browser: Browser, server: Server) -> 
     await page.keyboard.press("Enter")
     await expect(page.locator("#Event")).to_be_in_viewport()
     await tab_to("TurnStartEvent")
-    assert complaints == []
+    assert reports == []

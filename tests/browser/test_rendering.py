@@ -1,4 +1,4 @@
-"""The content of messages as a reader uses it: code, formulas, tables, images, reasoning, tools, terminals."""
+"""The content of messages for readers: code, formulas, tables, images, reasoning, tools and terminals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMULA = "Energy $E=mc^2$, then\n\n$$\n\\frac{a}{b}\n$$\n\nand $5 or $6."
 TABLE = "|" + "column |" * 20 + "\n|" + "---|" * 20 + "\n|" + "somewords |" * 20
 
 
-# Paragraphs in two scripts, a list that begins with code, a table, and what is read from left to right in any language.
+# Paragraphs in two scripts, a list that begins with code, a table, and content that is always read from left to right.
 ARABIC = """مرحبا، شغّل `npm install` أولا.
 
 English again.
@@ -44,7 +44,7 @@ $$
 
 """
 PARTS = "p, td, li, pre"
-# At which edge of its box the text of an element begins.
+# Returns the edge of its box at which the text of an element begins.
 EDGE = """element => {
   const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
@@ -60,8 +60,8 @@ EDGE = """element => {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def told(ana: Person, model: WireServer) -> Person:
-    """Ana, before an answer with all kinds of content."""
+async def reader(ana: Person, model: WireServer) -> Person:
+    """Ana, after an answer with all kinds of content."""
     model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, "![A chart](https://pictures.example/a.png)"))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
@@ -71,7 +71,10 @@ async def told(ana: Person, model: WireServer) -> Person:
 
 
 async def test_each_part_of_an_answer_has_its_own_direction(ana: Person, model: WireServer) -> None:
-    """MSG-10, LIVE-01: an answer that begins in Arabic has code, formulas and English as they are written, live too."""
+    """MSG-10, LIVE-01: in an answer that begins in Arabic, code, formulas and English keep their direction.
+
+    This also holds while it streams.
+    """
     gate = asyncio.Event()
     model.script(reply(ARABIC, gate=gate, rest=("End.",)))
     await ana.say("Go")
@@ -91,72 +94,72 @@ async def test_each_part_of_an_answer_has_its_own_direction(ana: Person, model: 
             await ana.sees_connection("Connected")
 
 
-async def test_code_is_copied_and_said_so(told: Person) -> None:
-    """UI-11, UI-13: the button is named in the page's language; copying shows a mark and is announced."""
-    button = told.answers.get_by_role("button", name="Copy", exact=True)
+async def test_copying_code_is_announced(reader: Person) -> None:
+    """UI-11, UI-13: copying code marks its button and is announced."""
+    button = reader.answers.get_by_role("button", name="Copy", exact=True)
     await button.click()
     await expect(button).to_have_class("copy copied")
-    await expect(told.page.locator("#announcer")).to_have_text("Copied")
-    copied: str = await told.page.evaluate("navigator.clipboard.readText()")
+    await expect(reader.page.locator("#announcer")).to_have_text("Copied")
+    copied: str = await reader.page.evaluate("navigator.clipboard.readText()")
     assert copied == LONG_LINE.removeprefix("```python\n").removesuffix("```")
 
 
-async def test_long_lines_wrap_for_good_once_somebody_says_so(told: Person) -> None:
-    """UI-11: wrapping applies to all code and after a reload; the button names its action."""
-    code = told.answers.locator(".code pre")
+async def test_choice_of_line_wrapping_is_kept(reader: Person) -> None:
+    """UI-11: wrapping applies to all code, and after a reload. The button names its action."""
+    code = reader.answers.locator(".code pre")
     overflows = "pre => pre.scrollWidth > pre.clientWidth"
     assert await code.evaluate(overflows)
-    await told.answers.get_by_role("button", name="Wrap long lines").click()
-    await expect(told.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
+    await reader.answers.get_by_role("button", name="Wrap long lines").click()
+    await expect(reader.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
     assert not await code.evaluate(overflows)
-    await told.page.reload()
-    await expect(told.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
+    await reader.page.reload()
+    await expect(reader.answers.get_by_role("button", name="Don’t wrap lines")).to_be_visible()
     assert not await code.evaluate(overflows)
-    await told.answers.get_by_role("button", name="Don’t wrap lines").click()
-    await expect(told.answers.get_by_role("button", name="Wrap long lines")).to_be_visible()
+    await reader.answers.get_by_role("button", name="Don’t wrap lines").click()
+    await expect(reader.answers.get_by_role("button", name="Wrap long lines")).to_be_visible()
     assert await code.evaluate(overflows)
 
 
-async def test_formulas_are_drawn_live_as_on_the_page(told: Person) -> None:
+async def test_formulas_are_the_same_live_and_after_a_reload(reader: Person) -> None:
     """UI-01, LIVE-01: the browser lays formulas out as MathML, in the stream and after a reload; prices are text."""
-    formulas = told.answers.locator("math")
+    formulas = reader.answers.locator("math")
     await expect(formulas).to_have_count(2)
-    # A block that costs more than its frame allows is rendered by another process, and shown as source until then.
-    await expect(told.answers.locator(".code pre span").first).to_be_visible()
+    # A block that is too expensive for a frame is rendered by another process. Until then it is shown as source.
+    await expect(reader.answers.locator(".code pre span").first).to_be_visible()
     namespaces = "all => all.map(math => math.querySelector('mi, mfrac').namespaceURI)"
-    live, bodies = await formulas.evaluate_all(namespaces), await told.bodies()
+    live, bodies = await formulas.evaluate_all(namespaces), await reader.bodies()
     assert live == ["http://www.w3.org/1998/Math/MathML"] * 2
-    await expect(told.answers).to_contain_text("and $5 or $6.")
-    await told.page.reload()
-    assert await told.bodies() == bodies
+    await expect(reader.answers).to_contain_text("and $5 or $6.")
+    await reader.page.reload()
+    assert await reader.bodies() == bodies
 
 
-async def test_wide_table_scrolls_within_its_bubble_by_keyboard(told: Person) -> None:
-    """UI-01: the page does not widen, and the table takes the focus."""
-    table = told.answers.get_by_role("group", name="Table")
+async def test_wide_table_scrolls_within_its_bubble_by_keyboard(reader: Person) -> None:
+    """UI-01: a wide table can take the focus and scrolls, and the page does not become wider."""
+    table = reader.answers.get_by_role("group", name="Table")
     await table.focus()
-    await told.page.keyboard.press("End")
-    await told.page.keyboard.press("ArrowRight")
+    await reader.page.keyboard.press("End")
+    await reader.page.keyboard.press("ArrowRight")
     await expect(table).to_be_focused()
     assert await table.evaluate("table => table.scrollWidth > table.clientWidth")
-    assert await told.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert await reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-async def test_keyboard_stops_only_at_what_scrolls(told: Person) -> None:
-    """UI-11: formulas and code that fit are skipped."""
-    await told.answers.locator("a").first.focus()
-    # The page does not measure what the browser has not drawn yet.
-    await told.page.wait_for_function(
+async def test_keyboard_stops_only_at_what_scrolls(reader: Person) -> None:
+    """UI-11: the keyboard skips a formula that fits, and stops at tables and code that scroll."""
+    await reader.answers.locator("a").first.focus()
+    # The page measures only elements that the browser has drawn.
+    await reader.page.wait_for_function(
         "document.querySelector('#messages .formula').checkVisibility({ contentVisibilityAuto: true })"
     )
-    await told.page.keyboard.press("Shift+Tab")
-    await expect(told.answers.locator(".formula")).to_have_attribute("tabindex", "-1")
-    await expect(told.answers.locator(".table-wrap")).to_have_attribute("tabindex", "0")
-    await expect(told.answers.locator(".code pre")).to_have_attribute("tabindex", "0")
+    await reader.page.keyboard.press("Shift+Tab")
+    await expect(reader.answers.locator(".formula")).to_have_attribute("tabindex", "-1")
+    await expect(reader.answers.locator(".table-wrap")).to_have_attribute("tabindex", "0")
+    await expect(reader.answers.locator(".code pre")).to_have_attribute("tabindex", "0")
 
 
-async def test_tool_cards_open_copy_and_colour(browser: Browser, showcase: Showcase) -> None:
-    """UI-10: calls are lines that open; JSON is laid out in colours; a terminal is copied as plain text."""
+async def test_tool_cards_open_copy_and_color(browser: Browser, showcase: Showcase) -> None:
+    """UI-10: calls are lines that open; JSON is laid out in colors; a terminal is copied as plain text."""
     page = await visit(browser, showcase)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(showcase.session)
@@ -183,25 +186,25 @@ async def test_tool_cards_open_copy_and_colour(browser: Browser, showcase: Showc
     assert copied.startswith("$ pytest -q\n...............F....   [100%]\nFAILED ")
 
 
-async def test_picture_from_elsewhere_is_shown_when_asked_for(told: Person) -> None:
-    """UI-01: images load only through Parley; one that does not load says so and can be requested again."""
+async def test_external_image_is_loaded_on_request(reader: Person) -> None:
+    """UI-01: an external image loads on request, through Parley. If that fails, the page says so, and can try again."""
     asked: list[str] = []
 
     async def answer(route: Route) -> None:
         asked.append(route.request.url)
         await route.fulfill(body=PNG if len(asked) > 1 else b"", content_type="image/png")
 
-    await told.page.route("**/image?*", answer)
-    button = told.answers.get_by_role("button", name="A chart")
+    await reader.page.route("**/image?*", answer)
+    button = reader.answers.get_by_role("button", name="A chart")
     await button.click()
-    await expect(told.page.get_by_text("Couldn’t load this picture.")).to_be_visible()
+    await expect(reader.page.get_by_text("Couldn’t load this image.")).to_be_visible()
     assert len(asked) == 1
     await button.click()
-    await expect(told.answers.get_by_role("img", name="A chart")).to_be_visible()
+    await expect(reader.answers.get_by_role("img", name="A chart")).to_be_visible()
     assert "address=https%3A%2F%2Fpictures.example%2Fa.png&signature=" in asked[-1]
 
 
-async def test_what_the_reader_chose_stays_while_more_comes(ana: Person, model: WireServer) -> None:
+async def test_selection_and_loaded_image_survive_streaming(ana: Person, model: WireServer) -> None:
     """UI-01, LIVE-01: selected text and a loaded image survive everything that streams after them."""
     gate = asyncio.Event()
     start = "![A chart](https://pictures.example/a.png)\n\nRemember these words.\n\nAnd "

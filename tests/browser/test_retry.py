@@ -1,4 +1,4 @@
-"""Retry with Undo, Stop that holds the queue, and edits of other users' messages: in real browsers, with viewers."""
+"""Retry with Undo, Stop with a queue, and edits of other users' messages, in real browsers with other users."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def texts(*words: str) -> list[re.Pattern[str]]:
 
 @pytest.mark.both_browsers
 async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-12, RUN-06: no key retries; the dialog says how many messages go, and how many of other users.
+    """RUN-12, RUN-06: the dialog says how many messages are removed, and that another user wrote some.
 
-    The others learn that their messages went. A fork keeps all. Undo stops the agent and restores everything. Retrying
-    the last answer does not ask; "Save and answer again" does.
+    The key R does nothing above later messages. The other user gets a notice of the removed message. A fork removes
+    nothing. Undo stops the agent and restores everything. Only a retry of the last answer does not ask.
     """
     await talk(ana, model, "First", "Second")
     bo = await invited(ana, browser, "Bo")
@@ -106,11 +106,11 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await ana.page.wait_for_url(lambda url: url != original)
     await expect(ana.answers).to_have_text(texts("First", "Elsewhere"))
     await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
-    bo.complain()
+    bo.check_console()
 
 
-async def test_question_comes_back_with_its_answer(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-12: on all pages, by any editor; Undo of "Save & regenerate" restores both."""
+async def test_undo_of_save_and_regenerate_restores_both(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-12: Undo of "Save & regenerate" restores question and answer on all pages. An editor can switch back."""
     await talk(ana, model, "First")
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Second"))
@@ -131,15 +131,16 @@ async def test_question_comes_back_with_its_answer(ana: Person, model: WireServe
     for person in (ana, bo):
         await expect(person.answers).to_have_text(texts("Second"))
         await expect(person.messages.first).to_contain_text("Otherwise asked")
-    bo.complain()
+    bo.check_console()
 
 
 async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:
-    """RUN-06, RUN-08, MSG-11: the page names who stopped; users with the right send, edit and remove held messages.
+    """RUN-06, RUN-08, MSG-11: pages name who stopped. An editor can send another user's held message, not change it.
 
-    Tools run again; on a phone nothing takes the focus unasked.
+    The owner can remove it. The answer is continued, its tools can be run again, and on a phone the composer does not
+    take the focus.
     """
     bo = await invited(ana, browser, "Bo")
     model.script(reply("So far", gate=asyncio.Event()))
@@ -190,14 +191,14 @@ async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
     await phone.sees_state("idle")
     assert await phone.page.evaluate("document.activeElement.tagName") != "TEXTAREA"
     for person in (bo, phone):
-        person.complain()
+        person.check_console()
 
 
-async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: WireServer, browser: Browser) -> None:
+async def test_others_can_only_suggest_edits(ana: Person, model: WireServer, browser: Browser) -> None:
     """MSG-11: an editor cannot change a message in another user's name, only suggest an edit.
 
-    The difference is shown at the message, live. Once accepted, the message names who suggested it; an answer names who
-    edited it. Notices disappear with what they are about.
+    The difference is shown at the message on both pages. Once accepted, the message names who suggested it. An answer
+    names who edited it. A notice that the agent uses a message disappears with the agent's answer.
     """
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
@@ -243,20 +244,22 @@ async def test_others_suggest_edits_of_a_person_s_words(ana: Person, model: Wire
     await question.focus()
     await question.press("e")
     await ana.page.get_by_role("textbox", name="Edit message").fill("Gone")
-    await ana.page.keyboard.press("Control+Enter")
+    await ana.page.get_by_role("button", name="Save", exact=True).click()
     notice = ana.page.locator(".notice")
     await expect(notice).to_contain_text("The agent is using this message.")
     gate.set()
     await ana.sees_state("idle")
     await expect(notice).to_have_count(0)
-    bo.complain()
+    bo.check_console()
 
 
 @pytest.mark.any_browser
-async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-12: ‹ 2/3 › under the answer; any version is shown again, by button, key and command, on all pages.
+async def test_versions_of_an_answer_are_switched_for_all_users(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """RUN-12: the versions of an answer are switched by button, key and command, on all pages.
 
-    What followed goes with its version, after a question; switching back undoes it.
+    Later messages belong to their version: switching removes them, after a dialog, and switching back restores them.
     """
     await talk(ana, model, "First")
     bo = await invited(ana, browser, "Bo")
@@ -279,8 +282,12 @@ async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer
     await expect(numbers[1].get_by_role("button", name="Previous version")).to_be_focused()
     await expect(bo.page.locator("#announcer")).to_have_text("Version 2 of 3")
     await ana.page.bring_to_front()
+    undo = ana.page.locator("#toasts .toast", has_text="The previous answer was replaced")
+    await expect(undo).to_have_count(1)
+    await undo.hover()  # keeps the toast open
     await ana.answers.first.focus()
     await ana.answers.first.press("ArrowLeft")
+    await expect(undo).to_have_count(0)
     await expect(bo.answers).to_have_text(texts("First"))
     assert await violations(ana.page) == []
     model.script(reply("Follows the first"))
@@ -300,12 +307,12 @@ async def test_versions_of_an_answer_for_everyone(ana: Person, model: WireServer
     await bo.page.set_viewport_size(PHONE)
     await numbers[1].get_by_role("button", name="Previous version").click()
     await expect(ana.answers).to_have_text(texts("First", "Follows the first"))
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
 async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-12: "Continue" under a stopped answer and at an error that cut one off, and as a command; for all to see."""
+    """RUN-12: an answer that was cut off is continued by its button, at its error, and by command, on all pages."""
     bo = await invited(ana, browser, "Bo")
     model.script(reply("One, ", gate=asyncio.Event()))
     await ana.say("Count")
@@ -333,5 +340,5 @@ async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: 
     before = await ana.transcript()
     await ana.page.reload()
     assert await ana.transcript() == before
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()

@@ -1,4 +1,4 @@
-"""UI-24: a user makes a schedule, runs it, turns it off, deletes it and takes that back; a viewer sees it."""
+"""UI-24: a user makes a schedule, runs it, turns it off, deletes it and restores it. A viewer sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ IN_A_LINE = """toast => {
 
 
 async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The message says which schedule has sent it; the dialog leads to it, and its errors keep what was written."""
+    """UI-24: a user creates a schedule, runs it, turns it off, deletes it and restores it.
+
+    Each message links to its schedule, and errors of the form keep the input.
+    """
     page = ana.page
     bo = await invited(ana, browser, "Bo")
     model.script(reply("All quiet."))
@@ -38,8 +41,8 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await form.get_by_role("button", name="Add schedule").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Choose when the schedule runs.")
     await expect(form.get_by_label("Time", exact=True)).to_have_value("07:15")
-    assert ana.complaints == [FAILED.format(422, HTTPStatus.UNPROCESSABLE_ENTITY.phrase)]
-    ana.complaints.clear()
+    assert ana.reports == [FAILED.format(422, HTTPStatus.UNPROCESSABLE_ENTITY.phrase)]
+    ana.reports.clear()
     await form.get_by_label("Tuesday").check()
     await form.get_by_label("Time zone").fill("Europe/Berlin")
     await form.get_by_role("button", name="Add schedule").click()
@@ -80,12 +83,15 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await dialog.locator(".schedule-list a").click()
     await expect(dialog).to_have_count(0)
     await expect(ana.messages.first).to_be_in_viewport()
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
-async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person, model: WireServer) -> None:
-    """Another tab has saved: a draft from before is kept, and saved over that by a second click. Staff pause it."""
+async def test_schedule_changed_elsewhere_is_shown_before_it_is_replaced(ana: Person, model: WireServer) -> None:
+    """UI-24: if another tab has saved a schedule, the form keeps its draft.
+
+    Only a second click replaces the other change. A pause by staff is shown.
+    """
     page = ana.page
     await ana.say("/schedule Summarize the reports.")
     dialog = page.get_by_role("dialog", name="Schedules")
@@ -111,8 +117,8 @@ async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person,
     await expect(dialog.get_by_role("alert")).to_contain_text("Its new values are above.")
     await expect(dialog.locator(".schedule-text")).to_have_text("Another report.")
     await expect(form.get_by_label("Message")).to_have_value("My report.")
-    assert ana.complaints == [FAILED.format(409, "Conflict")]
-    ana.complaints.clear()
+    assert ana.reports == [FAILED.format(409, "Conflict")]
+    ana.reports.clear()
     await form.get_by_role("button", name="Save").click()
     await expect(dialog.locator(".schedule-text")).to_have_text("My report.")
 
@@ -125,11 +131,11 @@ async def test_changes_elsewhere_are_shown_before_they_are_replaced(ana: Person,
     await page.keyboard.press("Escape")
     await ana.say("/schedule")
     await expect(dialog).to_contain_text("Paused by an administrator.")
-    ana.complain()
+    ana.check_console()
 
 
-async def test_answer_of_the_dialog_leaves_alone_what_is_entered(ana: Person) -> None:
-    """A form stays as it is while a switch is turned beside it; a switch that was not turned shows that."""
+async def test_form_keeps_its_input_while_a_switch_is_sent(ana: Person) -> None:
+    """UI-24: a form keeps its input while a switch is sent. A switch that is refused shows its old state again."""
     page = ana.page
     await ana.say("/schedule Summarize the reports.")
     dialog = page.get_by_role("dialog", name="Schedules")
@@ -146,5 +152,5 @@ async def test_answer_of_the_dialog_leaves_alone_what_is_entered(ana: Person) ->
     await switch.click()
     await expect(dialog.get_by_text("Something went wrong.")).to_be_visible()
     await expect(switch).not_to_be_checked()
-    assert ana.complaints == ["Failed to load resource: net::ERR_FAILED"]
-    ana.complaints.clear()
+    assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
+    ana.reports.clear()

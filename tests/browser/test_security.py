@@ -1,4 +1,4 @@
-"""Texts of users, models and tools in a real browser: they run nothing, load nothing, and stay in their place."""
+"""Texts of users, models and tools in a real browser. They cannot run scripts, load files, or leave their place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WATCH = """() => {
 
 
 class Watch:
-    """Collects what must not happen: dialogs, requests to other sites, violations of the policy."""
+    """A collector of forbidden events: dialogs, requests to other sites, and violations of the CSP."""
 
     def __init__(self, person: Person, server: Server) -> None:
         self.person, self.address = person, server.address
@@ -59,7 +59,7 @@ class Watch:
 
 
 async def send_source(route: Route) -> None:
-    """Answer with a module of static/: pages get these in one file, of which nothing can be imported."""
+    """Respond with a module of static/. The built files of pages have no exports that a test could import."""
     await route.fulfill(path=ROOT / "static" / urlsplit(route.request.url).path.removeprefix("/sources/"))
 
 
@@ -84,8 +84,11 @@ def frames_of(text: str) -> list[Json]:
 
 
 @pytest.mark.usefixtures("watch")
-async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
-    """MSG-12, LIVE-01: checked in the page itself, at many moments of each text."""
+async def test_hostile_text_is_harmless_while_it_streams(ana: Person) -> None:
+    """MSG-12, LIVE-01: the page is checked at many moments while each hostile text streams.
+
+    It runs nothing and loads nothing.
+    """
     await ana.page.route("**/sources/**", send_source)
     await ana.sees_connection("Connected")
     for start in range(0, len(VECTORS), 50):
@@ -93,10 +96,13 @@ async def test_hostile_text_does_nothing_while_it_streams(ana: Person) -> None:
 
 
 @pytest.mark.usefixtures("watch")
-async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) -> None:
-    """MSG-12, MSG-10: the texts are in titles, names, messages, reasoning, errors, tools, arguments and results."""
-    told = await asyncio.to_thread(run_forked, "tests/support/hostile.py", data=server.data)
-    for session in json.loads(told):
+async def test_hostile_text_is_harmless_on_a_page(ana: Person, server: Server) -> None:
+    """MSG-12, MSG-10: hostile texts are in titles, names, messages, reasoning, errors, tools, arguments and results.
+
+    They run nothing and stay in their place.
+    """
+    output = await asyncio.to_thread(run_forked, "tests/support/hostile.py", data=server.data)
+    for session in json.loads(output):
         await ana.page.goto(f"{server.address}/sessions/{session}/")
         await ana.sees_connection("Connected")
         await ana.page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
@@ -105,7 +111,7 @@ async def test_hostile_text_does_nothing_on_a_page(ana: Person, server: Server) 
 
 @pytest.mark.both_browsers
 @pytest.mark.usefixtures("watch")
-async def test_hostile_answer_does_nothing_live(ana: Person, model: WireServer) -> None:
+async def test_hostile_answer_is_harmless_live(ana: Person, model: WireServer) -> None:
     """MSG-12, LIVE-01: a model sends the texts through the server in one answer, and a user sends them as a message."""
     everything = "\n\n".join(text for text in VECTORS if len(text) < 300 and "\n" not in text and "\0" not in text)
     pieces = [everything[start : start + 97] for start in range(0, len(everything), 97)]

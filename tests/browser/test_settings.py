@@ -1,4 +1,4 @@
-"""The settings page in a real browser: each choice applies at once, and on every page."""
+"""The settings page in a real browser. Each choice applies immediately, and on every page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.server import Server
 
 
 def png(size: int = 16) -> bytes:
-    """Return a green image."""
+    """Return a green PNG image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -25,8 +25,8 @@ def png(size: int = 16) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-async def test_choices_hold_at_once_and_everywhere(ana: Person, server: Server) -> None:
-    """UI-13: theme, times and keys, by keyboard; confirmed by a text, and kept on every page."""
+async def test_choices_apply_immediately_on_every_page(ana: Person, server: Server) -> None:
+    """UI-13: a choice applies immediately, is confirmed by a text, and is kept on every page."""
     session = ana.page.url
     page = ana.page
     await page.goto(f"{server.address}/settings/")
@@ -42,7 +42,7 @@ async def test_choices_hold_at_once_and_everywhere(ana: Person, server: Server) 
     await expect(page.locator("html")).to_have_attribute("data-clock", "12")
 
 
-async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
+async def test_last_of_quick_choices_is_kept(ana: Person, server: Server) -> None:
     """UI-13: the last choice wins, however long the request before it takes."""
     held: list[Route] = []
 
@@ -62,8 +62,8 @@ async def test_last_of_quick_choices_stays(ana: Person, server: Server) -> None:
     await expect(ana.page.get_by_role("radio", name="14:30")).to_be_checked()
 
 
-async def test_choice_that_is_not_stored_is_not_shown(ana: Person, server: Server) -> None:
-    """UI-13: what could not be saved goes back to what is stored, here to what was chosen before."""
+async def test_choice_that_cannot_be_stored_is_reverted(ana: Person, server: Server) -> None:
+    """UI-13: a choice that could not be saved returns to the stored one."""
     page = ana.page
     await page.goto(f"{server.address}/settings/")
     await page.get_by_role("radio", name="Dark").check()
@@ -72,11 +72,11 @@ async def test_choice_that_is_not_stored_is_not_shown(ana: Person, server: Serve
     await page.get_by_role("radio", name="Light").click()
     await expect(page.get_by_role("radio", name="Dark")).to_be_checked()
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert ana.complaints == ["Failed to load resource: net::ERR_FAILED"]
-    ana.complaints.clear()
+    assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
+    ana.reports.clear()
 
 
-async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: Server) -> None:
+async def test_choice_is_saved_if_the_page_is_left_immediately(ana: Person, server: Server) -> None:
     """UI-13: a choice is saved even if it still waits for another one when the page is left."""
 
     async def hold_the_first(route: Route) -> None:
@@ -94,15 +94,15 @@ async def test_choice_holds_where_the_page_is_left_at_once(ana: Person, server: 
             await ana.page.reload()
 
 
-async def test_language_is_spoken_at_once(ana: Person, server: Server) -> None:
-    """A new language setting applies at once (UI-13)."""
+async def test_language_changes_immediately(ana: Person, server: Server) -> None:
+    """The page changes to a newly chosen language immediately."""
     await ana.page.goto(f"{server.address}/settings/")
     await ana.page.get_by_label("Language", exact=True).select_option("zh-hant")
     await expect(ana.page.locator("html")).to_have_attribute("lang", "zh-hant")
 
 
-async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, server: Server) -> None:
-    """If the browser does not allow them, the page says so and saves nothing."""
+async def test_notifications_need_the_browsers_permission(ana: Person, server: Server) -> None:
+    """If the browser does not allow notifications, the page shows this and saves nothing."""
     await ana.page.add_init_script("delete globalThis.PushManager")  # a window without history says so in the console
     await ana.page.goto(f"{server.address}/settings/")
     box = ana.page.get_by_role("switch", name="Browser notifications")
@@ -117,7 +117,7 @@ async def test_notifications_are_asked_for_when_they_are_wanted(ana: Person, ser
 
 
 async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server: Server) -> None:
-    """Uploading takes one step; users in a session see the avatar."""
+    """Choosing a picture uploads it without another step. Other users in a session see it."""
     bo = await invited(ana, browser, "Bo")
     await bo.page.goto(f"{server.address}/settings/")
     await bo.page.get_by_label("Upload a picture").set_input_files(
@@ -129,11 +129,11 @@ async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server:
     face = ana.page.get_by_role("dialog").locator("li", has_text="Bo").locator(".face img")
     await expect(face).to_be_visible()
     assert await face.evaluate("image => image.decode().then(() => image.naturalWidth)") == 256
-    bo.complain()
+    bo.check_console()
 
 
-async def test_new_password_cuts_other_browsers_off(ana: Person, browser: Browser, server: Server) -> None:
-    """LIVE-06: their open pages ask to sign in again, and then return to the session with the draft."""
+async def test_new_password_signs_other_browsers_out(ana: Person, browser: Browser, server: Server) -> None:
+    """LIVE-06: open pages of other browsers ask to sign in again, and then return to the session with the draft."""
     bo = await invited(ana, browser, "Bo")
     session = bo.page.url
     other = Person(await (await browser.new_context()).new_page())
@@ -154,7 +154,7 @@ async def test_new_password_cuts_other_browsers_off(ana: Person, browser: Browse
     await bo.page.goto(session)
     await expect(bo.composer).to_be_visible()
     for person in (bo, other):
-        person.complain()
+        person.check_console()
 
 
 async def sign_in(person: Person, password: str) -> None:
@@ -164,7 +164,7 @@ async def sign_in(person: Person, password: str) -> None:
 
 
 async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> None:
-    """LIVE-06: a token works until it is revoked; a reload creates no second one, and does not show it again."""
+    """LIVE-06: a token works until it is revoked. A reload creates no second one, and does not show it again."""
     page = ana.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"{server.address}/settings/")
@@ -189,7 +189,7 @@ async def test_token_is_made_copied_and_revoked(ana: Person, server: Server) -> 
 
 
 async def test_sections_are_reached_from_their_list(ana: Person, server: Server) -> None:
-    """The list leads to each section and marks the one that is read; a refused field has the focus."""
+    """A list links to each section of the settings and marks the current one. A refused field gets the focus."""
     page = ana.page
     await page.goto(f"{server.address}/settings/")
     sections = page.get_by_role("navigation", name="Sections")
@@ -204,17 +204,17 @@ async def test_sections_are_reached_from_their_list(ana: Person, server: Server)
     await page.locator("[name=new_password2]").fill("y")
     await page.get_by_role("button", name="Set password").click()
     await expect(page.locator("[aria-invalid=true]").first).to_be_focused()
-    ana.complaints = [said for said in ana.complaints if "422" not in said]
-    ana.complain()
+    ana.reports = [report for report in ana.reports if "422" not in report]
+    ana.check_console()
 
 
-async def test_a_theme_left_for_the_next_page_is_used_once(ana: Person) -> None:
-    """UI-13: it does not come back over a newer choice, nor for who signs in next."""
+async def test_theme_stored_for_the_next_page_is_used_once(ana: Person) -> None:
+    """UI-13: a page removes the theme that was stored for it, so that it does not return for another choice or user."""
     page = ana.page
     leave = "sessionStorage.setItem('parley:theme', 'dark')"
     left = "sessionStorage.getItem('parley:theme')"
     await page.evaluate(leave)
-    await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")  # as Back does
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")  # like Back
     assert await page.evaluate(left) is None
     await page.evaluate(leave)
     await page.context.clear_cookies()

@@ -1,4 +1,4 @@
-"""RUN-17: people talk to each other in a session whose agent answers only messages that mention it."""
+"""RUN-17: users talk to each other in a session whose agent answers only messages that mention it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tests.wire.server import WireServer
 pytestmark = pytest.mark.any_browser
 
 
-async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServer, browser: Browser) -> None:
-    """The switch is in the menu and shows in the composer, for all at once; "@" offers the agent."""
+async def test_users_talk_until_they_ask_the_agent(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-17: a user lets the agent answer only mentions, and all composers show this immediately.
+
+    A mention after "@" and the button "Answer" let it answer.
+    """
     bo = await invited(ana, browser, "Bo")
     await ana.page.get_by_role("button", name="More", exact=True).first.click()
     await ana.page.get_by_role("menuitem", name="Agent behavior").click()
@@ -51,18 +54,18 @@ async def test_people_talk_until_they_ask_the_agent(ana: Person, model: WireServ
     await expect(only).to_be_hidden()
     await bo.say("Hello")
     await expect(ana.answers).to_have_count(3)
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
 async def test_agent_waits_for_a_mention_when_others_come(ana: Person, model: WireServer, browser: Browser) -> None:
-    """RUN-17: the number of people decides until a user does; each page says so, with the way back."""
+    """RUN-17: a second user makes the agent wait for mentions, until a user decides. The pages show it."""
     model.script(reply("Hello."))
     await ana.say("Hello")
     await expect(ana.answers).to_have_count(1)
     bo = await invited(ana, browser, "Bo", automatic=True)
     toast = ana.page.locator("#toasts .toast").last
-    await expect(toast).to_contain_text("Several people are here now: the agent answers when it is mentioned")
+    await expect(toast).to_contain_text("Several people can write here now: the agent answers when it is mentioned")
     for person in (ana, bo):
         await expect(person.page.get_by_role("button", name="Only @agent")).to_be_visible()
     await bo.say("Between us")
@@ -73,12 +76,12 @@ async def test_agent_waits_for_a_mention_when_others_come(ana: Person, model: Wi
     model.script(reply("For all."))
     await bo.say("And now?")
     await expect(ana.answers).to_have_count(2)
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()
 
 
 async def test_mode_is_shown_and_switched(ana: Person, model: WireServer, browser: Browser) -> None:
-    """MSG-09: by menu and command, for all at once; without tools, the model is offered none."""
+    """MSG-09: the mode is set by menu, command and button, for all users. Without tools, the model gets none."""
     bo = await invited(ana, browser, "Bo")
     await ana.page.get_by_role("button", name="More", exact=True).first.click()
     await ana.page.get_by_role("menuitem", name="Agent behavior").click()
@@ -98,5 +101,5 @@ async def test_mode_is_shown_and_switched(ana: Person, model: WireServer, browse
     await ana.say("And now?")
     await expect(bo.answers).to_have_count(2)
     assert model.requests[-1].body["tools"]
-    ana.complain()
-    bo.complain()
+    ana.check_console()
+    bo.check_console()

@@ -1,4 +1,4 @@
-"""The line of a tool call and what is below it, live and after a reload, on a desktop and on a phone."""
+"""The line of a tool call and the content below it, live and after a reload, on a desktop and a phone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for number, name in enumerate(("selection_of_regions", "tests__ask_nonsense_abou
     )
 Session.objects.update(revision=2)
 """
-# What is wrong with the rows: what sticks out of its column, lies on top of its neighbour, is too narrow, or cut.
+# Finds faults of the rows: elements that extend beyond their column, overlap others, are too narrow, or are cut off.
 WRONG = """rows => rows.flatMap(row => {
   const { left, right } = row.querySelector(".column").getBoundingClientRect();
   const parts = [...row.querySelectorAll(".column > *")].map(part => [part.className, part.getBoundingClientRect()]);
@@ -59,7 +59,7 @@ SIZES = ((1200, 800), (390, 844))
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(servers: SharedServers) -> AsyncIterator[Server]:
-    """A server whose agent asks another one, and needs an approval to calculate."""
+    """A server whose agent can ask another agent, and needs an approval to calculate."""
     async with servers.use(CONFIG + TEAM) as server:
         yield server
 
@@ -70,8 +70,8 @@ def calling(name: str, arguments: Json) -> Reply:
 
 
 @pytest.mark.any_browser
-async def test_decision_and_session_are_below_the_call(ana: Person, model: WireServer) -> None:
-    """RUN-18, UI-12: on a phone, too, a decision is not squeezed beside its call."""
+async def test_decision_and_link_are_below_the_call(ana: Person, model: WireServer) -> None:
+    """RUN-18, UI-12: a decision and a session's link are below their calls, also on a phone."""
     rows = ana.page.locator("article.tool_group")
     model.script(calling("calculator", {"expression": "6*7"}), reply("Forty-two"))
     await ana.say("Six times seven?")
@@ -92,8 +92,8 @@ async def test_decision_and_session_are_below_the_call(ana: Person, model: WireS
 
 
 @pytest.mark.any_browser
-async def test_name_of_a_tool_is_whole_where_there_is_room(ana: Person, server: Server) -> None:
-    """UI-01: the arguments give way to it. Opened calls are apart from each other."""
+async def test_arguments_of_a_tool_are_shortened_before_its_name(ana: Person, server: Server) -> None:
+    """UI-01: the line of a tool shortens the arguments before the name. Between opened calls there is a gap."""
     await asyncio.to_thread(run_in, server, CALLS)
     await ana.page.reload()
     rows = ana.page.locator("article.tool_group")

@@ -1,4 +1,4 @@
-"""Sessions as files in a real browser: exported, imported, selected from a file."""
+"""Sessions as files in a real browser: export, import, and the choice of sessions from a file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DROP = """(dialog, text) => {
 }"""  # noqa: E501
 
 
-async def test_session_is_taken_away_and_brought_in_again(ana: Person, model: WireServer, tmp_path: Path) -> None:
-    """MSG-01, UI-11: export from the menu and by command, import from the palette; the import opens and continues."""
+async def test_session_is_exported_and_imported(ana: Person, model: WireServer, tmp_path: Path) -> None:
+    """MSG-01, UI-11: sessions are exported from the menu and by command, imported from the palette, and continued."""
     model.script(reply("Hello"), reply("Welcome back"))
     page = ana.page
     await ana.say("Hi there")
@@ -50,11 +50,14 @@ async def test_session_is_taken_away_and_brought_in_again(ana: Person, model: Wi
     await ana.say("Where were we?")
     await expect(ana.answers.last).to_contain_text("Welcome back")
     assert "Hi there" in str(model.requests[-1].body["messages"])
-    ana.complain()
+    ana.check_console()
 
 
 async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
-    """MSG-12, UI-11: conversations are found by title, counted, imported; omissions are named, other files rejected."""
+    """MSG-12, UI-11: conversations of a file are searched by title, counted and imported.
+
+    Omissions are listed, and other files are rejected.
+    """
     page = ana.page
     many = [samples.chatgpt(f"Talk {number}") for number in range(8)] + [samples.claude("会议 notes")]
     await ana.choose_in_account_menu("Import…")
@@ -79,4 +82,4 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await expect(page).to_have_title(re.compile("会议 notes"))
     await expect(ana.answers.last).to_contain_text("How about Ebb?")
     # The browser itself reports error responses in the console.
-    ana.complaints[:] = [complaint for complaint in ana.complaints if "Failed to load resource" not in complaint]
+    ana.reports[:] = [report for report in ana.reports if "Failed to load resource" not in report]

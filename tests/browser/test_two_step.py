@@ -20,8 +20,11 @@ AUTHENTICATOR = {
 
 
 async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: Server) -> None:
-    """UI-09: all by keyboard; the passkey signs in alone, the app's code follows the password."""
-    # Browsers have no passkeys at IP addresses.
+    """UI-09: a user sets up a passkey and an app by keyboard. The passkey signs in alone.
+
+    The app's code is asked for after the password.
+    """
+    # Browsers do not support passkeys at IP addresses.
     home = f"http://localhost:{server.port}/"
     person = await Person.enter(browser, server.link.replace("127.0.0.1", "localhost"))
     page = person.page
@@ -67,7 +70,7 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     await page.keyboard.type(code_of(secret))
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(home)
-    person.complain()
+    person.check_console()
 
 
 async def follow(page: Page, name: str) -> None:

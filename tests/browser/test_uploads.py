@@ -1,4 +1,4 @@
-"""Files in the composer in a real browser: by button, paste and drop; kept, rejected, retried, sent."""
+"""Files in the composer in a real browser: added by button, paste and drop; kept, rejected, retried and sent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def attach(person: Person, *files: FilePayload) -> None:
 
 @pytest.mark.both_browsers
 async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer) -> None:
-    """LIVE-04: files are attached by the button, kept over a reload, removed one by one, sent with the message."""
+    """LIVE-04: attached files survive a reload, can be removed one by one, and are sent with the message."""
     model.script(reply("I see"))
     await attach(ana, NOTES, TABLE)
     await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt", "table.csv"])
@@ -60,24 +60,27 @@ async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer
     await expect(chips(ana)).to_have_count(0)
 
 
-async def test_file_that_is_refused_says_why(ana: Person, model: WireServer) -> None:
-    """UI-09: the message is not sent without it unnoticed; once removed, it blocks nothing."""
+async def test_refused_file_shows_the_reason(ana: Person, model: WireServer) -> None:
+    """UI-09: a refused file shows the reason, and the message is not sent until the file is removed."""
     model.script(reply("Fine"))
     await attach(ana, PROGRAM)
     await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
     await expect(ana.page.get_by_role("button", name="Try again")).to_be_hidden()
     await ana.say("Run it")
-    await expect(ana.page.get_by_role("alert")).to_contain_text("failed files")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Some files failed")
     await expect(ana.composer).to_have_value("Run it")
     await ana.page.get_by_role("button", name="Remove setup.exe").click()
     await expect(ana.page.locator("#notices .notice")).to_have_count(0)
     await ana.composer.press("Enter")
     await expect(ana.answers.first).to_contain_text("Fine")
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
 async def test_failed_files_are_removed_together(ana: Person) -> None:
-    """UI-09: the notice offers it; files that are there stay. A text that is none says why."""
+    """UI-09: one button in the notice removes all failed files, and uploaded ones stay.
+
+    A text file with binary data is among the refused ones, with its reason.
+    """
     binary = FilePayload(name="log.txt", mimeType="text/plain", buffer=b"a\0b")
     await attach(ana, NOTES, PROGRAM, binary)
     await expect(chips(ana).nth(1)).to_contain_text("Use images, PDF or text.")
@@ -87,20 +90,23 @@ async def test_failed_files_are_removed_together(ana: Person) -> None:
     await expect(chips(ana)).to_have_count(1)
     await expect(ana.composer).to_be_focused()
     await expect(ana.page.locator("#notices .notice")).to_have_count(0)
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
-async def test_failed_file_is_in_sight_on_a_phone(ana: Person) -> None:
-    """UI-09: a phone shows the files in one line; the failed one is not scrolled out of it."""
+async def test_failed_file_is_in_view_on_a_phone(ana: Person) -> None:
+    """UI-09: a phone shows the files in one line, and the failed one is in view."""
     await ana.page.set_viewport_size({"width": 375, "height": 740})
     await attach(ana, NOTES, TABLE, PROGRAM)
     await expect(chips(ana).last).to_contain_text("Use images, PDF or text.")
     await expect(chips(ana).last).to_be_in_viewport(ratio=0.9)
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
 async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> None:
-    """LIVE-04: Send says that it waits, and sends when they are uploaded; a broken upload is retried."""
+    """LIVE-04: Send shows that it waits for the files, and sends the message when they are uploaded.
+
+    A broken upload is tried again.
+    """
     model.script(reply("Got both"))
     gate = asyncio.Event()
     tries = 0
@@ -123,12 +129,15 @@ async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> No
     gate.set()
     await expect(ana.answers.first).to_contain_text("Got both")
     assert len(model.requests) == 1
-    ana.complaints = [said for said in ana.complaints if REFUSED not in said]
+    ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
 @pytest.mark.any_browser
-async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
-    """UI-09: the page shows where; anything but a file is ignored."""
+async def test_files_can_be_dropped_anywhere_on_the_session(ana: Person) -> None:
+    """UI-09: while files are dragged, the page shows that they can be dropped.
+
+    It ignores anything else that is dragged.
+    """
     cover = ana.page.get_by_text("Drop files to attach them")
     await ana.page.evaluate(DRAG, ["dragenter", ""])
     await expect(cover).to_have_count(0)
@@ -144,7 +153,7 @@ async def test_files_are_dropped_anywhere_on_the_session(ana: Person) -> None:
 
 
 async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
-    """MSG-12: the file has the exact text and can be inserted again; shorter texts and images paste as usual."""
+    """MSG-12: the file has the exact text and can be inserted again. Shorter texts and images are pasted as usual."""
     long = "Line\t<one> & two 😀\n" * 700
     await ana.composer.evaluate(PASTE, {"text": long})
     await expect(chips(ana).locator(".chip-name")).to_have_text(["Pasted text.txt"])
@@ -161,12 +170,12 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Insert as text").click()
     await expect(ana.composer).to_have_value("Before: " + long)
     await expect(chips(ana)).to_have_count(0)
-    await ana.composer.evaluate(PASTE, {"text": "a\tb", "file": "cells.png"})  # a spreadsheet: the user means its text
+    await ana.composer.evaluate(PASTE, {"text": "a\tb", "file": "cells.png"})  # a spreadsheet, which is pasted as text
     await expect(chips(ana)).to_have_count(0)
 
 
-async def test_viewer_has_nothing_to_attach_with(ana: Person, browser: Browser) -> None:
-    """LIVE-06: no button, no drop."""
+async def test_viewer_cannot_attach_files(ana: Person, browser: Browser) -> None:
+    """LIVE-06: a viewer has no button to attach files, and cannot drop them."""
     bo = await invited(ana, browser, "Bo")
     await expect(bo.page.get_by_role("button", name="Attach files")).to_be_visible()
     await ana.page.reload()
@@ -177,11 +186,11 @@ async def test_viewer_has_nothing_to_attach_with(ana: Person, browser: Browser) 
     await expect(bo.page.get_by_role("button", name="Attach files")).to_have_count(0)
     await bo.page.evaluate(DRAG, ["dragenter", "x"])
     await expect(bo.page.get_by_text("Drop files to attach them")).to_have_count(0)
-    bo.complain()
+    bo.check_console()
 
 
 async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
-    """UI-09: what is cut is in front of it."""
+    """UI-09: a long name of a file is shortened in front of its ending."""
     name = "A file whose name goes on and on and on.txt"
     await attach(ana, {"name": name, "mimeType": "text/plain", "buffer": b"Seven"})
     shown = chips(ana).locator(".chip-name")
@@ -192,13 +201,13 @@ async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
     assert not await shown.evaluate(overflows)
 
 
-async def test_files_follow_their_user_to_other_devices(ana: Person, model: WireServer, browser: Browser) -> None:
-    """LIVE-04: another device shows what waits there; what one of them sends, the other no longer has."""
+async def test_unsent_files_are_shown_on_other_devices(ana: Person, model: WireServer, browser: Browser) -> None:
+    """LIVE-04: another device shows the files that are not sent yet. Files that one sends disappear on the other."""
     await attach(ana, NOTES, TABLE)
     await expect(chips(ana).locator(".chip-name")).to_have_count(2)
     phone = Person(await (await browser.new_context(storage_state=await ana.page.context.storage_state())).new_page())
     await phone.page.goto(ana.page.url)
-    await phone.page.evaluate("localStorage.clear()")  # the state has that of the other browser, too
+    await phone.page.evaluate("localStorage.clear()")  # the copied state includes the other browser's storage
     await phone.page.reload()
     await phone.sees_connection("Connected")
     await expect(chips(phone).locator(".chip-name")).to_have_count(2)  # in the order in which they were stored
@@ -212,4 +221,4 @@ async def test_files_follow_their_user_to_other_devices(ana: Person, model: Wire
     await ana.page.reload()
     await expect(chips(ana)).to_have_count(0)
     assert "Seven wells, one bridge." in str(model.requests[0].body["messages"][-1]["content"])
-    phone.complain()
+    phone.check_console()

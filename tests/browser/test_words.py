@@ -1,4 +1,4 @@
-"""UI-13: no English is left on a Chinese page, neither in what is loaded nor in what is pushed."""
+"""UI-13: a Chinese page contains no English, neither when it is loaded nor in updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.browser.gallery import SCREENS, Showcase, visit
 from tests.support.showcase import PEOPLE
 
-# Text of users, models and tools.
+# Elements with text of users, models and tools.
 THEIRS = (
     "[data-body], .plain, .tool, .terminal, .source, code, kbd, pre, .who, .name, .rail-item, .recent, .title-text, "
     "[data-part=title], [data-part=model], [data-part=presence], .attachments, option, bdi, body [lang], textarea, "
@@ -39,7 +39,7 @@ WORDS = """
 async def english(page: Page, showcase: Showcase) -> set[str]:
     """Return the pieces of text with English words in them."""
     texts: list[str] = await page.evaluate(WORDS, THEIRS)
-    # The text as it is in the document: what is scrolled out of sight has no inner text.
+    # The text in the document, because elements that are scrolled out of view have no inner text.
     titles = await page.locator(".rail-title").all_text_contents()
     known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles, "Ana", "read_file"]
     theirs = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
@@ -47,8 +47,10 @@ async def english(page: Page, showcase: Showcase) -> set[str]:
 
 
 @pytest.mark.parametrize(("language", "spoken"), [("zh-hans", "共享"), ("zh-hant", "分享")])
-async def test_chinese_pages_hold_no_english(browser: Browser, showcase: Showcase, language: str, spoken: str) -> None:
-    """UI-13: texts, names of controls, titles and placeholders of the main screens."""
+async def test_chinese_pages_contain_no_english(
+    browser: Browser, showcase: Showcase, language: str, spoken: str
+) -> None:
+    """UI-13: texts, names of controls, titles and placeholders of the main screens are in Chinese."""
     found: list[str] = []
     for name in ("home", "session", "session-empty", "session-tools", "not-found"):
         page = await visit(browser, showcase)
@@ -64,8 +66,8 @@ async def test_chinese_pages_hold_no_english(browser: Browser, showcase: Showcas
     assert not found, "\n".join(sorted(found))
 
 
-async def test_two_readers_of_one_session_each_have_their_language(browser: Browser, showcase: Showcase) -> None:
-    """UI-13, UI-07, LIVE-01: the status line and the queue, pushed to both at once."""
+async def test_two_users_of_a_session_have_their_own_languages(browser: Browser, showcase: Showcase) -> None:
+    """UI-13, UI-07, LIVE-01: two users get the same status line and queue in their own languages."""
     english, chinese = await visit(browser, showcase), await visit(browser, showcase, who="mei")
     await chinese.context.add_cookies([{"name": "django_language", "value": "zh-hans", "url": showcase.address}])
     for page in (english, chinese):

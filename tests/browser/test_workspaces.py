@@ -1,4 +1,4 @@
-"""Several workspaces: the switcher above the list, by mouse, keyboard, palette and touch."""
+"""Several workspaces, and the switcher above the list by mouse, keyboard, palette and touch."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def titles(page: Page) -> Locator:
     return page.locator(".rail-title")
 
 
-async def ring(page: Page) -> None:
-    """Make the list check for updates."""
-    await page.evaluate("document.dispatchEvent(new Event('parley:rail'))")
+async def refresh_list(page: Page) -> None:
+    """Make the session list check for updates."""
+    await page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
 
 
 async def go_by_palette(page: Page, name: str) -> None:
@@ -59,7 +59,7 @@ async def go_by_palette(page: Page, name: str) -> None:
     await expect(switcher(page)).to_contain_text(name)
 
 
-async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, model: WireServer) -> None:
+async def test_each_tab_shows_its_own_workspace(ana: Person, server: Server, model: WireServer) -> None:
     """With one workspace, there is no switcher; with a second one, mouse, keys and palette switch to it.
 
     New sessions are created in it, links lead into it, and each tab keeps its own list. A user who loses a workspace
@@ -69,7 +69,7 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
     await expect(titles(page)).to_have_text(["New session"])
     await expect(page.locator("#rail-switch")).to_be_hidden()
     all_join(server, OPS)
-    await ring(page)
+    await refresh_list(page)
     await expect(switcher(page)).to_contain_text("Home")
     await ana.composer.fill("Half a thought")
     await switcher(page).click()
@@ -86,12 +86,12 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
     await tab.goto(first)
     await expect(titles(tab)).to_have_text(["New session"])
     await expect(tab.get_by_role("textbox", name="Message", exact=True)).to_have_value("Half a thought")
-    await ring(page)
+    await refresh_list(page)
     await page.reload()
     await expect(titles(page)).to_have_text(["In ops"])
-    await ring(tab)
+    await refresh_list(tab)
     async with tab.expect_response(lambda answer: "/rail?" in answer.url):
-        await ring(tab)
+        await refresh_list(tab)
     await expect(titles(tab)).to_have_text(["New session"])
 
     await switcher(tab).focus()
@@ -108,7 +108,7 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
     await expect(titles(tab)).to_have_text(["In ops"])
 
     all_leave(server, OPS)
-    await ring(tab)
+    await refresh_list(tab)
     await expect(switcher(tab)).to_be_hidden()
     await expect(titles(tab)).to_have_text(["In ops", "New session"])
     model.script(reply("Yes."))
@@ -117,10 +117,13 @@ async def test_each_tab_keeps_to_its_workspace(ana: Person, server: Server, mode
     await expect(titles(tab)).to_have_text(["Begun all the same", "In ops", "New session"])
 
 
-async def test_news_of_another_workspace_reach_the_switcher(
+async def test_switcher_shows_changes_in_other_workspaces(
     ana: Person, server: Server, browser: Browser, model: WireServer
 ) -> None:
-    """The agent's answer for its owner, a shared session for another user; on a phone the switcher is in the drawer."""
+    """The switcher marks an agent's answer in another workspace for its owner.
+
+    It also marks a newly shared session for another user, also on a phone.
+    """
     bo = await invited(ana, browser, "Bo", member=True)
     all_join(server, OPS)
     await ana.page.goto(urljoin(ana.page.url, "/"))
@@ -135,7 +138,7 @@ async def test_news_of_another_workspace_reach_the_switcher(
     gate.set()
     await expect(dot).to_be_visible()
 
-    await ring(bo.page)
+    await refresh_list(bo.page)
     await expect(switcher(bo.page)).to_contain_text("Home")
     await expect(bo.page.locator("#rail-switch .unread")).to_be_hidden()
     token = await ana.token()
@@ -147,7 +150,7 @@ async def test_news_of_another_workspace_reach_the_switcher(
     )
     assert shared.ok
     await expect(bo.page.locator("#rail-switch .unread")).to_be_visible()
-    bo.complain()
+    bo.check_console()
 
     await ana.page.set_viewport_size({"width": 375, "height": 740})
     await ana.page.get_by_role("button", name="Open session list").click()

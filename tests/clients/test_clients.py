@@ -30,7 +30,7 @@ from chat.models import User
 from chat.services.people.api_tokens import create
 print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 """
-# The generator would format its code, which no one reads here.
+# The generator would format its code, which is not read here.
 PLAIN = "post_hooks: []\n"
 
 

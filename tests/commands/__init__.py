@@ -1,1 +1,1 @@
-"""Proofs of what an operator does and sees: settings, checks, the server process, its commands."""
+"""Tests of operating Parley: settings, checks, the server process and its commands."""

@@ -1,4 +1,4 @@
-"""A real Parley process, as an operator starts it: a bare environment, its own data folder, a free port."""
+"""A real Parley process as an operator starts it, with a minimal environment, its own data folder and a free port."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from threading import Timer
 from tests.support.forked import Fork
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# What ends a test that hangs; nothing is measured by it.
+# The seconds after which a hanging test fails; no test measures them.
 PATIENCE = 180
 
 
 def environment(data: Path, **settings: str) -> dict[str, str]:
-    """Nothing of the tester's own environment but the way to programs."""
+    """Return an environment with only PATH from the tester's own."""
     return {"PATH": os.environ["PATH"], "PARLEY_DATA": str(data), "PORT": "0", **settings}
 
 
 def manage(*words: str, data: Path, **settings: str) -> CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command and wait for its end."""
     return run(
         [sys.executable, "manage.py", *words],
         cwd=ROOT,
@@ -41,7 +41,7 @@ def manage(*words: str, data: Path, **settings: str) -> CompletedProcess[str]:
 
 
 def manage_forked(*words: str, data: Path, **settings: str) -> CompletedProcess[str]:
-    """Run a command to its end as `manage` does, but without an interpreter's start, which is most of its time."""
+    """Run a command like `manage`, but without starting an interpreter, which takes most of the time."""
     with TemporaryDirectory() as folder:
         errors = Path(folder) / "errors"
         process = Fork(["manage.py", *words], ROOT, environment(data, **settings), errors)
@@ -56,7 +56,7 @@ def manage_forked(*words: str, data: Path, **settings: str) -> CompletedProcess[
 
 @dataclass
 class Started:
-    """A server that has said that it serves."""
+    """A server that has reported that it is ready."""
 
     process: Popen[str]
     line: str
@@ -72,7 +72,7 @@ class Started:
         return self.line.split()[-1]
 
     def end(self, how: signal.Signals) -> tuple[int, str]:
-        """Signal it; return its exit code and what it printed since it was ready, but for the security log."""
+        """Send a signal; return the exit code and the output since it was ready, without the security log."""
         self.process.send_signal(how)
         rest, _nothing = self.process.communicate(timeout=PATIENCE)
         lines = [line for line in rest.splitlines(keepends=True) if not line.startswith('{"at": ')]
@@ -88,7 +88,7 @@ def in_the_background(*command: str) -> tuple[str, ...]:
 
 @contextmanager
 def running(command: Sequence[str], environ: Mapping[str, str], pass_fds: tuple[int, ...] = ()) -> Iterator[Popen[str]]:
-    """Run a Python command; kill what is left of it."""
+    """Run a Python command, and kill its remaining processes afterwards."""
     process = Popen(
         [sys.executable, *command],
         cwd=ROOT,
@@ -110,7 +110,7 @@ def running(command: Sequence[str], environ: Mapping[str, str], pass_fds: tuple[
 
 @contextmanager
 def serving(data: Path, *command: str, ready: str = "ready", **settings: str) -> Iterator[Started]:
-    """Run a server (`manage.py serve` unless told otherwise) from its line with `ready` on."""
+    """Run a server, by default `manage.py serve`, and continue when it prints the line with `ready`."""
     with running(command or ("manage.py", "serve"), environment(data, **settings)) as process:
         assert process.stdout is not None
         before: list[str] = []
@@ -124,7 +124,7 @@ def serving(data: Path, *command: str, ready: str = "ready", **settings: str) ->
 
 
 def workers(data: Path) -> int:
-    """How many runners are enlisted in the database."""
+    """Return the number of runners in the database."""
     with closing(sqlite3.connect(data / "parley.sqlite3")) as database:
         (count,) = database.execute("SELECT count(*) FROM chat_worker").fetchone()
         return int(count)

@@ -1,4 +1,4 @@
-"""`manage.py backup` and `restore`: what comes back is what was there, on both databases."""
+"""`manage.py backup` and `restore` on both databases."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ print(json.dumps([
 
 
 class Place:
-    """An installation: a data folder and, on PostgreSQL, a database of its own."""
+    """An installation: a data folder and, on PostgreSQL, its own database."""
 
     def __init__(self, data: Path, settings: dict[str, str]) -> None:
         self.data = data
@@ -76,7 +76,7 @@ class Place:
         return manage_forked(*words, data=self.data, **self.settings)
 
     def do(self, *words: str) -> str:
-        """Run a command that succeeds; return what it printed."""
+        """Run a command that succeeds and return its output."""
         ended = self.run(*words)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
@@ -87,7 +87,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def filled(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with a session, its file and a workspace, to be copied; without rows on PostgreSQL."""
+    """A data folder to copy, with a session, its file and a workspace; on PostgreSQL without rows."""
     data = tmp_path_factory.mktemp("filled") / "data"
     if connection.vendor == "postgresql":
         data.mkdir()
@@ -117,25 +117,31 @@ def places(tmp_path: Path, filled: Path) -> Iterator[tuple[Place, Place]]:
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_backup_is_restored_to_an_empty_place(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: rows, files, workspaces and the key are the same, and nothing is wrong with them."""
+    """OPS-06: rows, files, workspaces and the key are restored without differences."""
     full, empty = places
     archive = tmp_path / "backup.tar"
 
-    files = sum(path.is_file() for path in (full.data / "files").rglob("*"))  # one more where a server has run
-    assert f"the database, {files} files, 1 workspace files" in full.do("backup", str(archive))
+    files = sum(path.is_file() for path in (full.data / "files").rglob("*"))  # one more if a server has run
+    assert f"the database, {files} files, 1 session files" in full.do("backup", str(archive))
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
     assert "is complete" in empty.do("restore", "--check", str(archive))
-    assert "Restored." in empty.do("restore", str(archive))
+    assert not empty.data.exists()
+    restored = empty.do("restore", str(archive))
+    assert ("Restored." in restored, "previous data" in restored) == (True, False)
+    assert not (empty.data / "backups").exists()
 
     assert empty.shown() == full.shown()
     assert empty.do("verify") == "No problems found. Checked 1 sessions, 4 messages, 1 files.\n"
-    assert empty.run("restore", str(archive)).stderr.startswith("CommandError: There is data already in the database")
+    assert empty.run("restore", str(archive)).stderr.startswith("CommandError: There is already data in the database")
 
 
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_restored_database_takes_the_key_of_its_next_start(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06, OPS-10: another machine may have another one; on SQLite any start takes its own, and says so."""
+    """OPS-06, OPS-10: a restore to PostgreSQL clears the mark of the key, because another machine may have another key.
+
+    On SQLite the mark stays, because any start replaces it with its own and reports that.
+    """
     full, empty = places
     archive = tmp_path / "backup.tar"
     mark = (
@@ -151,14 +157,14 @@ def test_restored_database_takes_the_key_of_its_next_start(places: tuple[Place, 
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: the wrong archive costs nothing."""
+    """OPS-06: a restore of the wrong archive loses nothing, because the replaced data is kept."""
     full, _empty = places
     archive = tmp_path / "backup.tar"
     full.do("backup", str(archive))
     before = full.shown()
     full.do("shell", "-v0", "-c", "from chat.models import *; ChatMessage.objects.update(text='later')")
 
-    assert "What was there before is in" in full.do("restore", "--replace", str(archive))
+    assert "The previous data is in" in full.do("restore", "--replace", str(archive))
 
     assert full.shown() == before
     (aside,) = full.data.glob("backups/before-restore-*")
@@ -172,23 +178,23 @@ def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Pl
 def test_files_in_a_bucket_are_backed_up_and_restored(
     places: tuple[Place, Place], tmp_path: Path, s3: S3Server
 ) -> None:
-    """OPS-06: to another bucket as to the same one, where what is replaced is put aside."""
+    """OPS-06: a restore works with another bucket and with the same one, in which the replaced files are kept."""
     full, empty = places
     archive, prefix = tmp_path / "backup.tar", tmp_path.name
     full.settings |= s3.environment(f"{prefix}/full")
     empty.settings |= s3.environment(f"{prefix}/empty")
     store, folder = s3.storage(f"{prefix}/full"), full.data / "files"
-    for path in folder.rglob("a_*"):  # as docs/deployment.md says it is copied
+    for path in folder.rglob("a_*"):  # copied as docs/deployment.md describes
         store.save(path.relative_to(folder).as_posix(), ContentFile(path.read_bytes()))
     before = full.shown()
     full.do("backup", str(archive))
 
     assert "Restored." in empty.do("restore", str(archive))
     assert empty.shown() == before
-    assert "There is data already in the database, the files" in empty.run("restore", str(archive)).stderr
+    assert "There is already data in the database, the files" in empty.run("restore", str(archive)).stderr
 
     store.save("attachments/later", ContentFile(b"later"))
-    assert "2 files that were in the bucket before are below before-restore-" in full.do(
+    assert "2 files that were in the bucket before are now under before-restore-" in full.do(
         "restore", "--replace", str(archive)
     )
     assert full.shown() == before
@@ -202,12 +208,12 @@ def test_files_in_a_bucket_are_backed_up_and_restored(
 
 @pytest.mark.server
 def test_archive_that_cannot_be_extracted_changes_nothing(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: the database is replaced when all files are there, not before."""
-    full, _empty = places
+    """OPS-06: the database is replaced only after all files have been extracted."""
+    full, empty = places
     archive = tmp_path / "backup.tar"
     full.do("backup", str(archive))
     before = full.shown()
-    add_entries(archive, {"files/a": b"bytes", "files/a/b": b"bytes"})  # no folder has both
+    add_entries(archive, {"files/a": b"bytes", "files/a/b": b"bytes"})  # no file system can have both
 
     refused = full.run("restore", "--replace", str(archive))
 
@@ -215,11 +221,13 @@ def test_archive_that_cannot_be_extracted_changes_nothing(places: tuple[Place, P
     assert "incomplete" not in refused.stdout
     assert full.shown() == before
     assert list(full.data.glob("backups/before-restore-*")) == []
+    assert empty.run("restore", str(archive)).returncode == 1
+    assert not empty.data.exists()
 
 
 @pytest.mark.server
 def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: the error names what was put aside, and what to do."""
+    """OPS-06: the error names the replaced data and the next steps."""
     full, _empty = places
     archive = tmp_path / "backup.tar"
     full.do("backup", str(archive))
@@ -231,14 +239,14 @@ def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Pl
     assert failed.returncode == 1
     (aside,) = full.data.glob("backups/before-restore-*")
     assert "The restore is incomplete" in failed.stdout
-    assert f"What was there before is in {aside}." in failed.stdout
+    assert f"The previous data is in {aside}." in failed.stdout
     (full.data / "files").unlink()
     full.do("restore", "--replace", str(archive))
 
 
 @pytest.mark.server
 def test_what_killed_commands_have_left_is_deleted(places: tuple[Place, Place]) -> None:
-    """OPS-06: a backup that the system ended does not keep a copy of the database for ever; one that runs is left."""
+    """OPS-06: the copies of a backup that was killed are deleted, and those of a running one are not."""
     full, _empty = places
     folder = full.data / "backups"
     folder.mkdir()
@@ -259,11 +267,11 @@ def test_what_killed_commands_have_left_is_deleted(places: tuple[Place, Place]) 
 
 @pytest.mark.server
 def test_what_cannot_be_read_in_a_workspace_is_named(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: commands of agents make such files; the backup is made, and says what it lacks."""
+    """OPS-06: a backup leaves out and names files that cannot be read, such as those that agents' commands create."""
     full, _empty = places
     workspace = next((full.data / "workspaces").iterdir())
     deep = os.open(workspace, os.O_RDONLY)
-    for _level in range(25):  # longer than any path may be
+    for _level in range(25):  # longer than a path may be
         os.mkdir("d" * 200, dir_fd=deep)
         below = os.open("d" * 200, os.O_RDONLY, dir_fd=deep)
         os.close(deep)
@@ -273,13 +281,13 @@ def test_what_cannot_be_read_in_a_workspace_is_named(places: tuple[Place, Place]
     ended = full.run("backup", str(tmp_path / "backup.tar"))
 
     assert ended.returncode == 0
-    assert "1 unreadable entries left out, 1 workspace files" in ended.stdout
-    assert ended.stderr.count("Not in the backup") == 1
+    assert "1 session files, 1 unreadable entries left out" in ended.stdout
+    assert ended.stderr.count("Left out of the backup") == 1
     assert "File name too long" in ended.stderr
 
 
 def test_folders_that_commands_nest_or_turn_into_links_do_no_harm(tmp_path: Path) -> None:
-    """OPS-06: one that is nested very deeply is left out, and what a link leads to is in no backup."""
+    """OPS-06: very deeply nested folders are left out, and the targets of links are not in the backup."""
     root, outside = tmp_path / "workspaces", tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("secret")
@@ -305,7 +313,10 @@ def test_folders_that_commands_nest_or_turn_into_links_do_no_harm(tmp_path: Path
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place], tmp_path: Path) -> None:
-    """OPS-06: a server would go on writing to what was put aside; a backup beside it is whole."""
+    """OPS-06: the database in use is not replaced, because its server would continue to write to the old one.
+
+    A backup works.
+    """
     full, _empty = places
     archive = tmp_path / "backup.tar"
     with serving(full.data, **full.settings):
@@ -318,7 +329,7 @@ def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place]
 
 @pytest.mark.server
 def test_backups_that_are_kept(data: Path) -> None:
-    """OPS-06: a daily backup does not fill the disk."""
+    """OPS-06: only the newest backups are kept, so that daily ones do not fill the disk."""
     folder = data / "backups"
     folder.mkdir()
     for day in (1, 2):
@@ -348,7 +359,7 @@ def check(path: Path) -> None:
 
 
 def rewrite(path: Path, change: dict[str, bytes | None], *, kind: bytes = tarfile.REGTYPE, link: str = "") -> None:
-    """Replace, add or (None) leave out members of an archive."""
+    """Replace, add, or with None remove members of an archive."""
     with tarfile.open(path) as before:
         members = {info.name: (before.extractfile(info) or io.BytesIO()).read() for info in before}
     members = {name: data for name, data in {**members, **change}.items() if data is not None}
@@ -362,7 +373,7 @@ def rewrite(path: Path, change: dict[str, bytes | None], *, kind: bytes = tarfil
 
 
 def add_entries(path: Path, added: dict[str, bytes]) -> None:
-    """Add files to an archive and its manifest."""
+    """Add files to an archive and to its manifest."""
     with tarfile.open(path) as before:
         found = before.extractfile(MANIFEST)
         assert found is not None
@@ -387,18 +398,18 @@ def test_whole_archive_is_accepted(archive: Path) -> None:
     ("change", "message"),
     [
         ({"files/a": b"bytez"}, "files/a is damaged"),
-        ({"files/a": None}, "lacks files/a"),
-        ({"files/b": b"more"}, "an entry that its manifest does not"),
-        ({"../etc/passwd": b"root"}, "an entry that its manifest does not"),
-        ({MANIFEST: None}, "no complete backup"),
-        ({MANIFEST: b"{"}, "no complete backup"),
+        ({"files/a": None}, "files/a is missing"),
+        ({"files/b": b"more"}, "an entry that is not in its manifest"),
+        ({"../etc/passwd": b"root"}, "an entry that is not in its manifest"),
+        ({MANIFEST: None}, "not a complete backup"),
+        ({MANIFEST: b"{"}, "not a complete backup"),
         ({MANIFEST: json.dumps({"format": 9, "entries": {}}).encode()}, "another version"),
     ],
 )
 def test_damaged_archive_is_refused_before_anything_changes(
     archive: Path, change: dict[str, bytes | None], message: str
 ) -> None:
-    """OPS-06: a disk or a copy that went wrong is noticed."""
+    """OPS-06: a damaged archive is refused before anything changes."""
     rewrite(archive, change)
 
     with pytest.raises(BackupError, match=message):
@@ -406,7 +417,7 @@ def test_damaged_archive_is_refused_before_anything_changes(
 
 
 def test_archive_that_names_places_outside_is_refused(archive: Path) -> None:
-    """OPS-06: an archive from elsewhere cannot write where it likes, even with a manifest that fits."""
+    """OPS-06: an archive cannot write outside of its folder, even with a matching manifest."""
     with tarfile.open(archive) as before:
         found = before.extractfile(MANIFEST)
         assert found is not None
@@ -414,22 +425,22 @@ def test_archive_that_names_places_outside_is_refused(archive: Path) -> None:
     manifest["entries"]["files/../../x"] = manifest["entries"]["files/a"]
     rewrite(archive, {"files/../../x": b"bytes", MANIFEST: json.dumps(manifest).encode()})
 
-    with pytest.raises(BackupError, match="an entry that its manifest does not"):
+    with pytest.raises(BackupError, match="an entry that is not in its manifest"):
         check(archive)
 
 
 def test_archive_that_writes_through_its_own_link_is_refused(tmp_path: Path) -> None:
-    """OPS-06: likewise, where the link comes first and a file below it afterwards."""
+    """OPS-06: an archive with a link and then a file below it is refused."""
     with ArchiveWriter(tmp_path / "made.tar") as writer:
         writer.add_link("workspaces/s_1/out", "/etc")
         writer.add("workspaces/s_1/out/in/x", io.BytesIO(b"bytes"), 5)
         writer.finish(made_at="now", database="sqlite", migrations=[], key="")
-    with pytest.raises(BackupError, match="an entry that its manifest does not"):
+    with pytest.raises(BackupError, match="an entry that is not in its manifest"):
         check(tmp_path / "made.tar")
 
 
 def test_unfinished_archive_has_no_name(tmp_path: Path) -> None:
-    """OPS-06: a backup that was cut off is not mistaken for one."""
+    """OPS-06: a backup that fails leaves no file that could be mistaken for one."""
     path = tmp_path / "cut.tar"
     with pytest.raises(BackupError), ArchiveWriter(path) as writer:
         writer.add("files/a", io.BytesIO(b"short"), 99)
@@ -438,15 +449,15 @@ def test_unfinished_archive_has_no_name(tmp_path: Path) -> None:
 
 
 def test_truncated_file_is_refused(archive: Path) -> None:
-    """OPS-06: a copy that ended early."""
+    """OPS-06: a file that was copied in part is refused."""
     os.truncate(archive, 2000)
 
-    with pytest.raises(BackupError, match="no complete backup"):
+    with pytest.raises(BackupError, match="not a complete backup"):
         check(archive)
 
 
 def lines_of_extraction(folder: Path, files: int) -> int:
-    """Return how many lines of Python run to extract an archive with so many files."""
+    """Return the number of lines of Python that extracting an archive with this many files executes."""
     path = folder / f"{files}.tar"
     with ArchiveWriter(path) as writer:
         for number in range(files):
@@ -472,13 +483,13 @@ def lines_of_extraction(folder: Path, files: int) -> int:
 
 
 def test_the_work_of_a_restore_grows_with_its_files(tmp_path: Path) -> None:
-    """OPS-06: four times the files are four times the work, not sixteen."""
+    """OPS-06: four times the files need four times the work, not sixteen times."""
     assert lines_of_extraction(tmp_path, 400) < 5 * lines_of_extraction(tmp_path, 100)
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_file_has_its_permissions_whatever_the_umask_is(tmp_path: Path, umask: int) -> None:
-    """OPS-06: a command that makes the data folder private has another one."""
+    """OPS-06: files have their permissions, although the command that protects the data folder changes the umask."""
     with ArchiveWriter(tmp_path / "a.tar") as writer:
         writer.add("run.sh", io.BytesIO(b"#!/bin/sh"), 9, mode=0o755)
         writer.finish(made_at="now", database="sqlite", migrations=[], key="")

@@ -1,4 +1,4 @@
-"""System checks: each says what is wrong, and the remedy; a good installation hears nothing."""
+"""System checks: each one explains a problem and its remedy, and a valid installation gets none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_bad_configuration_names_file_key_and_remedy(settings: Settings, tmp_pat
 def test_agents_that_run_commands_need_a_sandbox(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without one, Parley starts, and says which agents do without these tools."""
+    """Without a sandbox, Parley starts and lists the agents that lack these tools."""
     file = tmp_path / "parley.toml"
     file.write_text('[agents.coder]\ntools = ["read_file"]\n[agents.other]\ntools = ["calculator"]\n')
     settings.PARLEY_CONFIG = str(file)
@@ -46,12 +46,13 @@ def test_agents_that_run_commands_need_a_sandbox(
     (warning,) = [message for message in run_checks() if message.id == "parley.W006"]
 
     assert warning.msg == (
-        "Commands cannot run in a sandbox here: bubblewrap is missing. Agents do without these tools: coder."
+        "This machine cannot run commands in a sandbox: bubblewrap is missing. "
+        "These agents run without their sandbox tools: coder."
     )
 
 
 def test_agents_that_search_need_a_service(settings: Settings, tmp_path: Path) -> None:
-    """Without one, Parley starts, and says which agents do without the tool."""
+    """Without a search service, Parley starts and lists the agents that lack the tool."""
     file = tmp_path / "parley.toml"
     file.write_text('[agents.finder]\ntools = ["web_search"]\n[agents.other]\ntools = ["calculator"]\n')
     settings.PARLEY_CONFIG = str(file)
@@ -59,14 +60,14 @@ def test_agents_that_search_need_a_service(settings: Settings, tmp_path: Path) -
 
     (warning,) = [message for message in run_checks() if message.id == "parley.W008"]
 
-    assert warning.msg == "There is no [search] in the configuration file. Agents do without web_search: finder."
+    assert warning.msg == "No search service is configured. These agents run without web_search: finder."
     agents_setup.reset()
     file.write_text(file.read_text() + '[search]\ntype = "searxng"\nbase_url = "http://localhost:8080"\n')
     assert found() == []
 
 
 def test_broken_tools_are_named(settings: Settings, tmp_path: Path) -> None:
-    """Parley starts, and says which files it left out, and which agents do without their tools."""
+    """Parley starts, and lists the files that it left out and the agents that lack their tools."""
     file, folder = tmp_path / "parley.toml", tmp_path / "tools"
     file.write_text('[agents.host]\ntools = ["agent__other", "book_room", "calculator"]\n')
     folder.mkdir()
@@ -77,7 +78,7 @@ def test_broken_tools_are_named(settings: Settings, tmp_path: Path) -> None:
     broken, lacking = [message.msg for message in run_checks() if message.id == "parley.W009"]
 
     assert f"{folder / 'rooms.py'}: ModuleNotFoundError: No module named 'no_such_module' (line 1" in broken
-    assert lacking == "The agent host does without these tools, which are not known: book_room."
+    assert lacking == "The agent host runs without these tools, which do not exist: book_room."
 
 
 def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:
@@ -89,20 +90,24 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
 
 
 def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path) -> None:
-    """Otherwise tools are missing, and commands that people approved fail without a word of the setting."""
+    """Missing folders are errors, because otherwise tools would be missing and approved commands would fail without a
+    reason."""
     file = tmp_path / "file"
     file.write_text("no folder")
     for place in ("/proc/workspaces", str(file), str(file / "below")):
         settings.WORKSPACES = place
         (error,) = [message for message in run_checks() if message.id == "parley.E002"]
         assert f"Parley cannot write to {place}: " in error.msg
-        assert error.hint == "Set WORKSPACES to another place."
+        assert error.hint == "Make it writable, or set WORKSPACES to another folder."
     settings.WORKSPACES = str(tmp_path / "made" / "here")
     assert found() == []
     settings.TOOLS_FOLDER = str(file)
     agents_setup.reset()
     (error,) = run_checks()
     assert error.msg == f"TOOLS_FOLDER={file} is not a folder."
+
+
+BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org"}
 
 
 @pytest.mark.parametrize(
@@ -124,9 +129,13 @@ def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path
         ({"HOST": "::1"}, []),
         ({"HOST": "not a host"}, ["parley.E020"]),
         ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
-        ({"HOST": "0.0.0.0", "HTTPS": True, "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
+        (BEHIND_A_PROXY | {"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
+        ({"HTTPS": True}, ["parley.W012"]),
+        ({"HTTPS": True, "PUBLIC_URL": "http://chat.example.org"}, ["parley.W012"]),
+        ({"PUBLIC_URL": "https://chat.example.org"}, ["parley.W011"]),
+        ({"PUBLIC_URL": "http://chat.example.org"}, []),
         ({"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["localhost", "0.0.0.0"]}, ["parley.W003", "parley.W004"]),  # noqa: S104
-        ({"HOST": "::", "ALLOWED_HOSTS": ["*"], "DEBUG": True, "HTTPS": True}, ["parley.E004"]),
+        (BEHIND_A_PROXY | {"HOST": "::", "ALLOWED_HOSTS": ["*"], "DEBUG": True}, ["parley.E004"]),
     ],
 )
 def test_setting_is_judged(settings: Settings, changes: dict[str, object], ids: list[str]) -> None:
@@ -167,10 +176,18 @@ REACHED_AT = "mailto:ops@example.org"
 def test_keys_of_push_messages_are_whole(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], subject: str, expected: list[str]
 ) -> None:
-    """UI-22: what is half set would show only when no notification comes."""
+    """UI-22: incomplete or invalid keys are reported, because otherwise notifications would silently not arrive."""
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     settings.VAPID_PRIVATE_KEY = given.get("VAPID_PRIVATE_KEY", settings.VAPID_PRIVATE_KEY)
     settings.VAPID_SUBJECT = subject
     assert found() == expected
     assert all(KEY not in message.msg for message in run_checks())
+
+
+@pytest.mark.parametrize(("subject", "is_named"), [("", True), ("https://chat.example.org", False)])
+def test_hint_about_a_missing_key_is_complete(settings: Settings, subject: str, is_named: bool) -> None:
+    """UI-22: with what the hint says, Parley starts. The key alone would be an error without a contact."""
+    settings.VAPID_PRIVATE_KEY, settings.VAPID_SUBJECT = "", subject
+    (warning,) = run_checks()
+    assert ("VAPID_SUBJECT" in str(warning.hint)) is is_named

@@ -1,4 +1,4 @@
-"""Commands on a data folder that no server has prepared."""
+"""Commands on a data folder without a prepared database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
+from config.data_folder import KEYLESS, NEED_DATA
 from tests.commands.process import manage
 from tests.support.agreement import agree
 
@@ -25,12 +26,12 @@ COMMANDS = [
     ["signinlink"],
     ["verify"],
 ]
-# They prepare the database, or restore one.
+# These commands prepare or restore the database.
 OTHERS = {"restore", "runagents", "runserver", "serve"}
 
 
 def test_every_command_on_data_has_a_row() -> None:
-    """OPS-04: a command of one's own that reads or writes rows must not make an empty database."""
+    """OPS-04: each command that uses rows is listed here, so that a new one does not create an empty database."""
     own = [name for name, app in get_commands().items() if app == "chat"]
     agree(
         {*(command[0] for command in COMMANDS), *OTHERS},
@@ -38,18 +39,32 @@ def test_every_command_on_data_has_a_row() -> None:
         missing="Base {} on DataCommand and add it to COMMANDS in this file; or to OTHERS if it makes the database.",
         extra="Remove {} from this file: there is no such command.",
     )
+    agree(
+        {command[0] for command in COMMANDS} | {"restore"},
+        NEED_DATA | KEYLESS,
+        missing="Remove {} from config/data_folder.py.",
+        extra="Add {} to NEED_DATA of config/data_folder.py.",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
 def test_missing_database_is_said_and_none_is_made(tmp_path: Path, command: list[str]) -> None:
-    """OPS-04: a backup of nothing would look like one, and a link would be for no one."""
+    """OPS-04: a missing database is an error, because a backup would be empty and a link would belong to no user."""
     ended = manage(*(part.format(folder=tmp_path) for part in command), data=tmp_path / "data")
 
     assert ended.returncode == 1
     assert f"There is no database at {tmp_path}/data/parley.sqlite3" in ended.stderr
     assert "Traceback" not in ended.stderr
-    assert not (tmp_path / "data/parley.sqlite3").exists()
-    assert not (tmp_path / "x.tar").exists()
+    assert list(tmp_path.iterdir()) == []  # neither a database nor new keys in a new data folder
+
+
+@pytest.mark.parametrize("options", [["--check"], ["--replace"], []])
+def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
+    """OPS-06: a check, or a restore of a file that is no backup, makes no data folder and no keys."""
+    ended = manage("restore", *options, __file__, data=tmp_path / "data")
+
+    assert (ended.returncode, "is not a complete backup" in ended.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unprepared_database_is_said(tmp_path: Path) -> None:
@@ -57,7 +72,7 @@ def test_unprepared_database_is_said(tmp_path: Path) -> None:
 
     ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)
 
-    assert (ended.returncode, "The database lacks" in ended.stderr) == (1, True)
+    assert (ended.returncode, "unapplied migration(s)" in ended.stderr) == (1, True)
     assert not (tmp_path / "x.tar").exists()
 
 
@@ -71,7 +86,7 @@ def test_days_have_a_range(tmp_path: Path, command: str, days: str) -> None:
 
 
 def test_database_of_an_earlier_version_is_backed_up(tmp_path: Path) -> None:
-    """OPS-06: between the installation of a new version and its first start."""
+    """OPS-06: the database can be backed up between the installation of a new version and its first start."""
     manage("migrate", "chat", "0045", data=tmp_path)
 
     ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)

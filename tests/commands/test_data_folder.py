@@ -1,4 +1,4 @@
-"""The data folder is private, and the key in it is whole."""
+"""The data folder is private, and its key is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from config.data_folder import make_private, secret_key, vapid_key
 
 @pytest.fixture(autouse=True)
 def _own_umask() -> Iterator[None]:
-    """Making the folder private changes that of the process."""
+    """The process's umask, restored after a test, because making the folder private changes it."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -26,7 +26,7 @@ def mode(path: Path) -> int:
 
 
 def test_what_others_could_read_is_taken_away_from_them(tmp_path: Path) -> None:
-    """The database holds people's words, and files their secrets. What the folders hold cannot be reached."""
+    """The permissions of others are removed from the database and the files. Folders hide everything below them."""
     tmp_path.chmod(0o755)
     elsewhere = tmp_path.with_name("elsewhere.sqlite3")
     for path in (tmp_path / "parley.sqlite3", elsewhere):
@@ -60,7 +60,8 @@ def test_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_key_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A power cut leaves the whole key or none, and a key that was used is still there."""
+    """The key is synced before it is renamed, so a power cut leaves the whole key or none, and a used key is still
+    there."""
     fsync, link = os.fsync, os.link
     synced: list[tuple[int, int]] = []
 
@@ -80,7 +81,7 @@ def test_key_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pyte
 
 
 def test_key_of_another_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two first starts at once agree on one key."""
+    """Two first starts at the same time use one key."""
     other = "k" * 60
     link = os.link
 
@@ -96,20 +97,20 @@ def test_key_of_another_process_stays(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"abc", b"\xff" * 100])
 def test_key_that_is_none_is_refused_with_its_remedy(tmp_path: Path, content: bytes) -> None:
-    """A power cut left an empty one behind, with which every page was an error."""
+    """An invalid key, such as an empty one after a power cut, is refused with its remedy."""
     (tmp_path / "secret_key").write_bytes(content)
 
-    with pytest.raises(SystemExit, match=r"secret_key holds no usable key. Restore it from a backup, or delete it"):
+    with pytest.raises(SystemExit, match=r"secret_key has no usable key. Restore it from a backup, or delete it"):
         secret_key(tmp_path)
 
 
 def test_key_of_push_messages_is_made_in_the_same_way(tmp_path: Path) -> None:
-    """UI-22: once, for its owner alone, and one that can sign."""
+    """UI-22: the key is generated once, is private to its owner, and can sign."""
     key = vapid_key(tmp_path)
 
     check_private_key(key)
     assert vapid_key(tmp_path) == key != vapid_key(tmp_path / "other")
     assert mode(tmp_path / "vapid_key") == 0o600
     (tmp_path / "vapid_key").write_text("short")
-    with pytest.raises(SystemExit, match=r"vapid_key holds no usable key.*turn on their notifications again"):
+    with pytest.raises(SystemExit, match=r"vapid_key has no usable key.*turn on notifications again"):
         vapid_key(tmp_path)

@@ -1,4 +1,4 @@
-"""The documents are true."""
+"""The documents agree with the code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("dep
 
 
 def test_configuration_page_is_up_to_date() -> None:
-    """The page would describe settings that do not exist, miss new ones, or show old defaults."""
+    """The page describes exactly the settings that exist, with their present defaults."""
     checked = subprocess.run(
         [sys.executable, ROOT / "scripts/configuration", "--check"], capture_output=True, text=True, check=False
     )
@@ -37,7 +37,7 @@ def test_configuration_page_is_up_to_date() -> None:
 
 
 def test_variables_of_vendors_are_described() -> None:
-    """RUN-05: the key of a vendor in the environment is enough, for an operator who knows its name."""
+    """RUN-05: the document names the environment variable of each vendor's key, which is enough to use the vendor."""
     described = {name for name in OTHERS if any(name in (each.key_env, each.url_env) for each in VENDORS.values())}
     agree(
         described,
@@ -51,7 +51,7 @@ def test_variables_of_vendors_are_described() -> None:
 
 
 def test_events_of_webhooks_are_described() -> None:
-    """HOOK-02: by the page, and by the API, which takes no other."""
+    """HOOK-02: the page describes the events that the API accepts, and no others."""
     described = [row[0].strip("`") for row in table("webhooks.md", "## Events")]
     agree(
         described,
@@ -68,7 +68,7 @@ def test_events_of_webhooks_are_described() -> None:
 
 
 def test_commands_are_in_a_document() -> None:
-    """An operator finds no command that no document names."""
+    """Each command is named in a document."""
     own = [name for name, app in get_commands().items() if app == "chat"]
     texts = "\n".join(document.read_text() for document in DOCUMENTS)
     unnamed = [name for name in own if not re.search(rf"manage\.py {name}\b", texts)]
@@ -88,7 +88,7 @@ def test_example_configuration_can_be_used(tmp_path: Path) -> None:
 
 
 def test_commands_in_documents_exist_with_their_options() -> None:
-    """OPS-07: who follows docs/deployment.md word by word gets no usage message."""
+    """OPS-07: the commands in the documents exist with their options."""
     named = re.compile(r"manage\.py ([a-z]+)([^`#\n]*)")
     found = {use for document in DOCUMENTS for use in named.findall(document.read_text())}
     wrong = set()
@@ -111,7 +111,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_proxy_examples_can_be_used_and_let_through_what_parley_takes(tmp_path: Path) -> None:
-    """Too small a limit of the proxy's refuses what the settings allow, and its page explains nothing."""
+    """The proxies' limits allow what Parley's settings allow, because the proxy's error page would explain nothing."""
     document = (ROOT / "docs/deployment.md").read_text()
     (example,) = re.findall(r"```nginx\n(.*?)```", document, re.DOTALL)
     file = tmp_path / "nginx.conf"
@@ -129,7 +129,7 @@ def test_proxy_examples_can_be_used_and_let_through_what_parley_takes(tmp_path: 
 
 
 def table(document: str, heading: str) -> list[list[str]]:
-    """Return the cells of the table below a heading, without its head."""
+    """Return the cells of the table below a heading, without its header."""
     section = (ROOT / "docs" / document).read_text().split(f"{heading}\n")[1].split("\n#")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]
@@ -143,7 +143,7 @@ def window(rate: Rate) -> str:
 
 
 def test_rate_limits_are_those_of_the_code() -> None:
-    """An operator who sets LIMITS finds each name, in the order of the code, with its default."""
+    """The document has each name of LIMITS with its default, in the order of the code."""
     expected = [[f"`{name}`", window(rate), rate.reason] for name, rate in RATES.items()]
     assert table("deployment.md", "### Rate limits") == expected
 
@@ -160,7 +160,7 @@ def test_kinds_of_security_events_are_those_of_the_code() -> None:
 
 
 def test_limits_of_sockets_are_the_defaults_of_the_settings() -> None:
-    """LIVE-06: the protocol says how many connections a client may have."""
+    """LIVE-06: the protocol document has the number of connections that a client may open."""
     (row,) = (row[1] for row in table("protocol.md", "### Limits") if row[0] == "sockets of one user")
     defaults = dict(re.findall(r"`(\w+)` \| integer \| `(\d+)`", (ROOT / "docs/configuration.md").read_text()))
     assert re.findall(r"\d+", row) == [defaults["SOCKETS_PER_USER"], defaults["STREAMS_PER_USER"]]

@@ -1,4 +1,4 @@
-"""Which Python `scripts/environment` makes the environment with, by programs on PATH that answer as a Python does."""
+"""The Python with which `scripts/environment` creates the environment, chosen among stand-ins on PATH."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands.process import ROOT
 
-# Answers the script's two checks; `-m venv` leaves its own path where the environment's Python belongs.
+# A stand-in that answers the script's two checks; `-m venv` writes its path in place of the environment's Python.
 FAKE = """#!/bin/sh
 case "$*" in
     *sysconfig*) exit {plain} ;;
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def add(folder: Path, name: str = "python3", *, plain: int = 0, unsuitable: int = 0) -> str:
-    """Put a Python into a folder: one compiled without optimization if `plain`, or too old if `unsuitable`."""
+    """Add a Python to a folder: compiled without optimization if `plain`, or too old if `unsuitable`."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(FAKE.format(plain=plain, unsuitable=unsuitable))
     (folder / name).chmod(0o755)

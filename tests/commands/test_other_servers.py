@@ -1,4 +1,4 @@
-"""The same application under other servers: the runner lives with it, lifespan or not."""
+"""The application under other servers: the runner starts and stops with it, with or without lifespan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_server_without_lifespan_starts_the_runner_with_its_first_request(
 
 
 async def test_developers_server_runs_the_agents_and_gives_them_back(data: Path) -> None:
-    """`manage.py runserver` is Daphne; the reloader is left out, which watches files."""
+    """`manage.py runserver` is Daphne. The test leaves out its reloader, which watches files."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = in_the_background("-u", "manage.py", "runserver", "--noreload", str(port))
@@ -53,7 +53,7 @@ async def test_developers_server_runs_the_agents_and_gives_them_back(data: Path)
         async with ClientSession() as person:
             async with asyncio.timeout(PATIENCE):
                 while True:
-                    with suppress(ClientConnectorError):  # it says that it starts, and not that it has
+                    with suppress(ClientConnectorError):  # the output tells that it starts, not that it has started
                         async with person.get(f"http://127.0.0.1:{port}/readyz") as probe:
                             if probe.status == 200:
                                 break

@@ -1,4 +1,4 @@
-"""Commands about people: a password, and two-step verification that was lost."""
+"""Commands for users: setting a password, and resetting two-step verification."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def signed_in(user: User) -> Client:
 
 
 def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:
-    """The way back of the last administrator; it ends logins, is recorded, and the person is notified."""
+    """The command helps a last administrator. It ends logins, is recorded, and the user is notified."""
     give_app(ana)
     client = signed_in(ana)
-    assert "The two-step verification of ana is reset." in told("resettwostep", "ana")
+    assert "Two-step verification of ana was reset." in told("resettwostep", "ana")
     assert not Authenticator.objects.exists()
     assert client.get("/").status_code == 302
     event = SecurityEvent.objects.get(kind=Kind.SECOND_FACTOR_RESET)
@@ -45,7 +45,7 @@ def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:
 
 
 def test_password_of_the_command_line_ends_logins(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django's own command, with what Parley does after any new password."""
+    """Django's own command has the effects of any new password in Parley."""
     client = signed_in(ana)
     monkeypatch.setattr("getpass.getpass", lambda prompt: "quite another 1")
     assert "Password changed successfully" in told("changepassword", "ana")

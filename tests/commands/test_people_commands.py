@@ -1,4 +1,4 @@
-"""`manage.py purge`, `erase`, `exportperson` and `endlogins`: what operators do with people's data."""
+"""`manage.py purge`, `erase`, `exportperson` and `endlogins`, for operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import DONE, HI, START, fill
 from tests.support.testing_node import person
 
-pytestmark = pytest.mark.django_db(transaction=True)  # the log of SQLite is not emptied within a transaction
+pytestmark = pytest.mark.django_db(transaction=True)  # SQLite's log is not emptied within a transaction
 
 
 @pytest.fixture
@@ -36,7 +36,8 @@ def run(*words: str) -> str:
 
 
 def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They ask first, say what they did, and what cannot be found they say as well."""
+    """The commands ask for confirmation and report their results, including users and sessions that they cannot
+    find."""
     kept, old, going = (create_session(owner=ana, title=name) for name in ("Kept", "Old", "Going"))
     for each in (kept, old):
         delete(ana, each.pk)
@@ -50,7 +51,7 @@ def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
         run("erase", "session", going.pk)
     monkeypatch.setattr("builtins.input", lambda words: going.pk)
     assert run("erase", "session", going.pk).endswith(
-        "Erased: 3 messages, 1 sessions. Backups made before still hold it."
+        "Erased: 3 messages, 1 sessions. Earlier backups still contain it."
     )
     assert not Session.objects.exists()
     assert "1 users" in run("erase", "person", "ana", "--yes")
@@ -63,19 +64,19 @@ def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_exportperson(ana: User, tmp_path: Path) -> None:
-    """It writes over nothing."""
+    """`exportperson` does not overwrite a file."""
     create_session(owner=ana, title="Plan")
     place = tmp_path / "ana.zip"
-    assert run("exportperson", "ana", "--to", str(place)) == f"Written to {place}."
+    assert run("exportperson", "ana", "--to", str(place)) == f"Exported to {place}."
     assert stat.S_IMODE(place.stat().st_mode) == 0o600  # whatever the shell's umask is
     assert "account.json" in zipfile.ZipFile(place).namelist()
-    for name, words in (("ana", "cannot be written: File exists"), ("zoe", "There is no user")):
+    for name, words in (("ana", "Cannot write .+: File exists"), ("zoe", "There is no user")):
         with pytest.raises(CommandError, match=words):
             run("exportperson", name, "--to", str(place))
 
 
 def test_endlogins(ana: User) -> None:
-    """A restored backup has brought them back: browsers, links and tokens."""
+    """`endlogins` ends the logins, links and tokens that a restored backup contains."""
     client = Client()
     client.force_login(ana)
     accounts.sign_in_link(user=ana)
@@ -84,7 +85,7 @@ def test_endlogins(ana: User) -> None:
     assert run("endlogins") == "Ended 1 login."
     assert client.get("/settings/").status_code == 302
     assert not SignInLink.objects.exists()
-    assert api_tokens.recognised(secret) is not None
+    assert api_tokens.recognized(secret) is not None
     assert run("endlogins", "--tokens") == "Ended 0 logins and 1 API token."
-    assert api_tokens.recognised(secret) is None
+    assert api_tokens.recognized(secret) is None
     assert Invitation.objects.get().expires_at <= timezone.now()

@@ -1,4 +1,4 @@
-"""`manage.py serve` in a real process: one line, a link that works once, clear words for what is wrong, a clean end."""
+"""`manage.py serve` in a real process: one line of output, a link for one use, clear errors, and a clean end."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.server
 
 
 def browser() -> ClientSession:
-    return ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: cookies of an address without a name
+    return ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: allows cookies of an IP address
 
 
 @asynccontextmanager
 async def events(person: ClientSession, server: Started, session: str) -> AsyncIterator[ClientWebSocketResponse]:
-    """A socket of the JSON protocol, from its beginning."""
+    """Open a socket of the JSON protocol and request the session from its beginning."""
     async with person.ws_connect(f"{server.address}/ws{session}", origin=server.address) as socket:
         await socket.send_json({"type": "sync", "since": 0, "have": {}})
         yield socket
@@ -43,7 +43,7 @@ async def heard(socket: ClientWebSocketResponse, kind: str) -> None:
 
 
 async def test_link_signs_in_once_and_lands_at_home(tmp_path: Path) -> None:
-    """Section “two commands”: on an empty folder, everything is made and one line is printed."""
+    """An empty folder is prepared, and one line with a link is printed, as in the section "two commands"."""
     with serving(tmp_path) as server:
         assert re.fullmatch(r"Parley is ready\..* http://127\.0\.0\.1:\d+/accounts/link/[\w-]{43,}", server.line)
         async with browser() as first, browser() as second:
@@ -70,8 +70,8 @@ def test_restart_keeps_the_people_and_prints_a_new_link(data: Path) -> None:
     ("how", "command"), [(signal.SIGTERM, ()), (signal.SIGINT, in_the_background("manage.py", "serve"))]
 )
 async def test_signal_ends_it_cleanly(data: Path, how: signal.Signals, command: tuple[str, ...], kind: str) -> None:
-    """RUN-15, LIVE-04: the lease is given back, sockets are closed with 1012, streams of steps end whole. Nothing is
-    printed."""
+    """RUN-15, LIVE-04: on a signal, the lease is released, sockets close with 1012, and streams of steps end
+    completely. Nothing is printed."""
     with serving(data, *command, WEB_SERVER=kind) as server:
         assert workers(data) == 1
         async with browser() as person:
@@ -89,7 +89,7 @@ async def test_signal_ends_it_cleanly(data: Path, how: signal.Signals, command: 
 
 
 async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(data: Path) -> None:
-    """RUN-15: what was running is given back, not waited for."""
+    """RUN-15: a running turn is released without waiting for it, and the next start continues it."""
     with serving(data) as server:
         async with browser() as person:
             path = await enter(person, server.link)
@@ -110,7 +110,7 @@ async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(d
 @pytest.mark.parametrize(
     ("changes", "password", "line"),
     [
-        ({}, None, r"Parley is ready\. Sign in with this link, once: http://127.0.0.1:8200/accounts/link/.+"),
+        ({}, None, r"Parley is ready\. Sign in with this one-time link: http://127.0.0.1:8200/accounts/link/.+"),
         ({}, "correct horse", r"Parley is ready at http://127\.0\.0\.1:8200/"),
         ({"REDIS_URL": "redis://localhost"}, None, r"Parley is ready at .+ \(manage\.py signinlink prints .+\)"),
         ({"RUNNER": "none"}, None, r"Parley is ready at .+ \(manage\.py signinlink prints .+\)"),
@@ -120,7 +120,7 @@ async def test_signal_in_mid_answer_ends_it_cleanly_and_the_next_start_goes_on(d
 def test_link_is_printed_where_there_is_no_other_way_in(
     settings: Settings, changes: dict[str, object], password: str | None, line: str
 ) -> None:
-    """A user who reads the log of a service could sign in, at each start again."""
+    """The link is printed only if there is no other way to sign in, because readers of a service's log could use it."""
     User.objects.create_superuser("boss", password=password)
     for name, value in changes.items():
         setattr(settings, name, value)
@@ -142,7 +142,7 @@ def test_taken_port_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:
-    """A second start beside a running one does not touch the database under it."""
+    """A start on a port that is in use ends before it creates or changes a database."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         manage("serve", data=tmp_path, PORT=str(taken.getsockname()[1]))
 
@@ -171,22 +171,22 @@ def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("PORT", "many", "PORT cannot be 'many'"),
-        ("HOST", "no such host", "HOST=no such host is no address of a machine."),
+        ("PORT", "many", "PORT must be a whole number, not 'many'"),
+        ("HOST", "no such host", "HOST=no such host is not a host name or an IP address."),
         ("HOST", "203.0.113.1", "cannot listen on 203.0.113.1:0: "),
-        ("PORT", "99999", "PORT is a number from 0 to 65535, not 99999"),
-        ("CONNECTIONS_PER_ADDRESS", "-1", "CONNECTIONS_PER_ADDRESS is a number from 0 to 2147483647, not -1"),
-        ("RUNNER", "everywhere", "RUNNER is one of embedded, none, not 'everywhere'"),
-        ("RECOVERY", "pray", "RECOVERY is one of resume, close, not 'pray'"),
+        ("PORT", "99999", "PORT must be a number from 0 to 65535, not 99999"),
+        ("CONNECTIONS_PER_ADDRESS", "-1", "CONNECTIONS_PER_ADDRESS must be a number from 0 to 2147483647, not -1"),
+        ("RUNNER", "everywhere", "RUNNER must be one of embedded, none, not 'everywhere'"),
+        ("RECOVERY", "pray", "RECOVERY must be one of resume, close, not 'pray'"),
         ("LEASE_SECONDS", "0.1", "LEASE_SECONDS=0.1 is too short"),
-        ("LOG_LEVEL", "loud", "LOG_LEVEL is one of"),
-        ("DEBUG", "perhaps", "DEBUG is 1 or 0, not 'perhaps'"),
-        ("DATABASE_URL", "oracle://u:secret@h/n", "DATABASE_URL is sqlite:"),
-        ("DATABASE_URL", "postgres://", "DATABASE_URL is sqlite:"),
-        ("DATABASE_URL", "sqlite://", "DATABASE_URL is sqlite:"),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL must be one of"),
+        ("DEBUG", "perhaps", "DEBUG must be 1 or 0, not 'perhaps'"),
+        ("DATABASE_URL", "oracle://u:secret@h/n", "DATABASE_URL must be sqlite:"),
+        ("DATABASE_URL", "postgres://", "DATABASE_URL must be sqlite:"),
+        ("DATABASE_URL", "sqlite://", "DATABASE_URL must be sqlite:"),
         ("DATABASE_URL", "postgres://u:secret@127.0.0.1:9/n", "DATABASE_URL"),
-        ("REDIS_URL", "localhost:6379", "REDIS_URL is redis://"),
-        ("REDIS_URL", "http://u:secret@h", "REDIS_URL is redis://"),
+        ("REDIS_URL", "localhost:6379", "REDIS_URL must be redis://"),
+        ("REDIS_URL", "http://u:secret@h", "REDIS_URL must be redis://"),
         ("PARLEY_CONFIG", "/no/such/file.toml", "/no/such/file.toml"),
     ],
 )
@@ -200,7 +200,8 @@ def test_bad_setting_is_told_without_a_traceback(tmp_path: Path, name: str, valu
 
 
 async def test_monitoring_port_answers_beside_the_pages(data: Path) -> None:
-    """OPS-01, OPS-02: metrics are on a port of their own, which no page is on, and no page's port has them."""
+    """OPS-01, OPS-02: metrics have their own port, which serves no pages, and the port of the pages serves no
+    metrics."""
     port = free_port()
     monitoring = f"http://127.0.0.1:{port}"
     with serving(data, MONITORING_PORT=str(port)) as server:
@@ -218,7 +219,7 @@ async def test_monitoring_port_answers_beside_the_pages(data: Path) -> None:
 
 
 def test_taken_monitoring_port_is_one_clear_line(data: Path) -> None:
-    """OPS-01: the process does not run without what watches it."""
+    """OPS-01: a port that is in use ends the process with one line, because it should not run unmonitored."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = manage("serve", data=data, MONITORING_PORT=str(port), LOG_FORMAT="text")
@@ -229,7 +230,7 @@ def test_taken_monitoring_port_is_one_clear_line(data: Path) -> None:
 
 
 async def test_log_lines_of_a_request_have_its_id(data: Path) -> None:
-    """OPS-03: no terminal reads the output of this process, so it is JSON; the session is the one in the address."""
+    """OPS-03: the log is JSON, because the output is not a terminal, and has the id of the session in the address."""
     session = "s_" + 24 * "a"
     with serving(data) as server:
         async with browser() as stranger:

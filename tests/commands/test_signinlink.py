@@ -48,7 +48,7 @@ def test_link_is_one_that_a_browser_can_open(settings: Settings, changes: dict[s
 
 
 def test_link_leads_to_the_server_that_runs(settings: Settings, tmp_path: Path) -> None:
-    """With PORT=0, or a PORT that was set for the server alone, the setting says something else."""
+    """The link has the running server's address, even if PORT is 0 or was set only for the server."""
     settings.DATA_DIR = tmp_path
     User.objects.create_superuser("boss")
 
@@ -83,7 +83,7 @@ def test_unknown_and_inactive_people_get_no_link() -> None:
 
 
 def test_empty_name_is_refused() -> None:
-    """It would sign in the administrator, for a script whose variable is empty."""
+    """An empty name is refused, because a script with an empty variable would otherwise sign in the administrator."""
     User.objects.create_superuser("boss")
-    with pytest.raises(CommandError, match="The username is empty"):
+    with pytest.raises(CommandError, match="The user name is empty"):
         signinlink("")

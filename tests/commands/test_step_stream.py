@@ -1,4 +1,4 @@
-"""The stream of steps over real connections: from one web server to another, with a kill -9 in between."""
+"""The stream of steps over real connections, resumed at another web server after a kill -9."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(create(user=User.objects.get(), name="Script", scope="write", days=0)[1])
 
 
 async def read(person: ClientSession, server: Started, session: str, client: StepClient) -> None:
-    """Follow the stream until it ends, or no one waits for it any more."""
+    """Follow the stream until it ends or the task is cancelled."""
     client.connected()
     resumes = {"Last-Event-ID": client.last_event_id} if client.last_event_id else {}
     async with person.get(f"{server.address}/api/sessions/{session}/steps/stream", headers=resumes) as answer:
@@ -34,7 +34,7 @@ async def read(person: ClientSession, server: Started, session: str, client: Ste
 
 
 async def until_steps(person: ClientSession, server: Started, session: str, client: StepClient) -> None:
-    """Wait until the turn is over and the client has what the list says."""
+    """Wait until the turn has ended and the client has the steps of the list."""
     async with asyncio.timeout(PATIENCE):
         while True:
             async with person.get(f"{server.address}/api/sessions/{session}") as answer:
@@ -44,7 +44,7 @@ async def until_steps(person: ClientSession, server: Started, session: str, clie
             rows = {step["id"]: step for step in listed["steps"]}
             if state == "idle" and client.steps == rows and client.last_event_id == str(listed["revision"]):
                 return
-            await asyncio.sleep(0.1)  # the list has nothing to wait for
+            await asyncio.sleep(0.1)  # the list has no event to wait for
 
 
 def said(client: StepClient) -> str:
@@ -58,8 +58,8 @@ async def until_said(client: StepClient, length: int) -> None:
 
 
 async def test_killed_server_costs_a_stream_nothing(data: Path) -> None:
-    """LIVE-03, RUN-15: in mid-answer Daphne dies; the client comes again, to uvicorn, which can be stopped
-    while a user listens."""
+    """LIVE-03, RUN-15: Daphne is killed in mid-answer, and the client reconnects to uvicorn, which can be stopped while
+    a client is connected."""
     client = StepClient()
     with serving(data, LEASE_SECONDS=LEASE) as server:
         made = manage("shell", "-c", MAKE_TOKEN, data=data)

@@ -1,4 +1,4 @@
-"""`manage.py importsessions` and `exportsessions`: whole files for users, sessions into folders and archives."""
+"""`manage.py importsessions` and `exportsessions`: import files for a user, and export into folders and archives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 
 
 def run(*words: object) -> tuple[str, str]:
-    """What a command prints, and what it says of problems."""
+    """Run a command; return its output and its errors."""
     out, err = StringIO(), StringIO()
     call_command(*map(str, words), stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_listed_then_imported(ana: User, file: Path, settings: Settings) -> None:
-    """Beyond the limits of the page; with what did not come along."""
+    """A file beyond the page's limits is listed and imported, and the missing parts are reported."""
     settings.MAX_IMPORT_MB = 0
     listed, _ = run("importsessions", file, "--owner", ana.username)
     assert [line.split("\t")[-1] for line in listed.splitlines()[1:]] == ["One", "Two"]
@@ -45,19 +45,19 @@ def test_a_file_is_listed_then_imported(ana: User, file: Path, settings: Setting
 
 
 def test_some_conversations_are_imported(ana: User, file: Path) -> None:
-    """As the list says, also before the file; a wrong index is explained."""
-    with pytest.raises(CommandError, match="'x' is no index; write --only 0, or --only 0,3 for several"):
+    """The indexes are those of the list and may come before the file; a wrong one is explained."""
+    with pytest.raises(CommandError, match="'x' is not an index; use --only 0, or --only 0,3 for several"):
         run("importsessions", "--owner", ana.username, "--only", "x", file)
     run("importsessions", "--owner", ana.username, "--only", "0", file)
     assert [session.title for session in Session.objects.all()] == ["One"]
     run("importsessions", "--only", "0,1", file, "--only", "0", "--owner", ana.username)
     assert Session.objects.count() == 3
-    with pytest.raises(CommandError, match="--only takes one file"):
+    with pytest.raises(CommandError, match="--only works with one file"):
         run("importsessions", file, file, "--owner", ana.username, "--only", "0")
 
 
 def test_refused_size_is_that_of_the_command(ana: User, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Not that of the page."""
+    """The limit of the size is the command's, not the page's."""
     file.write_text(file.read_text() + " " * (3 << 20))
     for words in ((), ("--all",)):
         with pytest.raises(CommandError, match="1 could not be imported"):
@@ -66,7 +66,7 @@ def test_refused_size_is_that_of_the_command(ana: User, file: Path, capsys: pyte
 
 
 def test_what_cannot_be_imported_is_an_error(ana: User, file: Path, tmp_path: Path) -> None:
-    """The other files come in all the same."""
+    """A file that cannot be imported is an error, and the other files are imported."""
     bad = tmp_path / "bad.json"
     bad.write_text("{")
     with pytest.raises(CommandError, match="2 could not be imported") as failed:
@@ -81,7 +81,7 @@ def test_what_cannot_be_imported_is_an_error(ana: User, file: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("form", ["json", "markdown"])
 def test_sessions_are_exported(ana: User, bo: User, file: Path, tmp_path: Path, form: str) -> None:
-    """To a folder and to an archive; JSON comes in again."""
+    """Sessions are exported to a folder and to an archive, and the JSON files can be imported."""
     run("importsessions", file, "--owner", ana.username, "--all")
     folder, archive = tmp_path / "out", tmp_path / "out.zip"
     run("exportsessions", "--owner", ana.username, "--format", form, "--to", folder)
@@ -92,7 +92,7 @@ def test_sessions_are_exported(ana: User, bo: User, file: Path, tmp_path: Path, 
     if form == "json":
         run("importsessions", archive, "--owner", bo.username, "--all")
         assert set(Session.objects.filter(owner=bo).values_list("title", flat=True)) == {"One", "Two"}
-    with pytest.raises(CommandError):  # it does not replace what is there
+    with pytest.raises(CommandError):  # an existing file is not replaced
         run("exportsessions", "--all", "--to", archive)
     with pytest.raises(CommandError, match="no sessions"):
         run("exportsessions", "--owner", User.objects.create_user("new").username, "--to", tmp_path / "x")

@@ -1,4 +1,4 @@
-"""A start updates the database: never one of a newer version, and never without a backup of the rows there are."""
+"""Updating the database at the start: not from a newer version, and not without a backup of existing rows."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def data(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture
 def _older_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that lacks a migration; there is none to apply."""
+    """A database that seems older: this version has one more migration, which has nothing to apply."""
     known = schema.known_migrations()
     monkeypatch.setattr(schema, "known_migrations", lambda: known | {("chat", "9999_next")})
 
 
 def update() -> list[str]:
-    """Update the database; return what was reported."""
+    """Update the database and return the reports."""
     lines: list[str] = []
     update_database(lines.append)
     return lines
 
 
 def test_database_of_a_newer_version_is_refused() -> None:
-    """Older code would misread its rows, and write what the newer one cannot read."""
+    """A newer database is refused, because older code would misread its rows and write invalid ones."""
     MigrationRecorder(connection).record_applied("chat", "9999_next")
 
     with pytest.raises(WrongSchemaError, match=r"newer version of Parley \(chat.9999_next\)"):
@@ -57,7 +57,7 @@ def test_database_of_a_newer_version_is_refused() -> None:
 
 @pytest.mark.usefixtures("_older_database")
 def test_database_of_another_branch_is_refused(data: Path) -> None:
-    """It lacks a migration of this version and has one of its own: nothing is applied to it."""
+    """A database that lacks one migration and has an unknown one is refused, and nothing is applied."""
     MigrationRecorder(connection).record_applied("chat", "9998_other")
 
     with pytest.raises(WrongSchemaError, match=r"newer version of Parley \(chat.9998_other\)"):
@@ -67,17 +67,17 @@ def test_database_of_another_branch_is_refused(data: Path) -> None:
 
 @pytest.mark.usefixtures("_older_database")
 def test_server_that_does_not_migrate_asks_for_it() -> None:
-    with pytest.raises(WrongSchemaError, match=r"lacks 1 migrations\. Run manage.py migrate first"):
+    with pytest.raises(WrongSchemaError, match=r"has 1 unapplied migration\(s\)\. Run manage.py migrate first"):
         schema.require_current()
 
 
 def test_known_migrations_are_those_of_django() -> None:
-    """Their names are read from the folders; Django imports them all."""
+    """The names that are read from the folders are those that Django finds by importing the migrations."""
     assert schema.known_migrations() == set(MigrationLoader(None).disk_migrations or ())
 
 
 def test_group_that_a_broken_start_has_not_made_is_made_by_the_next(data: Path) -> None:
-    """It was ended between its last migration and what follows."""
+    """If a start ended between the last migration and the following steps, the next start does them."""
     Group.objects.filter(name=MANAGERS).delete()
     assert update() == []
     assert Group.objects.get(name=MANAGERS).permissions.count() == len(MANAGED)
@@ -91,23 +91,23 @@ def test_database_of_this_version_is_left_alone(data: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.usefixtures("_older_database")
 def test_postgresql_is_the_operator_s_to_back_up(data: Path) -> None:
-    """PostgreSQL: a copy would be of the whole server's data; the operator chooses when."""
+    """PostgreSQL is not copied, because a copy would be of the whole server. The operator backs it up."""
     (line,) = update()
 
-    assert "without a backup: see manage.py backup" in line
+    assert "No backup was made: to make one, run manage.py backup" in line
     assert list(data.iterdir()) == []
 
 
 @pytest.fixture
 def _rows(transactional_db: None) -> None:
-    """Rows in a database that other connections see: a copy is made of what is committed."""
+    """Committed rows, because a copy contains only those."""
     User.objects.create_user("ana")
 
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("_rows", "_older_database")
 def test_existing_database_is_copied_before_it_is_updated(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite: the file is all there is. The copy is whole, private and said."""
+    """SQLite's file is copied completely and privately, and the copy is reported."""
 
     def migrate(*args: object, **options: object) -> None:
         User.objects.create_user("made-by-the-update")
@@ -116,7 +116,7 @@ def test_existing_database_is_copied_before_it_is_updated(data: Path, monkeypatc
     (line,) = update()
 
     (copy,) = (data / "backups").iterdir()
-    assert line == f"Backed the database up to {copy} before updating it."
+    assert line == f"Backed up the database to {copy} before updating it."
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     with closing(sqlite3.connect(copy)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -151,10 +151,10 @@ def back_up_at(second: int, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("_rows", "_older_database")
 def test_update_without_a_backup_is_refused_unless_it_is_asked_for(data: Path, settings: Settings) -> None:
-    """A disk that is full, or a folder that cannot be written."""
+    """An update is refused if the backup fails, such as with a full disk, unless the operator allows it."""
     (data / "backups").write_text("in the way")
 
-    with pytest.raises(BackupError, match="Make room there, or set BACKUPS=0"):
+    with pytest.raises(BackupError, match="Free disk space there, or set BACKUPS=0"):
         update()
     settings.BACKUPS = 0
     assert update() == []

@@ -1,4 +1,4 @@
-"""What a process loads before it is asked, so that its first answer comes as soon as the others."""
+"""What a process loads before the first request, so that the first answer is as fast as later ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ print(json.dumps([late, read() - were_read, events > 0, tools > 0]))
 
 @pytest.mark.parametrize("vendor", [ANTHROPIC, OPENAI, RESPONSES], ids=lambda vendor: vendor.name)
 async def test_first_answer_finds_everything_loaded(vendor: Vendor, tmp_path: Path) -> None:
-    """Otherwise the import of the SDK's call and of the certificates stops every session for a while."""
+    """The SDK and the certificates are loaded, because loading them later would stop all sessions for a while."""
     async with WireServer() as server:
         server.script(Reply(vendor.text("Good day")))
         kind = "anthropic" if vendor is ANTHROPIC else "openai"
@@ -85,7 +85,7 @@ async def test_first_answer_finds_everything_loaded(vendor: Vendor, tmp_path: Pa
 
 @pytest.mark.parametrize("provider", [AnthropicProvider, OpenAIProvider])
 def test_address_that_is_none_does_not_end_the_warm_up(provider: type[AnthropicProvider | OpenAIProvider]) -> None:
-    """RUN-10: the first request says so to the user who sends it."""
+    """RUN-10: an invalid address does not fail the warm-up; the first request reports the error to its user."""
     odd = provider("odd", "k", "http://[::1")
     odd.prepare()
     with pytest.raises((httpx2.InvalidURL, ValueError)):
@@ -96,7 +96,10 @@ def test_address_that_is_none_does_not_end_the_warm_up(provider: type[AnthropicP
 async def test_certificates_that_cannot_be_read_do_not_end_the_warm_up(
     provider: type[AnthropicProvider | OpenAIProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-10: the first request says so. A worker waits for the end of its warm-up before it hands its turns over."""
+    """RUN-10: unreadable certificates do not fail the warm-up, which a worker waits for before a handover.
+
+    The first request reports them.
+    """
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     transport._certificates.cache_clear()
     it = provider("it", "k")
@@ -106,7 +109,8 @@ async def test_certificates_that_cannot_be_read_do_not_end_the_warm_up(
 
 
 async def test_request_during_the_warm_up_uses_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second client would take the place of the first, whose connections nothing closes."""
+    """A request during the warm-up uses the same client, because the connections of a replaced one would never be
+    closed."""
     it, made = AnthropicProvider("it", "k"), list[object]()
     begun, asked, make = threading.Event(), threading.Event(), it._make_client
 
@@ -122,7 +126,7 @@ async def test_request_during_the_warm_up_uses_its_client(monkeypatch: pytest.Mo
             self.lock.release()
 
     def slowly() -> AsyncAnthropic:
-        if begun.is_set():  # a second one
+        if begun.is_set():  # the second client
             asked.set()
         begun.set()
         asked.wait(PATIENCE)

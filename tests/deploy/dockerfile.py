@@ -23,7 +23,10 @@ class Stage:
         return self.all(name)[-1]
 
     def command(self, name: str) -> list[str]:
-        """Return a command in exec form: a shell between would not pass signals on. Raises ValueError."""
+        """Return a command in exec form, because a shell would not pass signals on.
+
+        Raise ValueError for another form.
+        """
         words: list[str] = json.loads(self.last(name))
         return words
 

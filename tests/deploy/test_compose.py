@@ -1,4 +1,4 @@
-"""compose.yaml, without Docker: it fits together, and says what Parley understands."""
+"""compose.yaml, checked without Docker: it is consistent and uses Parley's settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def seconds(text: str) -> int:
 
 
 def test_compose_has_a_team() -> None:
-    """OPS-07: two of each, so that one can be restarted."""
+    """OPS-07: there are two of each process, so that one can be restarted."""
     assert set(SERVICES) == {"proxy", "migrate", "web", "agents", "postgres", "redis"}
     assert [SERVICES[name]["deploy"]["replicas"] for name in ("web", "agents")] == [2, 2]
     assert SERVICES["web"]["environment"]["RUNNER"] == "none"
@@ -38,7 +38,8 @@ def test_compose_has_a_team() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_parley_s_services_run_its_commands_with_its_settings(name: str) -> None:
-    """OPS-07: a setting with a typo is ignored, and nothing says so."""
+    """OPS-07: the services use existing commands and settings, because a misspelled setting would be ignored
+    silently."""
     service = SERVICES[name]
     assert service["command"][0] in {*get_commands(), "migrate"}
     assert set(service["environment"]) <= {*OPTIONS, *OTHERS}
@@ -47,7 +48,7 @@ def test_parley_s_services_run_its_commands_with_its_settings(name: str) -> None
 
 
 def test_references_lead_somewhere() -> None:
-    """OPS-07: who waits for a healthy service waits for ever where that has no check."""
+    """OPS-07: a service that others wait for has a health check, because they would wait forever otherwise."""
     for service in SERVICES.values():
         for needed, condition in service.get("depends_on", {}).items():
             kind = condition["condition"]
@@ -63,21 +64,21 @@ def test_references_lead_somewhere() -> None:
 
 
 def test_variables_are_in_the_example() -> None:
-    """OPS-07: what must be set is named before it is missing."""
+    """OPS-07: the example has every variable that must be set."""
     used = set(re.findall(r"\$\{(\w+)", TEXT)) | set(re.findall(r"\{\$(\w+)\}", caddyfile()))
     named = re.findall(r"^(\w+)=", (ROOT / "deploy/example.env").read_text(), re.MULTILINE)
     assert used - {"PARLEY_VERSION"} == set(named)
 
 
 def test_probes_ask_the_image_s_port() -> None:
-    """OPS-07, OPS-01: another port would keep the proxy waiting for ever."""
+    """OPS-07, OPS-01: the probes use the image's port, because the proxy would wait forever otherwise."""
     port = FINAL.environment()["MONITORING_PORT"]
     for name in ("web", "agents"):
         assert f"http://127.0.0.1:{port}/readyz" in SERVICES[name]["healthcheck"]["test"][-1]
 
 
 def test_turns_may_end_before_a_container_is_killed() -> None:
-    """OPS-07, RUN-15: Docker's own ten seconds would cut every turn."""
+    """OPS-07, RUN-15: containers have time to finish their turns, unlike with Docker's default of ten seconds."""
     agents = SERVICES["agents"]
     assert seconds(agents["stop_grace_period"]) > int(agents["environment"]["GRACE_SECONDS"])
 
@@ -87,7 +88,7 @@ def caddyfile() -> str:
 
 
 def test_proxy_lets_through_what_parley_takes() -> None:
-    """OPS-07: too small a limit of the proxy's refuses what the settings allow, and its page explains nothing."""
+    """OPS-07: the proxy's limits allow what the settings allow, because its error page would explain nothing."""
     largest = [bodies.UPLOADS["import-file"]().size, settings.DATA_UPLOAD_MAX_MEMORY_SIZE]
     sizes = [int(size) * 1000**2 for size in re.findall(r"max_size (\d+)MB", caddyfile())]
     assert [size >= most for size, most in zip(sizes, largest, strict=True)] == [True, True]

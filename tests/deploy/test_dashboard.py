@@ -22,7 +22,7 @@ PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 
 @pytest.fixture
 def labels(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
-    """The names of all samples that a process can show, with the names of their labels."""
+    """The names of all metrics of a process, with their labels."""
     figures = Figures(running=1, lease_age=1.0, subscribers={"page": 1}, feeds=1)
     monkeypatch.setattr(runtime, "figures", lambda: figures)
     families = [*metrics.REGISTRY.collect(), *_Gauges(Queue(0, 0.0, 1)).collect()]
@@ -41,7 +41,7 @@ def labels(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_panel_shows_metrics_and_labels_that_exist(panel: dict[str, Any], labels: dict[str, set[str]]) -> None:
-    """OPS-02: a panel without data looks like a system without load."""
+    """OPS-02: the panels use existing metrics, because a panel without data looks like a system without load."""
     for target in panel["targets"]:
         names = re.findall(r"\b((?:parley|process)_\w+)\{", target["expr"])
         assert names
@@ -53,7 +53,7 @@ def test_panel_shows_metrics_and_labels_that_exist(panel: dict[str, Any], labels
 
 
 def test_each_metric_is_described(labels: dict[str, set[str]]) -> None:
-    """OPS-02: what is not in the page is not found."""
+    """OPS-02: the page describes each metric."""
     page = (ROOT / "docs/monitoring.md").read_text()
     described = set(re.findall(r"`(parley_\w+)`", page))
     shown = [name for name in labels if name.startswith("parley_")]

@@ -1,4 +1,4 @@
-"""The image, without Docker: its recipe is read, and what it copies runs as it would run there."""
+"""The image, checked without Docker: the Dockerfile is read, and the copied files are run as in the image."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ BUILD, FINAL = stages(DOCKERFILE)
 
 
 def copied() -> list[str]:
-    """Return what the build copies from the repository."""
+    """Return the files that the build copies from the repository."""
     return [source for value in BUILD.all("COPY") for source in value.split()[:-1]]
 
 
 def test_image_runs_a_command_of_parley_as_no_one_special() -> None:
-    """OPS-07: a number, so that a cluster can see that it is not root; exec form, so that signals arrive."""
+    """OPS-07: the user is a number, which a cluster can check, and the command has the exec form, so that it gets
+    signals."""
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", FINAL.last("USER"))
     assert FINAL.command("ENTRYPOINT") == ["python", "manage.py"]
     assert FINAL.command("CMD")[0] in get_commands()
@@ -40,7 +41,7 @@ def test_image_runs_a_command_of_parley_as_no_one_special() -> None:
 
 
 def test_image_is_small_and_comes_from_the_lock() -> None:
-    """OPS-07: nothing that builds is in it, no list of packages, and no package without a checksum."""
+    """OPS-07: the image has no build tools and no package lists, and each package has a checksum."""
     installs = [value for value in FINAL.all("RUN") if "apt-get" in value]
     assert all("--no-install-recommends" in value and "rm -rf /var/lib/apt/lists/*" in value for value in installs)
     assert any("--require-hashes -r requirements/$LOCK.txt" in value for value in BUILD.all("RUN"))
@@ -52,7 +53,7 @@ def test_image_is_small_and_comes_from_the_lock() -> None:
 
 
 def test_what_is_copied_exists_and_reaches_the_build() -> None:
-    """OPS-07: a file that the list of ignored ones keeps back fails the build at another's place."""
+    """OPS-07: all copied files exist and are not ignored, so that the build works elsewhere."""
     lines = (ROOT / "deploy/Dockerfile.dockerignore").read_text().splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
@@ -64,7 +65,7 @@ def test_what_is_copied_exists_and_reaches_the_build() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What the image has at /opt/parley, but for the packages."""
+    """The contents of /opt/parley in the image, without the packages."""
     tree = tmp_path / "parley"
     for source in copied():
         target = tree / source
@@ -79,7 +80,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.server
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="it makes the root read-only")
 def test_image_runs_with_a_read_only_root(tree: Path, tmp_path: Path) -> None:
-    """OPS-07: as user 10001, with nothing to write to but the volume and /tmp; the health check finds it."""
+    """OPS-07: the image runs as user 10001 and writes only to the volume and /tmp, and the health check works."""
     data, port = tmp_path / "data", str(free_port())
     data.mkdir()
     user, group = FINAL.last("USER").split(":")

@@ -1,4 +1,4 @@
-"""The units of systemd."""
+"""The systemd units."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(unit: Path) -> RawConfigParser:
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_unit_runs_a_command_with_settings_that_exist(unit: Path) -> None:
-    """OPS-07: its paths are those of docs/deployment.md."""
+    """OPS-07: each unit runs an existing command with existing settings, at the paths of docs/deployment.md."""
     service = read(unit)["Service"]
     words = shlex.split(service["ExecStart"])
     given = [word.split("=", 1)[0] for word in [*words, *service["Environment"].split()] if re.match(r"[A-Z_]+=", word)]
@@ -45,7 +45,7 @@ def test_unit_runs_a_command_with_settings_that_exist(unit: Path) -> None:
 
 @pytest.mark.parametrize("unit", SERVERS, ids=lambda unit: unit.name)
 def test_server_reports_to_systemd_and_ends_in_its_own_time(unit: Path) -> None:
-    """OPS-07, RUN-15: systemd's own 90 seconds, and a SIGTERM to the children too, would cut turns."""
+    """OPS-07, RUN-15: turns are not cut off by systemd's default of 90 seconds, or by a SIGTERM to child processes."""
     service = read(unit)["Service"]
     assert (service["Type"], service["KillMode"]) == ("notify", "mixed")
     grace = 300 if "runagents" in service["ExecStart"] or unit.stem == "parley" else 0
@@ -55,7 +55,7 @@ def test_server_reports_to_systemd_and_ends_in_its_own_time(unit: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    """OPS-07: it ignores what it does not know, and says so in its log alone."""
+    """OPS-07: systemd accepts every line of the units; it would only log unknown ones."""
     for path in sorted((ROOT / "deploy/systemd").iterdir()):
         text = (
             path.read_text().replace("/opt/parley/.venv/bin/python", sys.executable).replace("/opt/parley", str(ROOT))
@@ -82,7 +82,7 @@ def manager(tmp_path: Path) -> Iterator[NotifySocket]:
 def test_server_tells_systemd_when_it_is_ready_lives_and_stops(
     data: Path, tmp_path: Path, manager: NotifySocket, server: str
 ) -> None:
-    """OPS-07: a start counts as one when pages open, and an event loop that hangs is noticed."""
+    """OPS-07: the start succeeds when pages open, and systemd notices a hanging event loop."""
     settings = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000", "WEB_SERVER": server}
     with serving(data, **settings) as started:
         assert [manager.next() for _ in range(3)] == ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]
@@ -93,7 +93,7 @@ def test_server_tells_systemd_when_it_is_ready_lives_and_stops(
 
 
 def test_process_without_systemd_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OPS-07: a service manager that has gone does not end the process, nor does none."""
+    """OPS-07: a process runs without a service manager, and also if its service manager is gone."""
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     service_manager.notify("READY=1")
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/notify")

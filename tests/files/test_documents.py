@@ -17,7 +17,7 @@ from tests.support import files
 
 
 def test_a_pdf_is_counted_and_read() -> None:
-    """CTX-01: one text per page."""
+    """CTX-01: a PDF file gives one text per page."""
     data = files.pdf("Hello", "World")
     assert read(data) == Contents("pdf", "application/pdf", data, pages=2, text="[Page 1]\nHello\n\n[Page 2]\nWorld")
 
@@ -50,7 +50,7 @@ def test_a_pdf_that_is_a_bomb_is_taken_without_its_text() -> None:
 
 
 def test_a_pdf_that_takes_for_ever_is_taken_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: what was found before the time limit is kept."""
+    """MSG-12: the results before the time limit are kept."""
     limits = Limits(cpu_seconds=0.2, seconds=20, memory_mb=256, output_bytes=1000)
     monkeypatch.setattr(pdf, "_processes", ProcessPool("tests.support.slow_pdf", limits, size=1))
     assert read(files.pdf("x")).pages == 7
@@ -92,7 +92,7 @@ def test_nothing_is_refused() -> None:
 
 
 def test_a_long_text_is_cut_for_models() -> None:
-    """CTX-01: the text for the model says that it was cut."""
+    """CTX-01: the text for the model has a note that it was cut."""
     rest_is_out = "\n\n[The rest is left out.]"
     assert read(b"x" * (plain.MOST_CHARS + 5)).text == "x" * plain.MOST_CHARS + rest_is_out
     assert read("x😀".encode() * plain.MOST_CHARS).text == "x😀" * (plain.MOST_CHARS // 2) + rest_is_out
@@ -147,7 +147,7 @@ def _enters(places: OnePerPerson, person: int) -> bool:
 
 
 def test_a_document_is_read_as_its_text() -> None:
-    """CTX-09: PDF files page by page, HTML as Markdown without its scripts, other text as it is."""
+    """CTX-09: PDF files are read page by page, HTML as Markdown without its scripts, and other text unchanged."""
     found = documents.read("a.pdf", files.pdf("Hello", "World"))
     assert (found.kind, found.pages, found.parts) == ("pdf", 2, [(1, "Hello"), (2, "World")])
     html = b"<!doctype html><title>T</title><h1>Hours</h1><script>x()</script><p>Nine to <b>five</b></p>"
@@ -168,13 +168,13 @@ def test_a_document_is_read_as_its_text() -> None:
     ],
 )
 def test_what_has_no_text_is_no_document(data: bytes, problem: str) -> None:
-    """CTX-09: the error says what is wrong with the file."""
+    """CTX-09: the error explains the problem with the file."""
     with pytest.raises(Unusable, match=problem):
         documents.read("a", data)
 
 
 def test_long_documents_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CTX-09: what is kept of a document is bounded, and it is known that there is more."""
+    """CTX-09: the stored text of a document is bounded, and it records that there is more."""
     monkeypatch.setattr(documents, "MOST_CHARS", 10)
     assert documents.read("a", b"0123456789abc").parts == [(None, "0123456789")]
     assert documents.read("a", b"0123456789abc").is_cut

@@ -1,4 +1,4 @@
-"""Files from the composer to the model, through the real services, runner and loop."""
+"""Files from the composer to the model, with the real services, runner and loop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def sent(node: TestNode, session: Session, author: User, text: str, *ids: 
 
 
 def shown(message: Message) -> list[str]:
-    """The names of the files, and the texts."""
+    """Return the names of the files, and the texts."""
     return [part.name if isinstance(part, File) else getattr(part, "text", "") for part in message.parts]
 
 
@@ -58,7 +58,10 @@ def script(node: TestNode, *replies: Any) -> ScriptedProvider:
 
 
 async def test_a_model_that_takes_them_gets_the_files_themselves(node: TestNode, ana: User) -> None:
-    """CTX-01, CTX-02: bytes and all; large pictures made smaller, unusual ones in a usual form."""
+    """CTX-01, CTX-02: a model that accepts the files gets their bytes.
+
+    Large pictures are reduced, and unusual formats converted.
+    """
     provider = script(node, ["I see."])
     session = await node.session(ana)
     small, large, paper = files.picture("PNG"), files.picture("WEBP", (4000, 2000)), files.pdf("Hello")
@@ -77,7 +80,7 @@ async def test_a_model_that_takes_them_gets_the_files_themselves(node: TestNode,
 
 
 async def test_a_model_that_takes_none_is_told_of_them(node: TestNode, ana: User) -> None:
-    """RUN-16, CTX-01: the next answer is another model's, and the same files are text to it."""
+    """RUN-16, CTX-01: a model that does not accept the files gets them as text."""
     provider = script(node, ["I see."], ["I read."])
     session = await node.session(ana)
     ids = [
@@ -97,7 +100,8 @@ async def test_a_model_that_takes_none_is_told_of_them(node: TestNode, ana: User
 async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CTX-01: the newest files are what is spoken of."""
+    """CTX-01: if the files exceed a request, the oldest ones are replaced by a note, because users refer to the newest
+    ones."""
     provider = script(node, ["1"], ["2"])
     session = await node.session(ana)
     picture = files.picture()
@@ -112,7 +116,8 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
 
 
 async def test_answer_waits_for_files_that_are_away(node: TestNode, ana: User, settings: Settings) -> None:
-    """RUN-10: an answer without them would be another one; Retry asks again when they are back."""
+    """RUN-10: if files cannot be read, the turn fails instead of answering without them, and Retry works when they are
+    back."""
     provider = script(node, ["I see."])
     session = await node.session(ana)
     file = await uploaded(node, session, ana, files.picture(), "a.png")
@@ -128,7 +133,7 @@ async def test_answer_waits_for_files_that_are_away(node: TestNode, ana: User, s
 
 
 async def test_a_lost_file_ends_no_conversation(node: TestNode, ana: User) -> None:
-    """MSG-10: nor does one that is excluded from context go to the model."""
+    """MSG-10: a lost file does not fail the turn: the model gets a note in its place."""
     provider = script(node, ["1"])
     session = await node.session(ana)
     ids = [await uploaded(node, session, ana, files.picture(), "a.png")]
@@ -155,7 +160,7 @@ async def test_queued_files_are_delivered_with_their_message(node: TestNode, ana
 
 
 async def test_the_demo_agent_says_what_reached_it(node: TestNode, ana: User) -> None:
-    """UI-09: a user who tries Parley sees that files arrive."""
+    """UI-09: the demo agent lists the files that it got, so that a user who tries Parley sees that they arrive."""
     agents_setup.install(ScriptedRegistry(DemoProvider("scripted", 0), {**CONFIG, "providers": SEEING}))
     session = await node.session(ana)
     ids = [

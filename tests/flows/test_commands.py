@@ -1,4 +1,4 @@
-"""Commands of a session's agent: its own folder, from the first command until the session is deleted for good."""
+"""Commands of a session's agent, and the session's folder from the first command until the session is erased."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def say(node: TestNode, session: Session, author: User) -> list[str]:
 
 
 async def test_a_session_has_a_folder_of_its_own(node: TestNode, ana: User, workspaces: Path) -> None:
-    """It is made by the first command, stays for later turns, and no other session sees it."""
+    """The first command creates the folder, later turns use it, and no other session sees it."""
     node.script(
         [
             ["Hello"],
@@ -67,7 +67,7 @@ async def test_a_session_has_a_folder_of_its_own(node: TestNode, ana: User, work
 
 
 async def test_stop_ends_a_command(node: TestNode, ana: User, workspaces: Path) -> None:
-    """RUN-08, UI-10: its output is in the row while it runs, and stays."""
+    """RUN-08, UI-10: the output is in the row while the command runs, and stays after a stop."""
     node.script([[bash(1, "echo begun; sleep 1000")], ["Done"]], TOOLS)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -79,7 +79,7 @@ async def test_stop_ends_a_command(node: TestNode, ana: User, workspaces: Path) 
 
 @pytest.mark.django_db
 def test_the_folder_goes_with_the_session_for_good(ana: User, workspaces: Path) -> None:
-    """Until then, it can be restored with its files."""
+    """The folder is deleted with the erased session. Until then, the session can be restored with its files."""
     session = create_session(owner=ana)
     folder = agents_setup.sandbox(session.pk).workspace
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Earlier messages are summarised, and the summary stands for them (CTX-07)."""
+"""Compaction: a summary replaces earlier messages in the context (CTX-07)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def answers(request: Request) -> Reply:
-    """Answer, or summarise."""
+    """Return an answer, or a summary if one is requested."""
     if request.system == INSTRUCTIONS:
         return ["They counted."]
     read = sum(len(message.text) for message in request.messages) // 4
@@ -47,7 +47,7 @@ async def summary_of(node: TestNode, session: Session) -> ChatMessage:
 
 
 async def test_summary_stands_for_the_older_turns(node: TestNode, ana: User) -> None:
-    """CTX-07: the last turns stay, what is before them is one message for the model, and all rows are kept."""
+    """CTX-07: the last turns stay, the earlier ones become one message in the context, and all rows are kept."""
     provider = node.script(answers)
     session = await node.session(ana)
     await talk(node, session, ana, "One " * 200, "Two", "Three")
@@ -72,7 +72,8 @@ async def test_summary_stands_for_the_older_turns(node: TestNode, ana: User) -> 
 
 
 async def test_undo_brings_the_messages_back(node: TestNode, ana: User) -> None:
-    """CTX-07: without the summary the model is sent the messages again, and each request is recorded as it was."""
+    """CTX-07: without the summary, the model gets the messages again, and each request stays on record as it was
+    sent."""
     provider = node.script(answers)
     session = await node.session(ana)
     await talk(node, session, ana, "One " * 200, "Two", "Three")
@@ -97,7 +98,7 @@ async def test_undo_brings_the_messages_back(node: TestNode, ana: User) -> None:
 
 
 async def test_second_summary_sums_up_the_first(node: TestNode, ana: User) -> None:
-    """CTX-07: a compaction after another one reads the summary and what followed."""
+    """CTX-07: a second compaction summarizes the first summary and the later messages."""
     provider = node.script(answers)
     session = await node.session(ana)
     await talk(node, session, ana, "One", "Two", "Three")
@@ -115,7 +116,7 @@ async def test_second_summary_sums_up_the_first(node: TestNode, ana: User) -> No
 
 
 async def test_stop_and_errors_leave_everything_as_it_was(node: TestNode, ana: User) -> None:
-    """CTX-07, RUN-07: a compaction that is stopped, or fails, writes nothing; queued messages are answered after it."""
+    """CTX-07, RUN-07: a compaction that is stopped or fails writes nothing, and the next message is answered."""
     gate = Gate()
     script: Iterator[Reply] = iter([["Re: One"], [gate, "Never"], [ContextTooLong("Too long.")], ["Re: Two"]])
     node.script(lambda _request: next(script))
@@ -143,7 +144,7 @@ async def test_stop_and_errors_leave_everything_as_it_was(node: TestNode, ana: U
 
 
 async def test_messages_wait_for_a_compaction(node: TestNode, ana: User, bo: User) -> None:
-    """CTX-07, RUN-06: what is sent in the meantime is queued, and answered when the summary is there."""
+    """CTX-07, RUN-06: messages sent during a compaction are queued, and answered after it."""
     gate = Gate()
     script: Iterator[Reply] = iter([["Re: One"], ["Re: Two"], [gate, "They counted."], ["Re: Three"]])
     provider = node.script(lambda _request: next(script))
@@ -159,8 +160,8 @@ async def test_messages_wait_for_a_compaction(node: TestNode, ana: User, bo: Use
     await node.do(check_rest, session)
 
 
-async def test_changed_messages_are_not_summarised_as_they_were(node: TestNode, ana: User) -> None:
-    """CTX-07: an edit while the model reads leaves the messages in the context."""
+async def test_changed_messages_are_not_summarized_as_they_were(node: TestNode, ana: User) -> None:
+    """CTX-07: if a message is edited while the model reads it, the messages stay in the context."""
     gate = Gate()
     script: Iterator[Reply] = iter([["Re: One"], ["Re: Two"], ["Re: Three"], [gate, "They counted."]])
     node.script(lambda _request: next(script))
@@ -177,7 +178,7 @@ async def test_changed_messages_are_not_summarised_as_they_were(node: TestNode, 
 
 
 async def test_calls_and_results_stay_together(node: TestNode, ana: User) -> None:
-    """CTX-03, CTX-07: a turn with tools is summarised as a whole, or kept as a whole."""
+    """CTX-03, CTX-07: a turn with tools is summarized or kept as a whole."""
     bench = Workbench()
     script: Iterator[Reply] = iter(
         [["Looking.", *work(1, 2)], ["Done."], ["Re: Two"], ["Re: Three"], ["They worked."], ["Re: Four"]]
@@ -194,7 +195,7 @@ async def test_calls_and_results_stay_together(node: TestNode, ana: User) -> Non
 
 
 async def test_session_compacts_itself(node: TestNode, ana: User) -> None:
-    """CTX-07: where it is switched on, a turn that fills the context beyond the threshold is followed by a summary."""
+    """CTX-07: if automatic compaction is on, a turn that exceeds the threshold is followed by a summary."""
     node.script(answers)
     session = await node.session(ana)
     await node.do(lifecycle.configure, session=session, author=ana, compact_at=30)
@@ -205,7 +206,7 @@ async def test_session_compacts_itself(node: TestNode, ana: User) -> None:
         await node.do(lifecycle.configure, session=session, author=ana, compact_at=20)
 
 
-async def test_there_must_be_something_to_summarise(node: TestNode, ana: User) -> None:
+async def test_there_must_be_something_to_summarize(node: TestNode, ana: User) -> None:
     """CTX-07: an empty session, and a question without an answer, are refused with a reason."""
     node.script([[ContextTooLong("Too long.")]])
     session = await node.session(ana)

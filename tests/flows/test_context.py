@@ -1,4 +1,4 @@
-"""What the panel shows as the next request is what a vendor's server is sent then, whatever people do to the rows."""
+"""The context preview equals the request that a vendor's server receives next, after any changes of users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def config(model: WireServer) -> Config:
 
 
 def expected(session_id: str, before: str) -> list[dict[str, Any]]:
-    """The messages of the vendor's form, made of what the panel shows up to a message."""
+    """Return the preview's messages up to a message, in the vendor's form."""
     session = Session.objects.get(pk=session_id)
     rows = context_rows(session)
     last = next(index for index, row in enumerate(rows) if row.pk == before)
@@ -61,14 +61,14 @@ def body(messages: tuple[Message, ...], system: str, tools: Any) -> list[dict[st
 
 
 def last_words(session: Session) -> str | None:
-    """The last message of a person that the model is sent, if there is one."""
+    """Return the id of the last user message that the model gets, or None."""
     rows = ChatMessage.objects.in_conversation(session.pk).filter(role="user", include_in_context=True).exclude(text="")
     found = rows.order_by("sequence").last()
     return found.pk if found else None
 
 
 def change(chance: random.Random, session: Session, author: User) -> None:
-    """Do something to some message, or to the prompt."""
+    """Change a random message or the prompt."""
     rows = list(ChatMessage.objects.in_conversation(session.pk).exclude(type__startswith="turn").order_by("sequence"))
     what: dict[str, Any] = {"session": session, "author": author, "message_id": chance.choice(rows).pk}
     actions: list[Callable[[], object]] = [
@@ -85,7 +85,7 @@ def change(chance: random.Random, session: Session, author: User) -> None:
 
 
 def rebuilt(session: Session) -> list[list[dict[str, Any]]]:
-    """Every request of the session, built again, in the vendor's form."""
+    """Rebuild every request of the session, in the vendor's form."""
     present = Session.objects.get(pk=session.pk)
     found = []
     for made in ModelRequest.objects.filter(session=session).order_by("revision"):
@@ -97,8 +97,8 @@ def rebuilt(session: Session) -> list[list[dict[str, Any]]]:
 
 
 async def test_panel_shows_what_the_server_is_sent(node: TestNode, ana: User) -> None:
-    """CTX-01, CTX-02, MSG-09, MSG-11, ADM-02: edited, left out, removed and asked again; and each request that was
-    ever sent can be built again from the records."""
+    """CTX-01, CTX-02, MSG-09, MSG-11, ADM-02: the preview is right after messages were edited, excluded, removed and
+    answered again, and each earlier request can be rebuilt from the records."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201  # shown when it fails, to be put in its place
     chance = random.Random(seed)

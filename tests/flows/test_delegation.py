@@ -1,9 +1,10 @@
-"""An agent asks another one: in a session of its own, whose end is the result of the call, however it ends."""
+"""Delegation: an agent gives another agent a task in a subsession, and the call gets its outcome in every case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from chat.services.people import sharing
 from chat.services.runs import answering, delegation
 from chat.services.sessions import actions
 from chat.services.transaction import SessionTransaction
+from chat.snapshots import MessageSnapshot
 from tests.running.test_asking import CALL as BOOK
 from tests.running.test_asking import FOUR, asked, booking
 from tests.support.testing_node import CONFIG, TestNode, let_in, person
@@ -52,7 +54,7 @@ TEAM: dict[str, Any] = {
 
 @tool(foreign=True)
 async def dig() -> str:
-    """Return text from elsewhere."""
+    """Return text from outside of Parley."""
     return "A letter."
 
 
@@ -61,7 +63,7 @@ def ask(task: str = "Find it", number: int = 1, agent: str = "helper") -> ToolCa
 
 
 def play(node: TestNode, config: dict[str, Any] = TEAM, **replies: Iterable[Reply]) -> None:
-    """Let each agent, known by its system prompt, answer with its own replies."""
+    """Let each agent, identified by its system prompt, answer with its own replies."""
     left = {name.title(): iter(each) for name, each in replies.items()}
 
     def answer(request: Request) -> Reply:
@@ -97,7 +99,7 @@ def add(session: Session, fields: Mapping[str, Any]) -> None:
 
 
 def status_of(session: Session) -> str:
-    """Return the status line of a page that loads now, with single spaces."""
+    """Return the status line of a page that loads now, with single spaces between words."""
     return " ".join(session_parts(session_snapshot(session))["status"].split())
 
 
@@ -106,7 +108,8 @@ async def waits(node: TestNode, session: Session) -> None:
 
 
 async def test_the_answer_of_another_agent_is_the_result_of_the_call(node: TestNode, ana: User) -> None:
-    """RUN-18: it works in a session of its own, linked, counted and named; the turn continues with its answer."""
+    """RUN-18: the other agent works in a linked session that is counted and named, and the turn continues with its
+    answer."""
     gate = Gate()
     play(
         node, chief=[["I ask. ", ask("Find the key")], ["It is red."]], helper=[[gate, "The key is red.", Usage(70, 3)]]
@@ -138,7 +141,10 @@ async def test_the_answer_of_another_agent_is_the_result_of_the_call(node: TestN
 
 
 async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:
-    """RUN-18, RUN-11: beside each other and beside a tool; the model is asked again when all have ended."""
+    """RUN-18, RUN-11: several agents work in parallel, also beside a tool.
+
+    The next request follows when all have ended.
+    """
     first, second = Gate(), Gate()
     tool = ToolCall("c3", "calculator", {"expression": "6 * 7"})
     play(node, chief=[[ask("A", 1), ask("B", 2), tool], ["Done"]], helper=[[first, "One"], [second, "Two"]])
@@ -157,7 +163,8 @@ async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:
 
 
 async def test_a_restart_loses_no_wait(node: TestNode, ana: User) -> None:
-    """RUN-18, RUN-15: neither while the other agent works, nor after it has ended unseen."""
+    """RUN-18, RUN-15: the wait survives a restart, while the other agent works and also after it has ended
+    unreported."""
     gate = Gate()
     play(node, chief=[[ask()], ["Done"]], helper=[["Half", gate], ["Whole"]])
     session = await begun(node, ana)
@@ -170,7 +177,8 @@ async def test_a_restart_loses_no_wait(node: TestNode, ana: User) -> None:
 
 
 async def test_an_end_that_no_one_reported_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:
-    """RUN-18, RUN-15: the process ended between the last turn and its report; the result is written once."""
+    """RUN-18, RUN-15: if the process ends between the last turn and its report, the maintenance job writes the result,
+    once."""
     play(node, chief=[[ask()], ["Done"]], helper=[["Found"]])
     monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
     session = await begun(node, ana)
@@ -186,7 +194,7 @@ async def test_an_end_that_no_one_reported_is_found(node: TestNode, ana: User, m
 
 
 async def test_stopping_the_caller_stops_all(node: TestNode, ana: User) -> None:
-    """RUN-18, RUN-08: at any depth."""
+    """RUN-18, RUN-08: stopping the caller stops the subsessions at any depth."""
     gate = Gate()
     play(node, chief=[[ask()]], helper=[[ask(agent="expert")]], expert=[["Half", gate]])
     session = await begun(node, ana)
@@ -204,7 +212,7 @@ async def test_stopping_the_caller_stops_all(node: TestNode, ana: User) -> None:
 
 
 async def test_stopping_the_other_agent_lets_the_caller_go_on(node: TestNode, ana: User) -> None:
-    """RUN-18: what it had written until then is in the result."""
+    """RUN-18: the result contains the text that the stopped agent had written."""
     gate = Gate()
     play(node, chief=[[ask()], ["I see."]], helper=[["Half", gate]])
     session = await begun(node, ana)
@@ -220,7 +228,7 @@ async def test_stopping_the_other_agent_lets_the_caller_go_on(node: TestNode, an
 
 
 async def test_failures_are_results(node: TestNode, ana: User) -> None:
-    """RUN-18, RUN-10: the caller reads why, and goes on."""
+    """RUN-18, RUN-10: a failure is a result with its reason, and the caller continues."""
     play(node, chief=[[ask()], ["I see."]], helper=[[RequestRejected("No such model")]])
     session = await begun(node, ana)
     await node.idle(session)
@@ -230,7 +238,10 @@ async def test_failures_are_results(node: TestNode, ana: User) -> None:
 
 
 async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> None:
-    """RUN-18: and deleting the caller deletes it, and brings it back."""
+    """RUN-18: deleting the subsession ends the wait.
+
+    Deleting or restoring the caller does the same to the subsession.
+    """
     gate = Gate()
     play(node, chief=[[ask()], ["I see."], [ask("Again", 2)], ["Done"]], helper=[["Half", gate], ["Whole"]])
     session = await begun(node, ana)
@@ -252,7 +263,7 @@ async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> Non
 
 
 async def test_what_is_sent_meanwhile_is_queued(node: TestNode, ana: User) -> None:
-    """RUN-06, RUN-18: as while tools run; it does not end the wait."""
+    """RUN-06, RUN-18: messages sent during the wait are queued, as while tools run, and do not end the wait."""
     gate = Gate()
     play(node, chief=[[ask()], ["And now this."]], helper=[[gate, "Found"]])
     session = await begun(node, ana)
@@ -270,7 +281,7 @@ async def test_what_is_sent_meanwhile_is_queued(node: TestNode, ana: User) -> No
 
 
 async def test_depth_and_number_are_bounded(node: TestNode, ana: User) -> None:
-    """RUN-18: an agent at the lowest level has no such tools; too many tasks of one turn are refused."""
+    """RUN-18: an agent at the lowest level has no delegation tools, and too many tasks in one turn are refused."""
     many = [ask(str(number), number) for number in range(MOST_TASKS + 1)]
     play(
         node,
@@ -289,7 +300,8 @@ async def test_depth_and_number_are_bounded(node: TestNode, ana: User) -> None:
 
 
 async def test_text_from_elsewhere_stays_marked(node: TestNode, ana: User) -> None:
-    """UI-15: what the other agent has read is foreign in the caller's session, too, and the other way round."""
+    """UI-15: text from outside that one agent has read is marked in the other agent's session too, in both
+    directions."""
     play(node, chief=[[ask()], ["Read"], [ask("More", 2)], ["Done"]], helper=[["Read"], ["Read more"]])
     session = await begun(node, ana)
     await node.idle(session)
@@ -314,7 +326,7 @@ def add_file(session: Session, name: str) -> None:
 
 
 async def test_files_stay_marked(node: TestNode, ana: User) -> None:
-    """UI-15, RUN-18: a file that either side has read is text from elsewhere for the other one."""
+    """UI-15, RUN-18: a file that either agent has read is marked as text from outside for the other one."""
     gate = Gate()
     play(node, chief=[[ask()], ["Read"], [ask("More", 2)], ["Done"]], helper=[[gate, "It says"], ["Read more"]])
     session = await begun(node, ana)
@@ -335,7 +347,8 @@ async def test_files_stay_marked(node: TestNode, ana: User) -> None:
 
 
 async def test_what_a_stopped_agent_has_read_stays_marked(node: TestNode, ana: User) -> None:
-    """UI-15, RUN-18: its unfinished text is in a failed result, which is data for the model all the same."""
+    """UI-15, RUN-18: the unfinished text of a stopped agent is part of a failed result, which is marked as data for the
+    model."""
     gate = Gate()
     play(
         node,
@@ -361,7 +374,8 @@ async def test_what_a_stopped_agent_has_read_stays_marked(node: TestNode, ana: U
 
 
 async def test_people_of_the_caller_are_those_of_the_other_session(node: TestNode, ana: User) -> None:
-    """RUN-18, LIVE-06: at its beginning and whenever they change; it is not shared by itself."""
+    """RUN-18, LIVE-06: the subsession has the users of the caller, at its start and after changes, and cannot be shared
+    itself."""
     gate = Gate()
     play(node, chief=[[ask()], ["Done"]], helper=[[gate, "Found"]])
     workspace = await node.do(lambda: ana.memberships.get().workspace)
@@ -389,7 +403,7 @@ async def test_people_of_the_caller_are_those_of_the_other_session(node: TestNod
 
 
 async def test_people_answer_in_the_other_session(node: TestNode, ana: User) -> None:
-    """RUN-18, UI-12: a question of the other agent waits in its own session, which is listed then."""
+    """RUN-18, UI-12: a question of the other agent waits in its own session, which is then in the lists."""
     question = ToolCall("q", "confirmation", {"question": "Go on?"})
     config = {**TEAM, "agents": {**TEAM["agents"], "helper": {**TEAM["agents"]["helper"], "tools": ["confirmation"]}}}
     play(node, config, chief=[[ask()], ["Done"]], helper=[[question], ["Found"]])
@@ -412,11 +426,14 @@ async def test_people_answer_in_the_other_session(node: TestNode, ana: User) -> 
 
 
 ASKING = {**TEAM, "agents": {**TEAM["agents"], "expert": {**TEAM["agents"]["expert"], "tools": ["confirmation"]}}}
+TWICE = {"rule": "calculator", "approvals": 2}
+YES = {"approved": True, "scope": "once", "comment": ""}
 QUESTION = ToolCall("q", "confirmation", {"question": "Go on?"})
 
 
 async def test_a_wait_for_people_is_seen_from_above(node: TestNode, ana: User) -> None:
-    """RUN-18, UI-12: at any level, until someone answers, or sends a message instead."""
+    """RUN-18, UI-12: the sessions above show the wait at any level, until a user sends a message instead of an
+    answer."""
     gate = Gate()
     play(
         node,
@@ -438,8 +455,60 @@ async def test_a_wait_for_people_is_seen_from_above(node: TestNode, ana: User) -
     await node.idle(session)
 
 
+async def waiting_two_levels_below(node: TestNode, ana: User) -> tuple[Session, User, Callable[..., int]]:
+    """Begin a call two levels below that needs two approvals; return the session, its editor Bo, and the approval."""
+    expert = {**TEAM["agents"]["expert"], "tools": ["calculator"], "approval": {"ask": [TWICE]}}
+    config = {**TEAM, "agents": {**TEAM["agents"], "expert": expert}}
+    sums: list[Reply] = [[ToolCall("s", "calculator", {"expression": "1+1"})], ["2"]]
+    play(node, config, chief=[[ask()], ["Done"]], helper=[[ask(agent="expert")], ["Fine"]], expert=sums)
+    session = await begun(node, ana)
+    bo = await node.do(person, "Bo", session.workspace)
+    await node.do(sharing.share, session=session, author=ana, user=bo, role="editor")
+    await node.until(ChatMessage.objects.filter(session=session, subsession__waits="approval").exists)
+    expert_session = await child_of(node, await child_of(node, session))
+    [call] = await calls(node, expert_session)
+    return session, bo, partial(answering.answer, session=expert_session, message_id=call.pk, value=YES)
+
+
+async def agreed_in(node: TestNode, session: Session) -> tuple[int, ...]:
+    """Return the users that the session's call to another agent no longer waits for."""
+    snapshot = MessageSnapshot.from_row((await calls(node, session))[0])
+    assert snapshot.tool is not None
+    assert snapshot.tool.subsession is not None
+    return snapshot.tool.subsession.wait.agreed
+
+
+async def test_who_has_approved_is_told_of_the_others_at_any_level(node: TestNode, ana: User) -> None:
+    """RUN-18, UI-12: a call two levels below needs two approvals. The sessions above list the user who has approved, so
+    that they are not asked again."""
+    session, bo, approve = await waiting_two_levels_below(node, ana)
+    agreed = partial(agreed_in, node, session)
+    assert await agreed() == ()
+    await node.do(approve, author=ana)
+    assert await agreed() == (ana.pk,)
+    assert f'data-agreed="{ana.pk}"' in await node.do(status_of, session)
+    assert not await node.do(outdated_calls)
+    await node.do(approve, author=bo)
+    await node.idle(session)
+    assert await agreed() == ()
+
+
+async def test_approvals_below_lapse_with_the_share_of_the_caller(node: TestNode, ana: User) -> None:
+    """UI-20, RUN-18: a user who loses the share of the caller's session can no longer approve two levels below it."""
+    session, bo, approve = await waiting_two_levels_below(node, ana)
+    await node.do(approve, author=bo)
+    assert await agreed_in(node, session) == (bo.pk,)
+    await node.do(sharing.unshare, session=session, author=ana, user=bo)
+    assert await agreed_in(node, session) == ()
+    await node.do(sharing.share, session=session, author=ana, user=bo, role="editor")
+    await node.do(approve, author=ana)
+    await node.do(approve, author=bo)
+    await node.idle(session)
+
+
 async def test_a_question_of_a_running_call_is_seen_from_above(node: TestNode, ana: User) -> None:
-    """RUN-18, UI-18: the other agent's turn does not pause for it, and yet the session that asked shows the wait."""
+    """RUN-18, UI-18: the asking session shows that a running call of the other agent waits, although that turn is not
+    paused."""
     helper = {"title": "Helper", "model": "scripted/one", "system_prompt": "Helper", "tools": ["book"]}
     config = {**TEAM, "agents": {**TEAM["agents"], "helper": helper}}
     left: dict[str, Iterator[Reply]] = {"Chief": iter([[ask()], ["Done"]]), "Helper": iter([[BOOK], ["Booked"]])}
@@ -447,7 +516,7 @@ async def test_a_question_of_a_running_call_is_seen_from_above(node: TestNode, a
     session = await begun(node, ana)
     waiting = ChatMessage.objects.filter(session=session, subsession__waits="answer")
     await node.until(waiting.exists)
-    assert not await node.do(list, outdated_calls())
+    assert not await node.do(outdated_calls)
     child = await child_of(node, session)
     question = await asked(node, child)
     await node.do(answering.answer, session=child, author=ana, message_id=question.pk, value=FOUR)
@@ -457,7 +526,7 @@ async def test_a_question_of_a_running_call_is_seen_from_above(node: TestNode, a
 
 
 async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:
-    """RUN-18, RUN-15: the process ended between the pause and its report."""
+    """RUN-18, RUN-15: if the process ends between the pause and its report, the maintenance job reports the wait."""
     config = {**ASKING, "agents": {**ASKING["agents"], "agent": {**TEAM["agents"]["agent"], "tools": ["agent__*"]}}}
     play(node, config, chief=[[ask(agent="expert")], ["Done"]], expert=[[QUESTION], ["Found"]])
     monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
@@ -475,8 +544,43 @@ async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, m
     await node.idle(session)
 
 
+async def test_a_wait_two_levels_below_is_found(node: TestNode, ana: User, monkeypatch: Any) -> None:
+    """RUN-18, RUN-15: if the process ends after the report to the asking agent and before that to the agent above, the
+    maintenance job reports the wait, and later its end."""
+    gate = Gate()
+    play(
+        node,
+        ASKING,
+        chief=[[ask()], ["Done"]],
+        helper=[[ask(agent="expert")], ["Fine"]],
+        expert=[[QUESTION], [gate, "Found"]],
+    )
+    await node.do(jobs.run)  # the first run also purges
+    monkeypatch.setattr(delegation, "report_later", lambda caller: None)
+    session = await begun(node, ana)
+    child = await child_of(node, session)
+    grandchild = await child_of(node, child)
+    above = ChatMessage.objects.filter(session=session, subsession__waits="answer")
+    await node.until(ChatMessage.objects.filter(session=child, subsession__waits="answer").exists)
+    assert not await node.do(above.exists)
+    assert [call.session_id for call in await node.do(outdated_calls)] == [session.pk]
+    assert await node.do(jobs.run)
+    assert await node.do(above.exists)
+    assert not await node.do(jobs.run)
+    await node.send(grandchild, ana, "Never mind")
+    await gate.reached()
+    await node.do(delegation.report, child.pk)
+    assert await node.do(above.exists)
+    assert await node.do(jobs.run)
+    assert not await node.do(above.exists)
+    monkeypatch.undo()
+    gate.open()
+    await node.idle(session)
+
+
 async def test_a_message_instead_of_an_answer_waits_for_other_agents_alone(node: TestNode, ana: User) -> None:
-    """RUN-06, RUN-18, UI-12: it ends the question that was asked beside them, when they have ended."""
+    """RUN-06, RUN-18, UI-12: the message ends a question that was asked beside the agents, after the agents have
+    ended."""
     gate = Gate()
     question = ToolCall("q", "confirmation", {"question": "Go on?"})
     chief = {**TEAM["agents"]["agent"], "tools": ["confirmation", "agent__helper"]}
@@ -500,7 +604,7 @@ async def test_a_message_instead_of_an_answer_waits_for_other_agents_alone(node:
 
 
 async def test_a_task_can_need_an_approval(node: TestNode, ana: User) -> None:
-    """RUN-18, UI-12: people approve the call, once; then the other agent works."""
+    """RUN-18, UI-12: if a task needs an approval, users approve the call once, and then the other agent works."""
     gate = Gate()
     chief = {**TEAM["agents"]["agent"], "approval": {"ask": ["agent__*"]}}
     config = {**TEAM, "agents": {**TEAM["agents"], "agent": chief}}

@@ -1,4 +1,4 @@
-"""People change what has been said, and the agent goes on from that."""
+"""Users change earlier messages, and the agent continues from the changed conversation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.both_databases
 
 
 async def said(node: TestNode, session: Session, text: str) -> str:
-    """The id of the message with these words."""
+    """Return the id of the message with this text."""
     row = await node.do(ChatMessage.objects.get, session=session, text=text, sequence__isnull=False)
     return row.pk
 
 
 async def test_next_answer_is_to_what_stands_there_now(node: TestNode, ana: User) -> None:
-    """ADM-02, MSG-09, MSG-11: the model gets edited texts and restored ones, not excluded and removed ones."""
+    """ADM-02, MSG-09, MSG-11: the model gets edited and restored texts, and neither excluded nor removed ones."""
     provider = node.script([["One."], ["Two."], ["Three."], ["Four."]])
     session = await node.session(ana)
     for text in ("First", "Second"):
@@ -51,7 +51,7 @@ async def test_next_answer_is_to_what_stands_there_now(node: TestNode, ana: User
 
 
 async def test_edit_elsewhere_takes_effect_within_the_turn(node: TestNode, ana: User) -> None:
-    """ADM-02: while a turn runs, at its very next response."""
+    """ADM-02: an edit during a turn counts from its next response."""
     bench = Workbench()
     provider = node.script([["One."], work(1), ["Done."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -68,7 +68,7 @@ async def test_edit_elsewhere_takes_effect_within_the_turn(node: TestNode, ana: 
 
 
 async def test_retry_of_an_edited_question_answers_the_new_one(node: TestNode, ana: User) -> None:
-    """RUN-12, MSG-11: the question stays where it was, the old answer is out of view and context."""
+    """RUN-12, MSG-11: the question keeps its place, and the old answer is no longer shown or in the context."""
     provider = node.script([["One."], ["Two."]])
     session = await node.session(ana)
     await node.send(session, ana, "Frist")
@@ -83,7 +83,7 @@ async def test_retry_of_an_edited_question_answers_the_new_one(node: TestNode, a
 
 
 async def test_retry_of_a_tool_asks_for_its_response_anew(node: TestNode, ana: User) -> None:
-    """RUN-12, CTX-03: the text and the calls of a response go together."""
+    """RUN-12, CTX-03: retrying a tool call withdraws its response's text and calls together."""
     bench = Workbench()
     bench.let_go(1, 2, 3)
     provider = node.script([["Look.", *work(1, 2)], ["Done."], work(3), ["Again."]], tools=[bench.tool])
@@ -99,7 +99,7 @@ async def test_retry_of_a_tool_asks_for_its_response_anew(node: TestNode, ana: U
 
 
 async def test_fork_goes_its_own_way(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-13: with other words, while the original is still being answered."""
+    """RUN-13: a fork with another text is answered while the original is still being answered."""
     gate = Gate()
     provider = node.script([["One."], [gate, "Two."], ["Other."]])
     session = await node.session(ana)

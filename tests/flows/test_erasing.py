@@ -1,4 +1,4 @@
-"""A session that is erased while its agent works."""
+"""Erasing a session while its agent works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_databases
 
 
 async def test_erasing_ends_the_run(node: TestNode, ana: User, caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-15: the run writes nothing more, ends, and is no error; nothing of it is left."""
+    """RUN-15: the run ends without an error and writes nothing more, and no row stays."""
     gate = Gate()
     node.script([["Some ", gate, "more"]])
     session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""When a provider, a tool or Parley itself fails."""
+"""Failures of providers, of tools and of Parley itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.workbench import Workbench, work
 
 @tool()
 async def toxic() -> str:
-    """Answer with what cannot be written."""
+    """Answer with text that the database refuses."""
     return "poison"
 
 
@@ -53,7 +53,7 @@ async def slow() -> str:
         (RateLimited("Wait a little.", retry_after=3600), "Wait a little.", ErrorSnapshot("rate_limited", "retry")),
         (
             HangUp(),
-            "The model’s answer was incomplete. Retry to ask again.",
+            "The model’s answer was incomplete. Retry, or choose another model.",
             ErrorSnapshot("broken", "retry"),
         ),
     ],
@@ -61,7 +61,8 @@ async def slow() -> str:
 async def test_failure_says_what_a_person_can_do(
     node: TestNode, ana: User, failure: Step, words: str, error: ErrorSnapshot
 ) -> None:
-    """RUN-10, MSG-04: an error row with the words, the remedy, the model and the provider; the session rests."""
+    """RUN-10, MSG-04: the error row has the message, the remedy, the model and the provider, and the session is
+    idle."""
     node.script([[failure]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
@@ -78,7 +79,7 @@ async def test_failure_says_what_a_person_can_do(
 
 
 async def test_transient_failure_before_any_text_is_tried_again(node: TestNode, ana: User) -> None:
-    """RUN-10: as soon as the server said; no one sees it."""
+    """RUN-10: a transient failure before any text is retried after the server's delay, and users do not see it."""
     provider = node.script([[RateLimited("Slow.", retry_after=0.0)], ["Hello"]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
@@ -88,7 +89,7 @@ async def test_transient_failure_before_any_text_is_tried_again(node: TestNode, 
 
 
 async def test_failure_after_text_keeps_the_text(node: TestNode, ana: User) -> None:
-    """RUN-10, RUN-08: not tried again; what was shown stays, and says that it was cut."""
+    """RUN-10, RUN-08: a failure after some text is not retried. The text stays and is marked as interrupted."""
     node.script([["Once upon", ConnectionLost("The line is dead. Retry.")]])
     session = await node.session(ana)
     await node.send(session, ana, "Tell")
@@ -102,7 +103,7 @@ async def test_failure_after_text_keeps_the_text(node: TestNode, ana: User) -> N
 
 
 async def test_queued_messages_run_after_a_failure(node: TestNode, ana: User) -> None:
-    """RUN-10, RUN-06: one person's failure does not lose the other's words."""
+    """RUN-10, RUN-06: a failed turn does not lose the messages that were queued during it."""
     gate = Gate()
     node.script([[gate, AuthenticationFailed("Wrong key.")], ["Hello"]])
     session = await node.session(ana)
@@ -120,7 +121,7 @@ async def test_queued_messages_run_after_a_failure(node: TestNode, ana: User) ->
 
 
 async def test_retry_takes_the_place_of_the_error(node: TestNode, ana: User) -> None:
-    """RUN-12, MSG-03: the rows from the error on are withdrawn, the answer stands where the error stood."""
+    """RUN-12, MSG-03: the rows from the error on are withdrawn, and the answer takes the error's place."""
     provider = node.script([[AuthenticationFailed("Wrong key.")], ["Hello"]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
@@ -141,7 +142,7 @@ async def test_retry_takes_the_place_of_the_error(node: TestNode, ana: User) -> 
 
 
 async def test_retry_of_an_interrupted_answer_goes_on(node: TestNode, ana: User) -> None:
-    """RUN-12: from the row after the cut text: the model sees what it had said."""
+    """RUN-12: a retry continues after the interrupted text, which the model gets."""
     gate = Gate()
     provider = node.script([["Once", gate], [" upon a time"]])
     session = await node.session(ana)
@@ -156,7 +157,7 @@ async def test_retry_of_an_interrupted_answer_goes_on(node: TestNode, ana: User)
 
 
 async def test_retry_while_the_agent_works_is_refused(node: TestNode, ana: User) -> None:
-    """RUN-12: nothing is taken from under a running turn."""
+    """RUN-12: a retry during a turn is refused."""
     gate = Gate()
     node.script([[gate]])
     session = await node.session(ana)
@@ -167,7 +168,7 @@ async def test_retry_while_the_agent_works_is_refused(node: TestNode, ana: User)
 
 
 async def test_failing_tool_is_told_to_the_model(node: TestNode, ana: User) -> None:
-    """RUN-11, MSG-07: an exception is an is_error result, the turn goes on."""
+    """RUN-11, MSG-07: an exception of a tool is a result with is_error, and the turn continues."""
     provider = node.script([[ToolCall("c1", "calculator", {"expression": "1/0"})], ["Oh."]])
     session = await node.session(ana)
     await node.send(session, ana, "Divide")
@@ -179,7 +180,7 @@ async def test_failing_tool_is_told_to_the_model(node: TestNode, ana: User) -> N
 
 
 async def test_round_limit_ends_with_a_summary(node: TestNode, ana: User) -> None:
-    """RUN-09: at the limit the model learns so, may call no tools, and its text ends the turn."""
+    """RUN-09: at the limit, the model is notified and gets no tools, and its text ends the turn."""
     agents = {"agent": {"model": "scripted/one", "tools": ["calculator"], "max_rounds": 2}}
     sums = [[ToolCall(f"c{n}", "calculator", {"expression": "1+1"})] for n in range(2)]
     provider = node.script([*sums, ["So far: 2."]], {**CONFIG, "agents": agents})
@@ -193,7 +194,7 @@ async def test_round_limit_ends_with_a_summary(node: TestNode, ana: User) -> Non
 
 
 async def test_model_that_is_not_configured_is_an_error_row(node: TestNode, ana: User) -> None:
-    """RUN-10: also when the configuration lost it under a session's feet."""
+    """RUN-10: a missing model gives an error row, even if the configuration lost it after the session began."""
     session = await node.session(ana)
     await node.do(lambda: Session.objects.filter(pk=session.pk).update(model="gone"))
     await node.send(session, ana, "Hi")
@@ -202,7 +203,7 @@ async def test_model_that_is_not_configured_is_an_error_row(node: TestNode, ana:
 
 
 async def test_adapter_that_raises_anything_ends_the_turn(node: TestNode, ana: User) -> None:
-    """RUN-10: no session hangs because of a bug."""
+    """RUN-10: any exception of an adapter ends the turn, so that no session hangs."""
     node.script([["Hel", KeyError("choices")], [ProviderError("Odd.")]])
     session = await node.session(ana)
     for text in ("Hi", "Again"):
@@ -213,7 +214,7 @@ async def test_adapter_that_raises_anything_ends_the_turn(node: TestNode, ana: U
 
 
 async def test_logged_failure_of_a_turn_names_it(node: TestNode, ana: User) -> None:
-    """OPS-03: an operator finds the session, the turn and the worker of a traceback, and nothing that was said."""
+    """OPS-03: the log record of a traceback has the session, the turn and the worker, and no text of messages."""
     written: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: written.append(JsonLines().format(record))  # type: ignore[method-assign]  # it keeps lines
@@ -235,7 +236,7 @@ async def test_logged_failure_of_a_turn_names_it(node: TestNode, ana: User) -> N
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
 async def test_answer_that_was_cut_short_can_be_gone_on_with(node: TestNode, ana: User, reason: StopReason) -> None:
-    """RUN-10, RUN-12: the error row offers Retry, and Retry goes on from the words that there are."""
+    """RUN-10, RUN-12: the error row offers Retry, which continues from the existing text."""
     provider = node.script([["As far as", Stop(reason)], ["the end."]])
     session = await node.session(ana)
     await node.send(session, ana, "Tell")
@@ -250,7 +251,7 @@ async def test_answer_that_was_cut_short_can_be_gone_on_with(node: TestNode, ana
 
 
 class Lingering(ScriptedProvider):
-    """Takes its time to end a stream whose answer is complete, as a vendor's connection may."""
+    """A stream that ends long after its complete answer, like some vendors' connections."""
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         async for event in super().stream(request):
@@ -261,7 +262,7 @@ class Lingering(ScriptedProvider):
 async def test_answer_that_cannot_be_written_is_not_lost_without_a_word(
     node: TestNode, ana: User, poison: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10: its error row stands even when the turn's end comes long after the words that failed."""
+    """RUN-10: the error row stays, even if the turn's end comes long after the text that could not be written."""
     node.provider = Lingering([[poison("words")]])
     agents_setup.install(ScriptedRegistry(node.provider))
     session = await node.session(ana)
@@ -274,7 +275,7 @@ async def test_answer_that_cannot_be_written_is_not_lost_without_a_word(
 
 @pytest_asyncio.fixture
 async def poison(node: TestNode) -> AsyncIterator[Callable[[str], str]]:
-    """A database that refuses what begins with "poison"."""
+    """A function that prefixes a text with "poison", which the database refuses."""
     for number, (event, column) in enumerate([("INSERT", "text"), ("UPDATE", "result"), ("UPDATE", "text")]):
         when = f"NEW.{column} LIKE 'poison%'"
         await node.do(refuse, f"poison_{number}", event=event, table="chat_chatmessage", when=when)
@@ -287,7 +288,7 @@ async def poison(node: TestNode) -> AsyncIterator[Callable[[str], str]]:
 async def test_change_that_cannot_be_written_ends_its_turn_alone(
     node: TestNode, ana: User, poison: Callable[[str], str], at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10, RUN-15: an error row and a closed turn here, nothing at all elsewhere; the next message works."""
+    """RUN-10, RUN-15: the turn ends with an error row, other sessions are not affected, and the next message works."""
     replies: dict[str, list[Reply]] = {
         "first words": [[poison("x"), "y", "z"]],
         "later words": [["p", "oison"]],

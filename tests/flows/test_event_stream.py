@@ -34,7 +34,8 @@ async def assert_follows(node: TestNode, session: Session, *viewers: EventViewer
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: User, seed: int) -> None:
-    """LIVE-01, LIVE-02: wherever connections break, the fold equals the rows, and no client ever has to ask."""
+    """LIVE-01, LIVE-02: wherever connections break, the client's state equals the rows without a request of the
+    client."""
     chance = Random(seed)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -56,7 +57,7 @@ async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: Us
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_lossy_layer_loses_nothing(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """LIVE-02: the stream finds the gaps for its client, who applies what comes."""
+    """LIVE-02: the stream finds gaps for its client, which only applies the events."""
     chance, hear = Random(seed), Hub._handle_message
 
     def sometimes(hub: Hub, message: Json) -> None:
@@ -76,7 +77,7 @@ async def test_lossy_layer_loses_nothing(node: TestNode, ana: User, monkeypatch:
 
 
 async def test_large_attempt_is_synced(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-12, LIVE-02: too many messages to tell one by one are read from the rows instead."""
+    """RUN-12, LIVE-02: an attempt with too many messages for events is read from the rows."""
     monkeypatch.setattr(attempts, "MOST_EVENTS", 1)
     node.script([["One."], ["Two."]])
     session = await node.session(ana)
@@ -93,7 +94,7 @@ async def test_large_attempt_is_synced(node: TestNode, ana: User, monkeypatch: p
 
 
 async def test_client_that_comes_again_in_mid_text_has_all_of_it(node: TestNode, ana: User) -> None:
-    """LIVE-02: no revision counts the deltas that it has missed."""
+    """LIVE-02: a client that reconnects in mid-text gets all text, although deltas have no revisions."""
     begun, missed, more = Gate(), Gate(), Gate()
     node.script([["Once ", begun, "upon ", missed, "a ", more, "time"]])
     session = await node.session(ana)
@@ -115,7 +116,7 @@ async def test_client_that_comes_again_in_mid_text_has_all_of_it(node: TestNode,
 
 
 async def test_slow_client_catches_up_from_the_rows(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: what it does not take is dropped; it is brought up to date when it reads again."""
+    """LIVE-02: events that a slow client does not take are dropped, and it gets the rows when it reads again."""
     monkeypatch.setattr(socket_queue, "MOST_FRAMES", 20)
     node.script([["word "] * 300])
     session = await node.session(ana)
@@ -138,7 +139,7 @@ async def test_slow_client_catches_up_from_the_rows(node: TestNode, ana: User, m
 async def test_lost_event_is_made_good_by_the_beacon(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: what the layer loses the next look at the rows finds; the client is not asked to do anything."""
+    """LIVE-02: the beacon finds events that the layer has lost, without a request of the client."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.05)
     await node.restart()
     session = await node.session(ana)
@@ -151,7 +152,7 @@ async def test_lost_event_is_made_good_by_the_beacon(
 
 
 async def test_error_queue_and_end_are_told(node: TestNode, ana: User) -> None:
-    """RUN-02, RUN-06: a program learns with a token that a message is queued, and that turns end."""
+    """RUN-02, RUN-06: a program with a token gets the events of queued messages and of the ends of turns."""
     gate = Gate()
     node.script([["One", gate], ["Two"]])
     session = await node.session(ana)
@@ -170,7 +171,7 @@ async def test_error_queue_and_end_are_told(node: TestNode, ana: User) -> None:
 async def test_lost_access_ends_the_stream_at_once(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """LIVE-06: without waiting for the beacon; nothing is reported after it."""
+    """LIVE-06: the stream ends immediately without waiting for the beacon, and sends nothing more."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
     await node.restart()
     session = await node.session(ana)
@@ -191,7 +192,7 @@ async def test_lost_access_ends_the_stream_at_once(
 
 
 async def test_another_history_begins_again(node: TestNode, ana: User) -> None:
-    """LIVE-02: after an older backup was restored the client learns that nothing else exists."""
+    """LIVE-02: after an older backup was restored, the client gets a new state without the lost messages."""
     session = await node.session(ana)
     viewer = await EventViewer(session, asked=await bearer(node, ana), since=999).open()
     await viewer.until(lambda: "changes" in viewer.client.types)

@@ -1,4 +1,4 @@
-"""Forks whose files take long to copy: nothing on the socket waits for them."""
+"""Forks with files that take long to copy, during which sockets stay responsive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.testing_node import TestNode
 async def test_commands_do_not_wait_for_files(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
 ) -> None:
-    """RUN-13, LIVE-02: while a fork is copied, its user renames the original; a second fork waits for the first."""
+    """RUN-13, LIVE-02: while a fork is copied, its user can rename the original. A second fork waits for the first."""
     settings.WORKSPACES = str(tmp_path)
     session = await node.session(ana)
     rows = await node.do(fill, session, START, HI, ANSWER, DONE)
@@ -44,7 +44,7 @@ async def test_commands_do_not_wait_for_files(
         finally:
             goes_on.set()
         made = [await socket.next(type="ack", ref=ref) for ref in ("fork", "second")]
-    assert all("may be newer than the conversation" in each["notice"] for each in made)
+    assert all("may be newer than the messages" in each["notice"] for each in made)
     for each in made:
         assert (sandbox(each["session"]).workspace / "a.txt").read_text() == "a"
         assert await node.do(Session.objects.filter(pk=each["session"], status="active").exists)

@@ -1,4 +1,4 @@
-"""Agents search and read the files that people have chosen, and cite their passages (CTX-09)."""
+"""Agents search and read the files that users have chosen, and cite passages (CTX-09)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_agent(**values: Any) -> dict[str, Any]:
 
 
 async def begun(node: TestNode, ana: User, *names: str) -> tuple[Session, list[KnowledgeFile]]:
-    """Begin a session in a workspace that has files of these names."""
+    """Begin a session in a workspace with files of these names."""
     session = await node.session(ana)
     workspace = await node.do(lambda: session.workspace)
     return session, [await node.do(add, ana, workspace, name, HOURS) for name in names]
@@ -46,7 +46,7 @@ def calling(name: str, **arguments: object) -> Any:
 
 
 async def answered(node: TestNode, session: Session, ana: User) -> dict[str, MessageSnapshot]:
-    """Ask, and return the tool call and the answer by their types."""
+    """Send a question, and return the tool call and the answer by their types."""
     await node.send(session, ana, "How long do refunds take?")
     await node.idle(session)
     rows = await node.do(lambda: list(ChatMessage.objects.in_conversation(session.pk).order_by("sequence")))
@@ -54,7 +54,7 @@ async def answered(node: TestNode, session: Session, ana: User) -> dict[str, Mes
 
 
 async def test_found_passages_are_cited(node: TestNode, ana: User) -> None:
-    """CTX-09, UI-14: the result names the passages by numbers, and the answer keeps those that it cites."""
+    """CTX-09, UI-14: the result has numbered passages, and the answer keeps those that it cites."""
     session, [file] = await begun(node, ana, "Shop.md")
     await node.do(lifecycle.configure, session=session, author=ana, knowledge=[file.pk])
     provider = node.script(calling("search_knowledge", query="refunds days"))
@@ -71,7 +71,7 @@ async def test_found_passages_are_cited(node: TestNode, ana: User) -> None:
 
 
 async def test_a_file_is_read_passage_by_passage(node: TestNode, ana: User) -> None:
-    """CTX-09: a wrong name gets the names that there are, and a place behind the end an error."""
+    """CTX-09: a wrong name returns the existing names, and an offset beyond the end returns an error."""
     session, [file] = await begun(node, ana, "Shop.md")
     await node.do(lifecycle.configure, session=session, author=ana, knowledge=["*"])
     for arguments, words in (
@@ -88,7 +88,7 @@ async def test_a_file_is_read_passage_by_passage(node: TestNode, ana: User) -> N
 
 
 async def offered(node: TestNode, session: Session, ana: User) -> list[str]:
-    """Return the tools of the next request; the preview has the same."""
+    """Return the tools of the next request, after checking that the preview has the same."""
     provider = node.script([["Yes."]])
     await node.send(session, ana, "Hi")
     await node.idle(session)
@@ -99,7 +99,7 @@ async def offered(node: TestNode, session: Session, ana: User) -> list[str]:
 
 
 async def test_tools_are_offered_where_files_are_chosen(node: TestNode, ana: User) -> None:
-    """CTX-09: by the session or by its agent, and never in a chat without tools."""
+    """CTX-09: the tools are offered if the session or its agent has files, but not in the mode `chat`."""
     session, files = await begun(node, ana, "Shop.md", "Food.pdf.md")
     assert await offered(node, session, ana) == []
     await node.do(lifecycle.configure, session=session, author=ana, knowledge=[files[1].pk])
@@ -116,7 +116,7 @@ async def test_tools_are_offered_where_files_are_chosen(node: TestNode, ana: Use
 
 
 async def test_other_agents_of_a_session_use_its_files_too(node: TestNode, ana: User) -> None:
-    """CTX-09, CTX-06: what people choose for a session is for all who answer in it."""
+    """CTX-09, CTX-06: the files that users choose for a session are for all its agents."""
     config = with_agent()
     config["agents"]["second"] = {"model": "scripted/one", "tools": []}
     node.script([], config)
@@ -130,7 +130,7 @@ async def test_other_agents_of_a_session_use_its_files_too(node: TestNode, ana: 
 
 
 async def test_text_of_files_is_data(node: TestNode, ana: User) -> None:
-    """CTX-09, UI-15: once it is in the conversation, calls that can send data out ask people."""
+    """CTX-09, UI-15: after the agent has read a file, calls that can send data out need an approval."""
     session, [file] = await begun(node, ana, "Shop.md")
     await node.do(lifecycle.configure, session=session, author=ana, knowledge=[file.pk])
     provider = node.script(calling("read_knowledge", file="Shop.md"))

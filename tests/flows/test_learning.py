@@ -1,4 +1,4 @@
-"""What a model server refuses is learned once for all processes, and forgotten after a day."""
+"""Parameters that a model server refuses: learned once for all processes, and forgotten after a day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.wire.vendors import OPENAI
 
 
 async def start_process(model: WireServer, **provider: Any) -> None:
-    """Configure the agents as a new process does, which remembers nothing."""
+    """Configure the agents like a new process, without anything learned."""
     await agents_setup.registry().close()
     wire = {"type": "openai", "base_url": model.openai_url, "max_retries": 0, "options": {"temperature": 0.3}}
     config = {
@@ -34,14 +34,14 @@ async def start_process(model: WireServer, **provider: Any) -> None:
 
 
 def script(model: WireServer) -> None:
-    """Refuse a parameter once, and answer after that."""
+    """Refuse a parameter once, then answer."""
     words = "Unsupported parameter: 'temperature' is not supported with this model."
     refusal = Reply.of_json(chat_api.error_body(words, param="temperature"), 400)
     model.script(refusal, *(Reply(OPENAI.text("So")) for _ in range(4)))
 
 
 async def temperatures(node: TestNode, session: Session, author: User, model: WireServer) -> list[bool]:
-    """Send a message; return for each request that it makes whether it has the parameter."""
+    """Send a message, and return for each request whether it has the parameter."""
     before = len(model.requests)
     await node.send(session, author, "Hi")
     await node.idle(session)
@@ -51,7 +51,7 @@ async def temperatures(node: TestNode, session: Session, author: User, model: Wi
 
 @pytest.mark.both_databases
 async def test_refusal_outlives_the_process_but_not_the_day(node: TestNode, ana: User) -> None:
-    """RUN-10: another process does not ask for what was refused; after a day the server is asked in full again."""
+    """RUN-10: another process does not send the refused parameter. After a day, it is tried again."""
     async with WireServer() as model:
         await start_process(model)
         session = await node.session(ana)
@@ -75,7 +75,7 @@ async def test_refusal_outlives_the_process_but_not_the_day(node: TestNode, ana:
 @pytest.mark.django_db
 @pytest.mark.both_databases
 def test_rows_that_are_too_old_are_deleted() -> None:
-    """One row for each model of an endpoint, and none of models that are no longer asked."""
+    """There is one row for each model of an endpoint, and unused rows are deleted."""
     dialects.keep(endpoint="e", model="old", learned={})
     LearnedDialect.objects.update(learned_at=timezone.now() - timedelta(days=2))
     for values in ({"a": 1}, {"a": 2}):
@@ -86,7 +86,7 @@ def test_rows_that_are_too_old_are_deleted() -> None:
 async def test_turn_goes_on_where_nothing_can_be_stored(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-10: the process still remembers."""
+    """RUN-10: if nothing can be stored, the turn continues and the process keeps what it learned."""
 
     def fail(**_: object) -> None:
         raise DatabaseError("the disk is full")

@@ -1,4 +1,4 @@
-"""What people accept is remembered across sessions, and told to the agents of those who may know it (CTX-08)."""
+"""Notes that users accept are kept across sessions and given to the agents of users who may read them (CTX-08)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTE = ToolCall("c1", "remember", {"note": "Ana likes tables.", "scope": "me"})
 
 
 def proposes(request: Request) -> Reply:
-    """Propose a note, and then say what people decided."""
+    """Propose a note, then report the users' decision."""
     return ["Noted."] if request.messages[-1].tool_results else [NOTE]
 
 
@@ -40,7 +40,7 @@ async def decide(node: TestNode, session: Session, author: User, message_id: str
 
 
 async def system_of_next(node: TestNode, author: User, session: Session | None = None) -> str:
-    """Return the system prompt of the next request, in a new session if none is named."""
+    """Return the system prompt of the next request, in a new session by default."""
     session = session or await node.session(author)
     provider = node.script([["Yes."]])
     await node.send(session, author, "Hi")
@@ -49,7 +49,7 @@ async def system_of_next(node: TestNode, author: User, session: Session | None =
 
 
 async def test_accepted_note_is_in_later_sessions(node: TestNode, ana: User, bo: User) -> None:
-    """CTX-08: a person edits and accepts a proposal; only their own private sessions have it."""
+    """CTX-08: a user edits and accepts a proposed note, which only their own private sessions get."""
     provider = node.script(proposes, tools=[remember])
     session, message_id = await proposed(node, ana)
     await decide(node, session, ana, message_id, decision="save", note="Ana loves  tables.", scope="me")
@@ -78,7 +78,7 @@ async def test_rejected_note_is_not_kept(node: TestNode, ana: User) -> None:
 
 
 async def test_member_proposes_and_admin_accepts_notes_of_the_workspace(node: TestNode, ana: User, bo: User) -> None:
-    """CTX-08: a member's note for the workspace is used when an owner or admin has accepted it."""
+    """CTX-08: a member's note for the workspace is used after an owner or admin has accepted it."""
     workspace = (await node.session(ana)).workspace_id
     await node.do(Membership.objects.filter(user=ana, workspace=workspace).update, role="admin")
     await node.do(Membership.objects.update_or_create, user=bo, workspace_id=workspace, defaults={"role": "member"})
@@ -100,7 +100,7 @@ async def test_member_proposes_and_admin_accepts_notes_of_the_workspace(node: Te
 
 @pytest.mark.django_db
 def test_notes_are_few_and_short_and_their_own(ana: User, bo: User) -> None:
-    """CTX-08: there is a limit, notes of others cannot be changed, and their order is stable."""
+    """CTX-08: the number of notes is limited, notes of other users cannot be changed, and the order is stable."""
     session = lifecycle.create_session(owner=ana)
     for number in range(memory.MOST_NOTES):
         note = memory.keep_mine(user=ana, text=f"Note {number}")
@@ -112,3 +112,30 @@ def test_notes_are_few_and_short_and_their_own(ana: User, bo: User) -> None:
     assert [each.text for each in notes_in(session)][-2:] == ["Note 48", "Changed"]
     with pytest.raises(Forbidden):
         memory.keep_ours(author=person("Cy"), workspace_id=session.workspace_id, text="Not mine")
+
+
+@pytest.mark.django_db
+def test_proposals_take_no_room_from_notes(ana: User, bo: User) -> None:
+    """CTX-08: a member's waiting proposals are limited, and accepting one needs room for a note.
+    Removed proposals do not displace a removed note, which can still be restored.
+    """
+    workspace = lifecycle.create_session(owner=ana).workspace_id
+    Membership.objects.update_or_create(user=ana, workspace_id=workspace, defaults={"role": "owner"})
+    Membership.objects.update_or_create(user=bo, workspace_id=workspace, defaults={"role": "member"})
+    keep: Json = {"workspace_id": workspace}
+    gone = memory.keep_ours(author=ana, text="Restore me", **keep)
+    memory.change_ours(author=ana, note_id=gone.pk, act="remove", **keep)
+    for number in range(memory.MOST_REMOVED + memory.MOST_PROPOSALS):
+        proposal = memory.keep_ours(author=bo, text=f"Proposal {number}", **keep)
+        if number < memory.MOST_REMOVED:
+            memory.change_ours(author=bo, note_id=proposal.pk, act="remove", **keep)
+    with pytest.raises(Invalid, match="10 notes that you have proposed"):
+        memory.keep_ours(author=bo, text="One more", **keep)
+    for number in range(memory.MOST_NOTES - 1):
+        memory.keep_ours(author=ana, text=f"Note {number}", **keep)
+    memory.change_ours(author=ana, note_id=gone.pk, act="restore", **keep)
+    with pytest.raises(Invalid, match="50 notes"):
+        memory.change_ours(author=ana, note_id=proposal.pk, act="accept", **keep)
+    memory.change_ours(author=ana, note_id=gone.pk, act="remove", **keep)
+    assert memory.change_ours(author=ana, note_id=proposal.pk, act="accept", **keep).accepted
+    memory.keep_ours(author=bo, text="Room again", **keep)

@@ -1,4 +1,4 @@
-"""Which model answers, what it costs, and what it gets."""
+"""Which model answers, its usage, and the contents of its requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tests.support.workbench import Workbench, work
 
 
 async def test_model_switch_affects_the_next_response(node: TestNode, ana: User) -> None:
-    """RUN-16, RUN-05, MSG-04: in mid-turn, too; what was said before keeps its model."""
+    """RUN-16, RUN-05, MSG-04: a model switch affects the next response, also within a turn.
+
+    Earlier messages keep their model.
+    """
     bench = Workbench()
     provider = node.script([["Let me see.", *work(1), Usage(400, 10)], ["So.", Usage(500, 20)]], tools=[bench.tool])
     session = await node.session(ana)
@@ -37,7 +40,7 @@ async def test_model_switch_affects_the_next_response(node: TestNode, ana: User)
 
 
 async def test_switch_in_mid_response_is_not_undone_by_its_end(node: TestNode, ana: User) -> None:
-    """RUN-05, RUN-16: the response that still comes from the old model leaves the new one's window alone."""
+    """RUN-05, RUN-16: the end of the old model's response does not change the context window of the new model."""
     gate = Gate()
     node.script([["Hel", gate, "lo", Usage(400, 10)]])
     session = await node.session(ana)
@@ -52,7 +55,7 @@ async def test_switch_in_mid_response_is_not_undone_by_its_end(node: TestNode, a
 
 
 async def test_usage_is_kept_per_response_and_summed(node: TestNode, ana: User) -> None:
-    """RUN-04, MSG-06: on the last row of each response; the session's total counts input and output of all."""
+    """RUN-04, MSG-06: the last row of each response has its usage, and the session has the sum of input and output."""
     sums = [ToolCall(f"c{n}", "calculator", {"expression": "1"}) for n in (1, 2)]
     node.script(
         [
@@ -81,14 +84,14 @@ async def test_usage_is_kept_per_response_and_summed(node: TestNode, ana: User) 
 
 @transaction.atomic
 def change_row(session: Session, which: dict[str, str], fields: dict[str, object]) -> None:
-    """Change a row as any service does."""
+    """Change a row like a service."""
     tx = SessionTransaction.lock(session.pk)
     tx.update("message_updated", tx.messages().get(**which), fields)
     tx.save()
 
 
 async def test_edit_between_rounds_is_what_the_model_gets(node: TestNode, ana: User) -> None:
-    """ADM-02, MSG-01: the rows are the truth at every request, not what the run remembers."""
+    """ADM-02, MSG-01: each request is built from the rows, so an edit between rounds counts."""
     bench = Workbench()
     provider = node.script([["Let me see.", *work(1)], ["So."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -106,7 +109,7 @@ async def test_edit_between_rounds_is_what_the_model_gets(node: TestNode, ana: U
 
 
 async def test_signatures_and_raw_arguments_survive_the_rows(node: TestNode, ana: User) -> None:
-    """MSG-08: what the vendor must get back comes back, byte for byte."""
+    """MSG-08: data that the vendor needs is returned byte for byte."""
     raw = '{ "expression" :"1 + 1" }'
     call = ToolCall("c1", "calculator", {"expression": "1 + 1"}, raw)
     provider = node.script(
@@ -125,7 +128,7 @@ async def test_signatures_and_raw_arguments_survive_the_rows(node: TestNode, ana
 
 
 async def test_odd_characters_of_a_model_are_replaced(node: TestNode, ana: User) -> None:
-    """MSG-12: in texts, arguments and results; everything else is kept exactly."""
+    """MSG-12: invalid characters in texts, arguments and results are replaced, and everything else is kept exactly."""
     text = "שלום 👩‍👩‍👧 a\0b \ud83d c"
     provider = node.script([[text, ToolCall("c\0", "calc\0", {"e\0": "\udfff", "nan": float("nan")})], ["Oh."]])
     session = await node.session(ana)
@@ -139,7 +142,7 @@ async def test_odd_characters_of_a_model_are_replaced(node: TestNode, ana: User)
 
 
 async def test_large_paste_reaches_the_model_exactly(node: TestNode, ana: User) -> None:
-    """MSG-12: a megabyte, there and back."""
+    """MSG-12: a megabyte of text reaches the model and comes back exactly."""
     paste = "0123456789 ünïcödé\n" * 55_000
     provider = node.script(lambda request: [request.messages[-1].text])
     session = await node.session(ana)
@@ -150,7 +153,7 @@ async def test_large_paste_reaches_the_model_exactly(node: TestNode, ana: User) 
 
 
 async def test_run_goes_on_without_a_viewer(node: TestNode, ana: User) -> None:
-    """RUN-14: its sender may be gone; nothing of the run belongs to their connection."""
+    """RUN-14: a run continues without a viewer, even if the account of its sender becomes inactive."""
     gate = Gate()
     node.script([["Hel", gate, "lo"]])
     session = await node.session(ana)
@@ -163,7 +166,10 @@ async def test_run_goes_on_without_a_viewer(node: TestNode, ana: User) -> None:
 
 
 async def test_every_message_says_who_made_it(node: TestNode, ana: User) -> None:
-    """MSG-04, MSG-05: sender and user, or model and provider; times have their offset, user texts no duration."""
+    """MSG-04, MSG-05: each message has its sender and user, or its model and provider.
+
+    Times have an offset, and user texts no duration.
+    """
     node.script([[ReasoningDelta("hm"), "Yes", ToolCall("c1", "calculator", {"expression": "1"})], ["So."]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")

@@ -1,4 +1,4 @@
-"""People speak while the agent works."""
+"""Messages that users send while the agent works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ pytestmark = pytest.mark.both_databases
 
 
 async def test_queued_messages_are_delivered_after_the_tool_round(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-06: two people queue; both are heard before the next LLM call, and no call loses its result."""
+    """RUN-06: queued messages of two users are delivered before the next request to the model, and no call loses its
+    result."""
     bench = Workbench()
     provider = node.script([["Looking.", *work(1, 2)], ["Both, then."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -54,7 +55,7 @@ async def test_queued_messages_are_delivered_after_the_tool_round(node: TestNode
 
 
 async def test_queued_message_never_interrupts_a_text(node: TestNode, ana: User) -> None:
-    """RUN-06: an answer without tools is finished first; then the queue is a turn of its own."""
+    """RUN-06: an answer without tools is finished first, and then the queue begins a new turn."""
     gate = Gate()
     node.script([["One ", gate, "two."], ["Three."]])
     session = await node.session(ana)
@@ -73,7 +74,7 @@ async def test_queued_message_never_interrupts_a_text(node: TestNode, ana: User)
 
 
 async def test_queued_message_can_change_until_it_is_delivered(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-06: what was edited is what the model gets; what was withdrawn it never hears of."""
+    """RUN-06: the model gets the edited text of a queued message, and nothing of a withdrawn one."""
     gate = Gate()
     provider = node.script([[gate, "Yes?"], ["Sure."]])
     session = await node.session(ana)
@@ -96,7 +97,7 @@ async def test_queued_message_can_change_until_it_is_delivered(node: TestNode, a
 
 
 async def test_withdrawn_queue_lets_the_turn_go_on(node: TestNode, ana: User) -> None:
-    """RUN-06: no one waits any more: the round's results go back to the model in the same turn."""
+    """RUN-06: if the queue is withdrawn, the results of the round go back to the model in the same turn."""
     bench = Workbench()
     provider = node.script([work(1), ["Done."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -117,7 +118,7 @@ async def test_withdrawn_queue_lets_the_turn_go_on(node: TestNode, ana: User) ->
 
 
 async def test_send_races_the_end_of_the_turn(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-01, RUN-06: whenever a message comes, it is delivered once and answered; none stays queued in an idle
+    """RUN-01, RUN-06: a message sent at any moment is delivered once and answered; none stays queued in an idle
     session."""
 
     def reply(request: Request) -> Reply:

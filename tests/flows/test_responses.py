@@ -1,4 +1,4 @@
-"""OpenAI's Responses API through the rows: what a model made goes back to it, and to no other."""
+"""OpenAI's Responses API with the rows: items go back to the model that made them, and to no other."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def configure(model: WireServer) -> None:
 
 
 def ids(body: dict[str, Any]) -> list[str]:
-    """The kinds of the items that have an id of the API."""
+    """Return the kinds of the items that have an id of the API."""
     return [item["id"].split("_")[0] for item in body["input"] if "id" in item]
 
 
 async def test_reasoning_goes_back_to_its_model_alone(node: TestNode, ana: User) -> None:
-    """MSG-08, CTX-03, RUN-16: byte for byte with the items that follow it, over switches of model and of vendor."""
+    """MSG-08, CTX-03, RUN-16: reasoning goes back byte for byte with its following items, also after switches of model
+    and vendor."""
     async with WireServer() as model:
         configure(model)
         session = await node.session(ana)
@@ -70,7 +71,8 @@ async def test_reasoning_goes_back_to_its_model_alone(node: TestNode, ana: User)
 
 
 async def test_edited_answer_goes_without_its_reasoning(node: TestNode, ana: User) -> None:
-    """MSG-08, MSG-11: the item that followed the reasoning is not the model's any more, so neither goes back."""
+    """MSG-08, MSG-11: reasoning is dropped if the following item was edited, because that item is no longer the
+    model's."""
     async with WireServer() as model:
         configure(model)
         session = await node.session(ana)
@@ -86,7 +88,7 @@ async def test_edited_answer_goes_without_its_reasoning(node: TestNode, ana: Use
 
 
 async def test_chosen_effort_is_asked_for(node: TestNode, ana: User) -> None:
-    """RUN-16: from the next response on; everyone is notified, and it is not asked of a model that does not take it."""
+    """RUN-16: the chosen effort is sent from the next response on, and the session's snapshot has it."""
     async with WireServer() as model:
         configure(model)
         session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""Answering again, running tools again, and the way back, with a running agent."""
+"""Retries of answers and of tools, and their undo, with a running agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.both_databases
 
 
 async def test_tools_run_again(node: TestNode, ana: User) -> None:
-    """RUN-12: the model is not asked first; it goes on from the new results, and the old ones can be had back."""
+    """RUN-12: the tools run without a request first, the model continues from the new results, and the old ones can be
+    restored."""
     bench = Workbench()
     provider = node.script([["Look", *work(1, 2)], ["So."], ["Then."]], tools=[bench.tool])
     bench.let_go(1, 2)
@@ -47,7 +48,9 @@ async def test_tools_run_again(node: TestNode, ana: User) -> None:
 
 
 async def test_retry_is_taken_back_while_the_agent_answers(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-12, RUN-06: after a stop all is as it was; what a user queued in the meantime waits; the next turn works."""
+    """RUN-12, RUN-06: after a stop, the earlier answer can be restored.
+    Messages queued in the meantime are held, and the next turn works.
+    """
     gate = Gate()
     node.script([["One."], ["Two."], ["Otherwise", gate], ["Three."]])
     session = await node.session(ana)
@@ -71,7 +74,8 @@ async def test_retry_is_taken_back_while_the_agent_answers(node: TestNode, ana: 
 
 
 async def test_cut_answer_goes_on_from_its_text(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-12: after a stop and at the output limit; the model gets a note to go on, people see who asked."""
+    """RUN-12: after a stop and at the output limit, the model gets a note to continue, and users see who requested
+    it."""
     gate = Gate()
     provider = node.script([["One, ", gate], ["two, ", Stop("max_tokens")], ["three."]])
     session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""What a turn costs the database."""
+"""The number of database statements of a turn."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.both_databases
 
-# Looks for due sessions and heartbeats come at times of their own, whatever the turn does.
+# Checks for due sessions and heartbeats come at times that do not depend on the turn.
 AT_THEIR_TIMES = ('AS "pk"', 'FROM "chat_worker"', 'UPDATE "chat_worker"', '"chat_sessionrun"."owner_id" = %s')
 NO_ROWS = ("BEGIN", "COMMIT", "SET ", "PRAGMA", "SELECT set_config")
 
 
 async def test_turn_takes_eighteen_statements(transactional_db: None, ana: User, settings: Settings) -> None:
-    """RUN-01: from Send to rest, with the first row of the answer and its end in transactions of their own.
-
-    Text that streams takes three more, four times a second, for all sessions of a process together.
+    """RUN-01: a turn takes at most eighteen statements, from Send to rest.
+    The first row of the answer and its end are in separate transactions. Streaming text takes three more, four times a
+    second, for all sessions of a process together.
     """
     settings.TITLES, settings.CHECK_CONTEXT_CACHE = "words", False
     node, gate = TestNode(), Gate()
@@ -47,7 +47,7 @@ async def test_turn_takes_eighteen_statements(transactional_db: None, ana: User,
 
 
 async def at_rest() -> None:
-    """Wait until no session runs, without looking at the database."""
+    """Wait until no session runs, without querying the database."""
     runner = runtime._runtime and runtime._runtime.runner
     assert runner
     async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""The stream of steps, read by a client that knows one kind of update, over connections that break."""
+"""The stream of steps, read by a client that handles only one kind of update, over connections that break."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ async def assert_follows(node: TestNode, session: Session, *viewers: StepViewer)
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: User, seed: int) -> None:
-    """LIVE-03, CTX-04: whatever people and agents do, and wherever connections break, the fold is the rows' steps."""
+    """LIVE-03, CTX-04: after any actions of users and agents, and breaks at any point, the client's steps equal those
+    of the rows."""
     chance = Random(seed)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -67,7 +68,10 @@ async def test_fold_is_the_rows_after_any_cuts(node: TestNode, ana: User, bo: Us
 
 
 async def test_answer_streams_as_deltas(node: TestNode, ana: User) -> None:
-    """LIVE-03: a step begins with its snapshot, grows by deltas, and ends with the truth; reasoning is none of it."""
+    """LIVE-03: a step begins with a snapshot, grows by deltas, and ends with its final state.
+
+    Reasoning is not included.
+    """
     more, yet, end = Gate(), Gate(), Gate()
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
     node.script([[ReasoningDelta("hm"), "Let ", more, "me ", yet, "see.", end, call], ["Two.", Usage(10, 2)]])
@@ -92,7 +96,7 @@ async def test_answer_streams_as_deltas(node: TestNode, ana: User) -> None:
 
 
 async def test_resume_brings_what_changed_alone(node: TestNode, ana: User) -> None:
-    """LIVE-03: history is the same stream; who comes again is not told what they know."""
+    """LIVE-03: the history comes in the same stream, and a client that reconnects gets only what changed."""
     node.script([["First."], ["Second."]])
     session = await node.session(ana)
     await node.send(session, ana, "One")
@@ -112,7 +116,8 @@ async def test_resume_brings_what_changed_alone(node: TestNode, ana: User) -> No
 
 
 async def test_what_is_taken_away_is_told(node: TestNode, ana: User) -> None:
-    """LIVE-03, MSG-09, RUN-12: excluded, removed and withdrawn steps go; what is included again comes."""
+    """LIVE-03, MSG-09, RUN-12: excluded, removed and withdrawn steps are removed, and steps that are included again are
+    added."""
     node.script([["First."], ["Second."]])
     session = await node.session(ana)
     await node.send(session, ana, "One")
@@ -132,7 +137,7 @@ async def test_what_is_taken_away_is_told(node: TestNode, ana: User) -> None:
 
 
 async def test_late_joiner_gets_what_is_being_said(node: TestNode, ana: User) -> None:
-    """LIVE-02, LIVE-03: its snapshot has the text so far, and the rest comes as deltas."""
+    """LIVE-02, LIVE-03: a new client gets a snapshot with the text so far, and the rest as deltas."""
     joined = Gate()
     node.script([["Hel", "lo ", joined, "there"]])
     session = await node.session(ana)
@@ -147,11 +152,13 @@ async def test_late_joiner_gets_what_is_being_said(node: TestNode, ana: User) ->
 
 
 async def test_slow_client_gets_more_at_a_time(node: TestNode, ana: User) -> None:
-    """LIVE-03: nothing piles up or is lost for it, and a user who lost access in the meantime gets nothing more."""
+    """LIVE-03: a slow client gets larger updates without a growing backlog or loss, and nothing after losing access."""
     node.script([["word "] * 300])
     session = await node.session(ana)
     asked = await bearer(node, ana)
     slow, cut_off = [await StepViewer(session, asked=asked).open(room=1) for _ in range(2)]
+    await slow.blocks()
+    await cut_off.blocks()  # with the state before the message
     await node.send(session, ana, "Speak")
     await node.idle(session)
     slow.go_on()
@@ -168,7 +175,7 @@ async def test_slow_client_gets_more_at_a_time(node: TestNode, ana: User) -> Non
 async def test_lost_access_ends_it_at_once(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """LIVE-06: whatever was taken away, without waiting for the beacon; coming again is refused."""
+    """LIVE-06: any loss of access ends the stream without waiting for the beacon, and reconnecting is refused."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
     await node.restart()
     session = await node.session(ana)
@@ -200,7 +207,7 @@ TAKEN_AWAY = {"share": _end_share, "token": _end_token, "person": _end_person}
 
 
 async def test_signing_out_ends_the_stream_of_a_page(node: TestNode, ana: User) -> None:
-    """LIVE-06: who is let in by a cookie is let in as long as that holds."""
+    """LIVE-06: a stream authenticated by a cookie ends when the user signs out."""
     browser = Client()
     await node.do(browser.force_login, ana)
     session = await node.session(ana)
@@ -215,7 +222,7 @@ async def test_signing_out_ends_the_stream_of_a_page(node: TestNode, ana: User) 
 
 
 async def test_server_that_stops_waits_for_no_stream(node: TestNode, ana: User) -> None:
-    """LIVE-03: those that are there end, and those that come in the meantime."""
+    """LIVE-03: a stopping server ends its streams, including those that connect in the meantime."""
     viewer = await follow(node, await node.session(ana), ana)
     await viewer.until(lambda: viewer.client.last_event_id)
     runtime.end_streams()
@@ -229,7 +236,7 @@ async def test_server_that_stops_waits_for_no_stream(node: TestNode, ana: User) 
     ("header", "status"), [("999", 409), ("-1", 422), ("m_1", 422), ("9" * 40, 422), ("", 422), ("0", 200)]
 )
 async def test_odd_places_are_refused(node: TestNode, ana: User, header: str, status: int) -> None:
-    """MSG-12, LIVE-03: no revision of this session's, and what is none at all."""
+    """MSG-12, LIVE-03: revisions that the session does not have, and invalid ones, are refused."""
     session = await node.session(ana)
     viewer = await StepViewer(session, asked={**await bearer(node, ana), "Last-Event-ID": header}).open()
     assert viewer.status == status
@@ -240,7 +247,7 @@ async def test_odd_places_are_refused(node: TestNode, ana: User, header: str, st
 
 
 async def test_stream_holds_no_thread_and_leaves_nothing(node: TestNode, ana: User, settings: Settings) -> None:
-    """LIVE-03: many streams share what the process has; each that ends is forgotten."""
+    """LIVE-03: many streams share the process's resources, and an ended one leaves nothing."""
     settings.STREAMS_PER_USER = 0
     session = await node.session(ana)
     asked = await bearer(node, ana)

@@ -1,4 +1,4 @@
-"""Stop at every point of every round."""
+"""Stops at every point of every round."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Stage:
     gates: dict[str, Gate] = field(default_factory=dict)
 
     def script(self, closed: str) -> None:
-        """Hold the model at one point alone."""
+        """Hold the model at only one point."""
         gate = self.gates[closed] = Gate()
 
         def at(name: str) -> list[Any]:
@@ -97,7 +97,7 @@ POINTS: dict[str, Shown] = {
 
 
 async def check_stopped(node: TestNode, session: Session, author: User, kept: Shown) -> None:
-    """What there was is kept, in place; the session rests, and the next message works."""
+    """Check that the output is kept in place, the session is idle, and the next message works."""
     await node.idle(session)
     assert await node.shown(session) == [*START, *kept, *END]
     assert node.provider.streaming == 0
@@ -110,7 +110,7 @@ async def check_stopped(node: TestNode, session: Session, author: User, kept: Sh
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_stop_works_while_the_model_speaks(node: TestNode, ana: User, point: str) -> None:
-    """RUN-07, RUN-08: at every point of every response, of any round."""
+    """RUN-07, RUN-08: a stop works at every point of every response in any round."""
     stage = Stage(node)
     stage.script(closed=point)
     stage.bench.let_go(1, 2, 3, 4)
@@ -131,7 +131,7 @@ async def test_stop_works_while_the_model_speaks(node: TestNode, ana: User, poin
     ],
 )
 async def test_stop_works_while_tools_run(node: TestNode, ana: User, finished: list[int], kept: Shown) -> None:
-    """RUN-07, RUN-08: finished results are kept, the others are reported as interrupted; in any round."""
+    """RUN-07, RUN-08: finished results are kept and the others reported as interrupted, in any round."""
     stage = Stage(node)
     stage.script(closed="nowhere")
     session = await node.session(ana)
@@ -147,7 +147,7 @@ async def test_stop_works_while_tools_run(node: TestNode, ana: User, finished: l
 
 
 async def test_stop_works_between_tools_that_must_not_meet(node: TestNode, ana: User) -> None:
-    """RUN-08, RUN-11: the one that runs and those that have not begun are reported alike; none begins afterwards."""
+    """RUN-08, RUN-11: the running call and the waiting ones are reported as interrupted, and none begins afterwards."""
     bench = Workbench()
     node.script([["Look", *work(1, 2, name="lone_work")]], tools=[bench.lone_tool])
     session = await node.session(ana)
@@ -159,7 +159,7 @@ async def test_stop_works_between_tools_that_must_not_meet(node: TestNode, ana: 
 
 
 async def test_stop_works_while_a_retry_waits(node: TestNode, ana: User) -> None:
-    """RUN-07, RUN-10: the back-off is no time to be deaf."""
+    """RUN-07, RUN-10: a stop works while a failed request waits to be repeated."""
     node.script([[RateLimited("Slow.", retry_after=50.0)]])
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -169,7 +169,7 @@ async def test_stop_works_while_a_retry_waits(node: TestNode, ana: User) -> None
 
 
 class SlowRegistry(ScriptedRegistry):
-    """Takes its time to make an agent, as a large session's context does."""
+    """A registry that takes long to make an agent, like the context of a large session."""
 
     def __init__(self, node: TestNode) -> None:
         super().__init__(node.provider)
@@ -182,8 +182,8 @@ class SlowRegistry(ScriptedRegistry):
 
 
 async def test_stop_works_while_the_context_is_read(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-07: no one waits for the database, and what comes of it is not used."""
-    monkeypatch.setattr(agent_input, "SHORT_CONTEXT", 0)  # those of more messages are read by the runner's threads
+    """RUN-07: a stop does not wait for the database, and the context that was read is not used."""
+    monkeypatch.setattr(agent_input, "SHORT_CONTEXT", 0)  # longer contexts are read by the runner's threads
     registry = SlowRegistry(node)
     agents_setup.install(registry)
     session = await node.session(ana)
@@ -203,7 +203,7 @@ async def test_stop_works_while_the_context_is_read(node: TestNode, ana: User, m
 async def test_stop_works_before_anybody_runs_the_turn(
     transactional_db: None, ana: User, settings: Settings, times: int
 ) -> None:
-    """RUN-07: it is a state: each worker that claims the session finds it; the model is never asked."""
+    """RUN-07: the stop is stored, so each worker that claims the session finds it and sends no request."""
     settings.RUNNER = "none"
     node = TestNode()
     await node.start()
@@ -224,7 +224,7 @@ async def test_stop_works_before_anybody_runs_the_turn(
 
 
 async def test_repeated_stops_are_harmless(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-07: from several tabs and people at once, and once more when it is over."""
+    """RUN-07: stops from several tabs and users, also after the end, change nothing more."""
     gate = Gate()
     node.script([["Once", gate]])
     session = await node.session(ana)
@@ -239,7 +239,7 @@ async def test_repeated_stops_are_harmless(node: TestNode, ana: User, bo: User) 
 
 @pytest.mark.both_databases
 async def test_late_stop_does_not_stop_the_next_turn(node: TestNode, ana: User) -> None:
-    """RUN-07: a nudge that belongs to a turn that is over."""
+    """RUN-07: a wakeup for a turn that has ended does not stop the next turn."""
     gate = Gate()
     node.script([["One."], ["Two", gate, " and three."]])
     session = await node.session(ana)
@@ -255,9 +255,9 @@ async def test_late_stop_does_not_stop_the_next_turn(node: TestNode, ana: User) 
 
 
 async def test_stop_holds_the_queue(node: TestNode, ana: User, bo: User) -> None:
-    """RUN-06, RUN-07: what two people have queued waits until a person sends it, no matter who stopped the turn.
+    """RUN-06, RUN-07: messages that two users have queued wait until a user sends them, no matter who stopped the turn.
 
-    A new message begins a turn with itself alone; the held ones stay, over a restart too.
+    A new message begins a turn alone, and the held ones stay, also after a restart.
     """
     gate = Gate()
     provider = node.script([["Once", gate], ["Fine."], ["All right."], ["Good."]])
@@ -288,7 +288,7 @@ async def test_stop_holds_the_queue(node: TestNode, ana: User, bo: User) -> None
 
 
 async def test_held_message_joins_the_queue_while_the_agent_works(node: TestNode, ana: User) -> None:
-    """RUN-06: sent during another turn, it is delivered when that turn ends."""
+    """RUN-06: a held message that is sent during another turn is delivered when that turn ends."""
     gates = Gate(), Gate()
     node.script([["One", gates[0]], ["Two", gates[1]], ["Three."]])
     session = await node.session(ana)
@@ -310,7 +310,7 @@ async def test_held_message_joins_the_queue_while_the_agent_works(node: TestNode
 
 @pytest.mark.both_databases
 async def test_message_sent_while_the_turn_stops_is_answered(node: TestNode, ana: User) -> None:
-    """RUN-06, RUN-08: it came after the stop, so it begins the next turn; what was queued before stays held."""
+    """RUN-06, RUN-08: a message sent after the stop begins the next turn, and messages queued before it stay held."""
     gate = Gate()
     node.script([["Once", gate], ["Yes."]])
     session = await node.session(ana)
@@ -330,7 +330,7 @@ async def test_message_sent_while_the_turn_stops_is_answered(node: TestNode, ana
 
 
 async def test_first_person_to_stop_is_named(node: TestNode, ana: User, bo: User) -> None:
-    """MSG-11: later stops of the same turn change nothing, and the next turn knows no one."""
+    """MSG-11: later stops of the same turn do not change the name, and the next turn has none."""
     gate = Gate()
     node.script([["Once", gate], ["Fine."]])
     session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""Stop at any moment, many times."""
+"""Stops at random moments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST = 0.06
 
 
 def anything(chance: random.Random) -> list[Step]:
-    """A response: reasoning, text and calls in any order, each after a breath."""
+    """Return a response of reasoning, text and calls in any order, with a pause before each."""
     steps: list[Step] = []
     for _ in range(chance.randint(1, 5)):
         steps.append(Pause(chance.random() * LONGEST / 8))
@@ -34,7 +34,8 @@ def anything(chance: random.Random) -> list[Step]:
 
 
 async def test_stop_at_any_moment_leaves_the_session_whole(node: TestNode, ana: User) -> None:
-    """RUN-07, RUN-08, CTX-03: fifty stops, or two hundred; the next message is answered, at once or after a while."""
+    """RUN-07, RUN-08, CTX-03: after each of fifty or two hundred stops, the rows are consistent and the next message is
+    answered."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201  # shown when it fails, to be put in its place
     chance = random.Random(seed)

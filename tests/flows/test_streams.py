@@ -1,4 +1,4 @@
-"""What the streams of steps and of events have in common."""
+"""The common behavior of the streams of steps and of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("viewer_of", [StepViewer, EventViewer])
 async def test_headers_say_that_it_streams(
     node: TestNode, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
-    """LIVE-02, LIVE-03: no cache keeps it, no proxy holds it back, no compressor packs it."""
+    """LIVE-02, LIVE-03: the headers keep caches, buffering proxies and compressors from delaying the stream."""
     asked = {**await bearer(node, ana), "Accept-Encoding": "gzip"}
     viewer = await viewer_of(await node.session(ana), asked=asked).open()
     await viewer.until(lambda: viewer.client.last_event_id)
@@ -30,7 +30,7 @@ async def test_headers_say_that_it_streams(
 async def test_silence_is_filled_with_heartbeats(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
-    """LIVE-02, LIVE-03: comments keep the connection alive."""
+    """LIVE-02, LIVE-03: comments keep the connection alive while nothing happens."""
     monkeypatch.setattr(step_stream, "HEARTBEAT", 0.01)
     viewer = await viewer_of(await node.session(ana), asked=await bearer(node, ana)).open()
     await viewer.until(lambda: viewer.text.count(step_stream.BEAT) > 1)
@@ -40,7 +40,8 @@ async def test_silence_is_filled_with_heartbeats(
 async def test_last_event_id_counts_more_than_the_address(
     node: TestNode, ana: User, viewer_of: type[StepViewer] | type[EventViewer]
 ) -> None:
-    """LIVE-02, LIVE-03: a client comes again with the address that it began with."""
+    """LIVE-02, LIVE-03: Last-Event-ID takes precedence over the address, because clients reconnect with their first
+    address."""
     node.script([["One."], ["Two."]])
     session = await node.session(ana)
     viewer = await viewer_of(session, asked=await bearer(node, ana), since=0).open()

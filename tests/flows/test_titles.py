@@ -1,4 +1,4 @@
-"""How a session comes to its title: by its first words, then by its model, and by people for good."""
+"""A session's title: from its first words, then from its model, until a user sets one."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def begin(node: TestNode, ana: User, text: str = "Why is the till slow?") 
 
 
 async def now(node: TestNode, session: Session) -> tuple[str, bool]:
-    """The title, and whether Parley may still replace it."""
+    """Return the title, and whether Parley may still replace it."""
     row = await node.do(Session.objects.get, pk=session.pk)
     return row.title, MARK in row.config
 
 
 async def settled(node: TestNode, session: Session) -> str:
-    """Wait until no one is to be asked any more; the title then."""
+    """Wait until no title is due, then return the title."""
     await node.idle(session)
     await node.until(lambda: MARK not in Session.objects.get(pk=session.pk).config)
     return (await now(node, session))[0]
@@ -58,7 +58,8 @@ def titles_told(socket: Socket) -> list[str]:
 
 
 async def test_model_names_a_session_after_its_first_turn(node: TestNode, ana: User) -> None:
-    """UI-11: everyone sees it at once; what it was is on record; later turns ask for nothing (MSG-11, LIVE-01)."""
+    """UI-11: viewers get the title immediately, the earlier one is on record, and later turns generate none (MSG-11,
+    LIVE-01)."""
     provider = node.script([["Because of Friday."], ['"Slow till on Fridays."\n'], ["Yes."]], REAL)
     session = await node.do(create_session, owner=ana)
     async with Socket(path_of(session), ana) as socket:
@@ -79,7 +80,7 @@ async def test_model_names_a_session_after_its_first_turn(node: TestNode, ana: U
 
 
 async def test_title_is_nobody_s_hindrance(node: TestNode, ana: User) -> None:
-    """RUN-01: while it is being thought of the session rests, and answers the next message."""
+    """RUN-01: while a title is generated, the session is idle and answers the next message."""
     gate = Gate()
     provider = node.script([["One."], [gate, "A title"], ["Two."]], REAL)
     session = await begin(node, ana)
@@ -95,7 +96,7 @@ async def test_title_is_nobody_s_hindrance(node: TestNode, ana: User) -> None:
 
 @pytest.mark.parametrize("given", ["Tills", "Why is the till slow?"])
 async def test_title_that_somebody_gives_meanwhile_stays(node: TestNode, ana: User, given: str) -> None:
-    """UI-11: also one that says what Parley's own did."""
+    """UI-11: a title that a user sets in the meantime stays, even if it equals Parley's earlier one."""
     gate = Gate()
     node.script([["One."], [gate, "A title"], ["Two."]], REAL)
     session = await begin(node, ana)
@@ -129,7 +130,7 @@ async def test_title_of_a_new_session_stays(node: TestNode, ana: User) -> None:
     ids=["refused", "cut", "broken", "nothing", "blank", "excuse"],
 )
 async def test_title_that_does_not_come_about_is_no_damage(node: TestNode, ana: User, reply: Reply) -> None:
-    """RUN-10: the first words stay, no one is asked twice, and the session knows of no error."""
+    """RUN-10: if the model fails, the first words stay, there is no second request, and the session shows no error."""
     provider = node.script([["One."], reply, ["Two."]], REAL)
     session = await begin(node, ana)
     assert await settled(node, session) == "Why is the till slow?"
@@ -144,7 +145,8 @@ async def test_title_that_does_not_come_about_is_no_damage(node: TestNode, ana: 
 async def test_nobody_is_asked_where_words_do_or_the_agent_plays(
     node: TestNode, ana: User, settings: Settings, titles: str
 ) -> None:
-    """UI-11: with the first words alone, or without a model. The test node's own agent counts as the demo one."""
+    """UI-11: no title is generated with the setting "words", or for the demo agent, as which the test node's own agent
+    counts."""
     settings.TITLES = titles
     provider = node.script([["One."], ["Two."]], REAL if titles == "words" else PLAYED)
     session = await begin(node, ana)
@@ -155,7 +157,7 @@ async def test_nobody_is_asked_where_words_do_or_the_agent_plays(
 
 
 async def test_turn_without_an_answer_is_not_named(node: TestNode, ana: User) -> None:
-    """RUN-10: it is named after the first one that has one."""
+    """RUN-10: a session is named after its first turn with an answer."""
     refused = RateLimited("No.", retry_after=600)
     provider = node.script([[refused], ["At last."], ["Patience"]], REAL)
     session = await begin(node, ana)
@@ -166,7 +168,7 @@ async def test_turn_without_an_answer_is_not_named(node: TestNode, ana: User) ->
 
 
 async def test_long_texts_are_shown_in_part(node: TestNode, ana: User) -> None:
-    """MSG-12: what a model is shown for a title is bounded."""
+    """MSG-12: the text that a model gets for a title is bounded."""
     provider = node.script([["x" * 50_000], ["First"]], REAL)
     session = await begin(node, ana, "y" * 1_000_000)
     assert await settled(node, session) == "First"
@@ -175,7 +177,7 @@ async def test_long_texts_are_shown_in_part(node: TestNode, ana: User) -> None:
 
 
 async def test_fork_keeps_its_name(node: TestNode, ana: User) -> None:
-    """RUN-13: it says what it was forked from, no matter who named that."""
+    """RUN-13: a fork keeps the original's title, no matter who chose it."""
     gate = Gate()
     provider = node.script([["One."], [gate, "A title"], ["Two."]], REAL)
     session = await begin(node, ana)
@@ -193,7 +195,7 @@ async def test_fork_keeps_its_name(node: TestNode, ana: User) -> None:
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
 async def test_title_through_the_real_wire(node: TestNode, ana: User, vendor: str) -> None:
-    """CTX-02: both vendors take the request; nothing of it is in the session."""
+    """CTX-02: both vendors accept the request, and the session contains nothing of it."""
     async with WireServer() as model:
         url = model.openai_url if vendor == "openai" else model.anthropic_url
         options = {"temperature": 0.5} if vendor == "openai" else {"thinking_budget": 2000}
@@ -213,4 +215,4 @@ async def test_title_through_the_real_wire(node: TestNode, ana: User, vendor: st
     used = await node.do(quotas.usage_of, ana)
     await node.do(session.refresh_from_db)
     assert used.responses_today == 2
-    assert used.tokens_today > session.total_tokens > 0  # the title's count for the owner, not in the session
+    assert used.tokens_today > session.total_tokens > 0  # title requests count for the owner, not for the session

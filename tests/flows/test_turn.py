@@ -14,7 +14,7 @@ pytestmark = pytest.mark.both_databases
 
 
 async def test_send_runs_a_turn_and_keeps_it_as_rows(node: TestNode, ana: User) -> None:
-    """RUN-01, MSG-03: marker, user text, answer, marker, in gapless order."""
+    """RUN-01, MSG-03: a turn has a marker, the user's text, the answer and a marker, in an order without gaps."""
     node.script([["Hel", "lo", Usage(10, 5)]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
@@ -30,8 +30,20 @@ async def test_send_runs_a_turn_and_keeps_it_as_rows(node: TestNode, ana: User) 
     assert (rows[2].input_tokens, rows[2].output_tokens, rows[2].total_tokens) == (10, 5, 15)
 
 
+@pytest.mark.parametrize("usage", [Usage("12", None), Usage(-5, 3.5), Usage(True, [1], {}, "")])  # type: ignore[arg-type]
+async def test_counts_that_are_no_numbers_do_not_end_a_turn(node: TestNode, ana: User, usage: Usage) -> None:
+    """MSG-06, MSG-10: a server that reports its tokens as texts or negative numbers is a server without usage."""
+    node.script([["Hello", usage]])
+    session = await node.session(ana)
+    await node.send(session, ana, "Hi")
+    await node.idle(session)
+    assert (await node.shown(session))[2:] == [("text", "complete", "Hello"), ("turn_done", "complete", "")]
+    [answer] = [row for row in await node.rows(session) if row.role == "assistant"]
+    assert (answer.input_tokens, answer.output_tokens, answer.total_tokens) == (None, None, None)
+
+
 async def test_tool_round_is_told_to_the_model(node: TestNode, ana: User) -> None:
-    """CTX-01, MSG-07, MSG-08: one response's text and calls stay together, results follow."""
+    """CTX-01, MSG-07, MSG-08: the text and the calls of a response stay together, and the results follow."""
     provider = node.script(
         [
             [
@@ -63,7 +75,7 @@ async def test_tool_round_is_told_to_the_model(node: TestNode, ana: User) -> Non
 
 
 async def test_stop_keeps_what_was_said(node: TestNode, ana: User) -> None:
-    """RUN-07, RUN-08: mid-text stop keeps the text, closes the turn, and the next message works."""
+    """RUN-07, RUN-08: a stop in mid-text keeps the text and closes the turn, and the next message works."""
     gate = Gate()
     provider = node.script([["Once upon ", "a time", gate, "never"], ["Fine."]])
     session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""A stranger's first ten minutes with a real model: keys or a base URL in the environment, nothing else."""
+"""The first use of a real model, with only keys or a base URL in the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
 async def test_environment_alone_connects_a_model(vendor: str, data: Path) -> None:
-    """RUN-01, RUN-04, CTX-02: text and a tool round through the real SDK, and the figures of the response."""
+    """RUN-01, RUN-04, CTX-02: text, a tool round and the figures of a response work through the real SDK."""
     async with WireServer() as model:
         address = {"OPENAI_BASE_URL": model.openai_url}
         if vendor == "anthropic":
@@ -47,7 +47,8 @@ async def test_environment_alone_connects_a_model(vendor: str, data: Path) -> No
     ids=["chat", "responses", "claude"],
 )
 async def test_each_request_begins_as_the_one_before(kind: str, api: str, data: Path, tmp_path: Path) -> None:
-    """RUN-04: byte for byte, in and between turns, so that vendors find it in their caches."""
+    """RUN-04: each request begins with the previous one byte for byte, within and between turns, so that vendors'
+    caches apply."""
     async with WireServer() as model:
         url = model.anthropic_url if kind == "anthropic" else model.openai_url
         file = tmp_path / "parley.toml"
@@ -71,14 +72,15 @@ async def test_each_request_begins_as_the_one_before(kind: str, api: str, data: 
 
 
 def _without_marks(value: Any) -> Any:
-    """Leave out the marks of what is to be cached, which are no part of it."""
+    """Remove the cache marks, which are not part of the content."""
     if isinstance(value, dict):
         return {name: _without_marks(each) for name, each in value.items() if name != "cache_control"}
     return [_without_marks(each) for each in value] if isinstance(value, list) else value
 
 
 async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, Any]]]:
-    """Sign in by the link, send over the events socket, and collect frames until the turn is done."""
+    """Sign in by the link, send over the events socket, and return the answers and the frames until the turns are
+    done."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
         url = f"{server.address}/ws{await enter(client, server.link)}"
         await _models_are_listed(client, server)
@@ -95,7 +97,7 @@ async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, A
 
 
 async def _models_are_listed(client: aiohttp.ClientSession, server: Server) -> None:
-    """Wait until home offers the model: a busy machine can take longer than its page waits for a list of models."""
+    """Wait until the home page offers the model, which can take longer on a busy machine than the page waits."""
     async with asyncio.timeout(30):
         while True:
             async with client.get(server.address) as home:

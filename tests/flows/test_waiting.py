@@ -1,4 +1,4 @@
-"""Sending a message and waiting for its turn in one request."""
+"""Requests that send a message and wait for its turn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import threading
+from typing import Any
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -14,7 +15,9 @@ from agents.errors import ProviderError
 from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
 from chat.api import waiting
+from chat.live.turn_wait import TurnWait
 from chat.models import ApiToken, ChatMessage, Session, User
+from chat.queries.turn_outcomes import TurnOutcome, outcome_of
 from chat.runner import runtime
 from chat.services.messages import sending
 from chat.services.people import api_tokens
@@ -25,7 +28,7 @@ from tests.support.testing_node import TestNode
 
 
 class Waiter:
-    """A request that waits; `answer` reads its body."""
+    """A waiting request; `answer` reads its body."""
 
     def __init__(self, session: Session, secret: str, body: Json, seconds: int = 60) -> None:
         written = json.dumps(body).encode()
@@ -71,7 +74,10 @@ async def secret(node: TestNode, ana: User) -> str:
 
 
 async def test_answer_comes_with_the_turn(node: TestNode, ana: User, secret: str) -> None:
-    """RUN-01, MSG-02: its messages and outcome; repeated with its key, the request finds the same turn."""
+    """RUN-01, MSG-02: the response has the turn's messages and outcome.
+
+    A repeated request with the same key finds the same turn.
+    """
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
     node.script([["Let me see. ", call], ["Two."]])
     session = await node.session(ana)
@@ -103,7 +109,7 @@ async def test_failure_and_stop_are_outcomes(node: TestNode, ana: User, secret: 
 
 
 async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: str) -> None:
-    """RUN-06: until its own turn is over; taken back, it has none."""
+    """RUN-06: the request waits for the queued message's own turn, and ends without one if the message is withdrawn."""
     gate = Gate()
     node.script([["One", gate], ["Two"]])
     session = await node.session(ana)
@@ -125,7 +131,8 @@ async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: s
 async def test_held_message_is_not_waited_for(
     node: TestNode, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-06: after a stop nothing happens to it until a person sends it; the response says so at once."""
+    """RUN-06: if a stop holds the message, the response reports it immediately, because only a user can send the
+    message."""
     monkeypatch.setattr(waiting, "KEEP_ALIVE", 600.0)
     gate = Gate()
     node.script([["One", gate], ["Two"]])
@@ -143,7 +150,10 @@ async def test_held_message_is_not_waited_for(
 async def test_time_runs_out_and_proxies_do_not(
     node: TestNode, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-01: the answer says that the turn runs, and how far it is; spaces keep the connection alive before it."""
+    """RUN-01: at the time limit, the response has the running turn's state.
+
+    Spaces before it keep the connection alive.
+    """
     monkeypatch.setattr(waiting, "KEEP_ALIVE", 0.05)
     gate = Gate()
     node.script([["Once", gate]])
@@ -156,8 +166,31 @@ async def test_time_runs_out_and_proxies_do_not(
     await node.idle(session)
 
 
+async def test_wait_ends_without_notices(
+    node: TestNode, ana: User, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-02: a waiting request reads the turn again although all notices of changes were lost."""
+    is_read = threading.Event()
+
+    def read(*given: Any) -> TurnOutcome:
+        found = outcome_of(*given)
+        is_read.set()
+        return found
+
+    monkeypatch.setattr(waiting, "outcome_of", read)
+    monkeypatch.setattr(TurnWait, "notify", lambda self, revision=None: None)
+    monkeypatch.setattr(waiting, "KEEP_ALIVE", 0.05)
+    gate = Gate()
+    node.script([["Once", gate]])
+    session = await node.session(ana)
+    waiter = Waiter(session, secret, {"text": "Go"}, seconds=20)
+    assert await asyncio.to_thread(is_read.wait, PATIENCE)  # the turn cannot end before
+    gate.open()
+    assert (await waiter.answer())["outcome"] == "completed"
+
+
 async def test_revoked_token_and_stopping_server_end_the_wait(node: TestNode, ana: User, secret: str) -> None:
-    """LIVE-06: nothing of the turn is reported any more."""
+    """LIVE-06: a revoked token or a stopping server ends the wait, and the response has nothing more of the turn."""
     gate = Gate()
     node.script([["Secret", gate]])
     session = await node.session(ana)
@@ -177,7 +210,8 @@ async def test_revoked_token_and_stopping_server_end_the_wait(node: TestNode, an
 
 
 async def test_waiting_requests_count_as_streams(node: TestNode, ana: User, secret: str, settings: Settings) -> None:
-    """LIVE-03: one too many is refused before its message is written, so that its key still works."""
+    """LIVE-03: a waiting request beyond the limit of streams is refused before its message is written, so its key can
+    be reused."""
     settings.STREAMS_PER_USER = 1
     gate = Gate()
     node.script([["One", gate], ["Two"]])
@@ -201,7 +235,8 @@ async def test_waiting_requests_count_as_streams(node: TestNode, ana: User, secr
 async def test_request_without_room_after_its_message_is_sent_does_not_wait(
     node: TestNode, ana: User, secret: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-03: requests that arrive together all pass the first check; the answer of one too many comes at once."""
+    """LIVE-03: if parallel requests exceed the limit after the first check, the response of the excess one comes
+    immediately."""
     settings.STREAMS_PER_USER = 1
     monkeypatch.setattr(runtime, "may_stream", lambda user_id: True)
     gate = Gate()
@@ -219,7 +254,7 @@ async def test_request_without_room_after_its_message_is_sent_does_not_wait(
 
 
 async def test_waiting_holds_no_thread(node: TestNode, ana: User, secret: str, settings: Settings) -> None:
-    """RUN-01: many requests wait at the price of their memory."""
+    """RUN-01: waiting requests hold no thread, so many of them need only memory."""
     settings.STREAMS_PER_USER = 0
     gate = Gate()
     node.script([["Once", gate]])

@@ -1,4 +1,4 @@
-"""A call while the model writes it, in a whole turn: shown to everyone, stopped, cut off by a crash, tried again."""
+"""A call that the model is writing: shown to viewers, stopped, interrupted by a crash, and retried."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ async def tools(node: TestNode, session: Session) -> list[ChatMessage]:
 
 
 async def written(node: TestNode, session: Session) -> None:
-    """Wait until the row of the call is there."""
+    """Wait until the call's row exists."""
     await node.until(ChatMessage.objects.filter(session=session, type="tool_group", status="streaming").exists)
 
 
 def first_call(socket: Socket) -> Json | None:
-    """Return the call of the first event about one."""
+    """Return the call of the first event that has one."""
     told = (frame["message"] for frame in socket.frames if frame["type"] == "message_updated")
     return next((message for message in told if message["type"] == "tool_group"), None)
 
 
 def grown(text: str, socket: Socket) -> str:
-    """Return the arguments that began with `text`, as far as the socket has had them."""
+    """Return the arguments that began with `text`, as far as the socket has received them."""
     for frame in socket.frames:
         if frame["type"] == "tool_call_delta":
             text = text[: frame["offset"]] + frame["text"]
@@ -43,7 +43,8 @@ def grown(text: str, socket: Socket) -> str:
 
 
 async def test_a_call_is_seen_while_it_grows(node: TestNode, ana: User) -> None:
-    """RUN-02, LIVE-02, LIVE-03: by sockets from its beginning, by a late one from the text so far, and as steps."""
+    """RUN-02, LIVE-02, LIVE-03: sockets see the call from its beginning, late ones from the text so far, and the stream
+    of steps has it too."""
     first, second = Gate(), Gate()
     growing: list[Step] = [delta('{"expression"'), first, delta(': "6 * 7"'), second, delta("}"), CALL]
     node.script([["Let me see. ", *growing], ["42"]])
@@ -76,7 +77,7 @@ async def test_a_call_is_seen_while_it_grows(node: TestNode, ana: User) -> None:
 
 
 async def test_two_calls_grow_in_turns(node: TestNode, ana: User) -> None:
-    """MSG-08: each in its own place, with its own arguments, and each is run once."""
+    """MSG-08: two calls that are written alternately have their own places and arguments, and each runs once."""
     other = ToolCall("c2", "calculator", {"expression": "1 + 1"})
     steps: list[Step] = [
         delta('{"exp', "c1"),
@@ -98,7 +99,7 @@ async def test_two_calls_grow_in_turns(node: TestNode, ana: User) -> None:
 
 
 async def test_stop_ends_a_call_that_is_being_written(node: TestNode, ana: User) -> None:
-    """RUN-08, CTX-03: what is on the screen stays, nothing runs, and the model does not get it."""
+    """RUN-08, CTX-03: the shown part stays, nothing runs, and the model does not get the call."""
     gate = Gate()
     provider = node.script([["I will", delta('{"expression": "6'), gate], ["Fine"]])
     session = await node.session(ana)
@@ -116,7 +117,7 @@ async def test_stop_ends_a_call_that_is_being_written(node: TestNode, ana: User)
 
 
 async def test_a_restart_drops_what_was_being_written(node: TestNode, ana: User) -> None:
-    """RUN-15, CTX-03: the model is asked again, and what it makes then is run, once."""
+    """RUN-15, CTX-03: the model gets a new request, and the call that it makes then runs once."""
     gate = Gate()
     provider = node.script([[delta('{"expression": "6'), gate], [CALL], ["Done"]])
     session = await node.session(ana)
@@ -133,7 +134,7 @@ async def test_a_restart_drops_what_was_being_written(node: TestNode, ana: User)
 
 
 async def test_a_request_that_fails_while_a_call_is_written_is_repeated(node: TestNode, ana: User) -> None:
-    """RUN-10: half a call is no answer."""
+    """RUN-10: if the request fails, it is repeated, because a part of a call is not an answer."""
     node.script([[delta('{"expression": "6'), Overloaded("Busy", retry_after=0.0)], [CALL], ["Done"]])
     session = await node.session(ana)
     await node.send(session, ana, "Go")

@@ -15,7 +15,7 @@ from chat.live.hub import Hub
 from tests.support.catalog import write_catalog
 from tests.support.testing_node import TestNode
 
-# Words that the server puts into what it pushes.
+# Interface texts of the frames that the server pushes, with their translations.
 SENTENCES = {
     "Edit": "编辑",
     "Interrupted": "已中断",
@@ -32,7 +32,7 @@ LANGUAGES = ("en", "zh-hans", "zh-hant")
 
 @pytest.fixture(autouse=True)
 def _nothing_goes_wrong(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """What the live stream meets in these tests is never an error to an operator."""
+    """A check that the live stream logs no error."""
     yield
     for when in ("setup", "call"):
         records = [record for record in caplog.get_records(when) if record.levelno >= logging.ERROR]
@@ -41,13 +41,13 @@ def _nothing_goes_wrong(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def no_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is shown must not have waited for it. Before the hubs: they sleep already when they have started."""
+    """Hubs without a beacon, so that no test passes because of it. Request this before a hub starts."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 3600.0)
 
 
 @pytest_asyncio.fixture
 async def second_hub(node: TestNode) -> AsyncIterator[Hub]:
-    """Another web process on the same channel layer, as far as the live stream goes."""
+    """The live stream of another web process, on the same channel layer."""
     hub = Hub()
     await hub.start()
     yield hub
@@ -56,7 +56,7 @@ async def second_hub(node: TestNode) -> AsyncIterator[Hub]:
 
 @pytest.fixture
 def translated(tmp_path: Path, settings: Settings) -> None:
-    """Catalogs of some sentences, in place of those that Parley comes with."""
+    """Catalogs of some sentences, which replace Parley's own."""
     write_catalog(tmp_path, "zh-hans", SENTENCES)
     write_catalog(tmp_path, "zh-hant", {english: f"繁{words}" for english, words in SENTENCES.items()})
     settings.LOCALE_PATHS = [tmp_path]

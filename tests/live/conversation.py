@@ -1,4 +1,4 @@
-"""Random conversations: everything that people and agents do to a session, from a seed."""
+"""Random conversations from a seed, with all actions of users and agents in a session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def converse(
     between: Callable[[], Awaitable[None]] = _nothing,
     steps: int = 12,
 ) -> None:
-    """Let people do random things while the agent says random things, then wait until it rests."""
+    """Run random actions of users while the agent gives random answers, then wait until the session is idle."""
     calls = iter(range(10_000))
     node.script(lambda request: _reply(chance, calls, may_call=len(request.messages) < 40))
     for _ in range(steps):
@@ -53,7 +53,7 @@ def _rests(session: Session) -> bool:
 
 
 async def _let_it_work(node: TestNode, session: Session, chance: Random) -> None:
-    """Give the loop a random number of turns, or wait for the agent."""
+    """Yield to the loop a random number of times, or wait for the agent."""
     if chance.random() < 0.3:
         await node.until(lambda: _rests(session))
     for _ in range(chance.randrange(60)):
@@ -87,7 +87,7 @@ async def _act(node: TestNode, session: Session, person: User, chance: Random) -
 
 
 async def _change(node: TestNode, session: Session, person: User, chance: Random) -> None:
-    """Change what has been said, as far as the agent lets go of it."""
+    """Change an earlier message, if the agent does not work on it."""
     message_id = await _any(node, session, chance)
     match chance.choice(["edit", "include", "include", "include_before", "remove", "restore"]):
         case "edit":
@@ -131,7 +131,7 @@ def _text(chance: Random, most: int) -> str:
 
 
 def _reply(chance: Random, calls: Iterator[int], may_call: bool) -> Reply:
-    """One response of the model."""
+    """Return one random response of the model."""
     steps: list[Step] = []
     if chance.random() < 0.4:
         steps += [ReasoningDelta(_text(chance, 4)) for _ in range(chance.randrange(1, 5))]
@@ -150,7 +150,7 @@ def _reply(chance: Random, calls: Iterator[int], may_call: bool) -> Reply:
 
 
 def _pause() -> Step:
-    """A moment in which the loop does other things."""
+    """Return a pause in which the loop runs other tasks."""
     gate = Gate()
     asyncio.get_running_loop().call_later(0.002, gate.open)
     return gate

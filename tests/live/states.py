@@ -1,12 +1,13 @@
-"""What the rows say, in the forms of the reference clients."""
+"""The state of the rows in the forms of the reference clients."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from agents.messages import Json
-from chat.languages import speaking
+from chat.languages import in_language
 from chat.queries.messages import Changes
+from chat.rendering.markdown.direction import direction_of
 from chat.rendering.messages.frames import message_html
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
@@ -19,16 +20,16 @@ def rows_state(changes: Changes) -> Json:
 
 
 def drawn_rows(changes: Changes, language: str = "en") -> dict[str, str]:
-    drawn = {message.id: str(speaking(language, message_html, message)).strip() for message in changes.messages}
+    drawn = {message.id: str(in_language(language, message_html, message)).strip() for message in changes.messages}
     return {message_id: html for message_id, html in drawn.items() if html}
 
 
 def as_body(blocks: Iterable[str]) -> str:
-    return "".join(f'<div class="block" dir="auto">{block}</div>' for block in blocks)
+    return "".join(f'<div class="block" dir="{direction_of(block)}">{block}</div>' for block in blocks)
 
 
 def assert_shows(client: EventsClient | PageClient, changes: Changes, language: str = "en") -> None:
-    """The client's fold is what the rows say: whole messages, or the articles that a page load draws."""
+    """Check that the client's state equals the rows: full messages, or the articles of a page load."""
     if isinstance(client, EventsClient):
         assert client.state() == rows_state(changes)
         return
@@ -39,7 +40,7 @@ def assert_shows(client: EventsClient | PageClient, changes: Changes, language: 
 
 
 def is_at(client: EventsClient | PageClient, changes: Changes) -> bool:
-    """Whether the client has heard of everything, the agent's rest too, and asks for nothing more."""
+    """Return whether the client has received all changes and the end of the run, and has no open sync."""
     if client.wants_sync or client.asking:
         return False
     status = client.session.get("agent_status") if isinstance(client, EventsClient) else client.status

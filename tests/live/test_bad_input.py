@@ -1,4 +1,4 @@
-"""What clients should not send: refused by a stable code, nothing written, the socket stays open, no error logged."""
+"""Invalid frames of clients: refused by a stable code, without a write, a closed socket or a logged error."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ REFUSED: list[tuple[str, str]] = [
 
 
 def written(session: Session) -> tuple[int, int, int]:
-    """What a command could have changed."""
+    """Return everything that a command could have changed."""
     revision = Session.objects.get(pk=session.pk).revision
     return revision, ChatMessage.objects.filter(session=session).count(), MessageRevision.objects.count()
 
 
 @pytest.mark.parametrize("protocol", ["events", "page"])
 async def test_bad_frames_are_refused_and_change_nothing(node: TestNode, ana: User, protocol: str) -> None:
-    """MSG-12: every one of them on one socket, which still works afterwards."""
+    """MSG-12: a socket that has received every kind of bad frame still works."""
     session = await node.session(ana)
     async with Socket(path_of(session, protocol), ana) as socket:
         for count, (frame, code) in enumerate(REFUSED):
@@ -76,7 +76,7 @@ async def test_bad_frames_are_refused_and_change_nothing(node: TestNode, ana: Us
 
 
 async def test_frames_that_are_no_text_or_too_long_are_refused(node: TestNode, ana: User) -> None:
-    """MSG-12: bytes, and more than any text that may be sent."""
+    """MSG-12: binary frames and frames longer than any valid text are refused."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.send_bytes(b'{"type":"ping"}')
@@ -88,7 +88,7 @@ async def test_frames_that_are_no_text_or_too_long_are_refused(node: TestNode, a
 
 
 async def test_ref_is_returned_unchanged(node: TestNode, ana: User) -> None:
-    """LIVE-04: whatever characters it has."""
+    """LIVE-04: a command's `ref` is returned unchanged, whatever characters it contains."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         for ref in ("", "a\0b", "\u2028😀", "\\", '"'):
@@ -109,7 +109,7 @@ async def test_ref_is_returned_unchanged(node: TestNode, ana: User) -> None:
     ids=["unknown", "empty", "many", "giant", "negative"],
 )
 async def test_sync_takes_any_knowledge(node: TestNode, ana: User, protocol: str, have: dict[str, Any]) -> None:
-    """LIVE-02: of messages that do not exist, and of lengths that cannot be."""
+    """LIVE-02: a sync accepts unknown messages and impossible lengths."""
     node.script([["Hello"]])
     session = await node.session(ana)
     await node.send(session, ana, "Hi")
@@ -123,7 +123,7 @@ async def test_sync_takes_any_knowledge(node: TestNode, ana: User, protocol: str
 
 
 async def test_sync_reveals_nothing_of_other_sessions(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-06: `have` names messages; those of other sessions are not there."""
+    """LIVE-06: messages of other sessions in `have` are treated as unknown."""
     node.script([["Secret"]])
     theirs, mine = await node.session(bo), await node.session(ana)
     await node.send(theirs, bo, "Hi")
@@ -139,7 +139,7 @@ async def test_sync_reveals_nothing_of_other_sessions(node: TestNode, ana: User,
 
 @pytest.mark.parametrize("frame", ['{"type":"ping"}', "{", '{"type":"send","text":""}'])
 async def test_flood_closes_the_socket(node: TestNode, ana: User, frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-06: 4429 beyond the allowance; whatever the frames are."""
+    """LIVE-06: frames beyond the limit close the socket with 4429, whatever they contain."""
     monkeypatch.setattr(consumers, "RATE", 0.0)
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
@@ -149,7 +149,7 @@ async def test_flood_closes_the_socket(node: TestNode, ana: User, frame: str, mo
 
 
 async def test_long_frames_count_for_more(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-06: reading them is work for which everyone else waits."""
+    """LIVE-06: long frames count several times, because reading them delays all other clients."""
     monkeypatch.setattr(consumers, "RATE", 0.0)
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
@@ -187,7 +187,7 @@ frames = st.one_of(
     deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_no_frame_breaks_a_socket(node: TestNode, ana: User, sent: list[str]) -> None:
-    """MSG-12: whatever is sent, a socket answers and lives on."""
+    """MSG-12: a socket answers and stays open after any frame."""
     node.script(lambda request: ["Yes."])
     session = await node.do(create_session, owner=ana)
     async with Socket(path_of(session), ana) as socket:

@@ -1,4 +1,4 @@
-"""Nothing that strangers or models write holds up the event loop, and all that is shown is what a reload shows."""
+"""No text of strangers or models blocks the event loop, and pages show the same as after a reload."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.support.page_client import PageClient
 from tests.support.testing_node import TestNode
 from tests.support.viewer import SocketViewer
 
-# One callback of the event loop may take so much CPU time of its thread, which other processes do not change.
+# The CPU time in seconds that one callback may take in its thread. Other processes do not affect it.
 BUDGET = 0.1
 Watcher = SocketViewer[EventsClient | PageClient]
 
 
 @pytest.fixture
 def longest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
-    """Measures the loop's callbacks; tells how long the longest one took since this was last asked."""
+    """A function that returns the longest time of a callback since its last call."""
     run, costs = asyncio.Handle._run, [0.0]
 
     def measured(handle: asyncio.Handle) -> None:
@@ -49,7 +49,7 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], float]]:
 
 
 async def watch(node: TestNode, owner: User) -> tuple[Session, list[Watcher]]:
-    """A session with one turn, so that all that is loaded once is loaded, and a page and a client on it."""
+    """Run one turn in a session, which loads everything that is loaded once, and watch it with a page and a client."""
     session = await node.session(owner)
     viewers: list[Watcher] = [await SocketViewer(face(), session, owner).open() for face in (PageClient, EventsClient)]
     await node.send(session, owner, "Hello")
@@ -72,8 +72,8 @@ async def assert_shown(node: TestNode, session: Session, viewers: list[Watcher])
 async def test_no_stream_holds_up_the_loop(
     node: TestNode, ana: User, longest: Callable[[], float], family: str, size: int
 ) -> None:
-    """LIVE-01, UI-01: an answer as a page that the model reads may ask it to write; what a page shows of it while
-    it streams gives way to what a reload shows."""
+    """LIVE-01, UI-01: an answer that is costly to render, such as one that a page asked the model to write, does not
+    block the loop. When the page shows a simpler form while the answer streams, the final form replaces it."""
     text = FAMILIES[family](size)
     half = [text[start : start + 2_000] for start in range(0, len(text), 2_000)]
     pause = Gate()
@@ -95,7 +95,8 @@ async def test_no_stream_holds_up_the_loop(
 
 
 async def test_no_finished_message_holds_up_the_loop(node: TestNode, ana: User, longest: Callable[[], float]) -> None:
-    """MSG-12, UI-10: a long message of a person, a long result of a tool, an answer that is edited to be dear."""
+    """MSG-12, UI-10: a long message, a long result of a tool, and an edited answer that is costly to render do not
+    block the loop."""
 
     @tool()
     def bash(command: str) -> str:
@@ -121,7 +122,7 @@ async def test_no_finished_message_holds_up_the_loop(node: TestNode, ana: User, 
 async def test_a_session_waits_for_its_own_drawings_alone(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: what comes after a dear message keeps its order; other sessions go on in the meantime."""
+    """LIVE-02: frames after a costly message keep their order, and other sessions continue in the meantime."""
     drawing, may_go = asyncio.Event(), asyncio.Event()
     drawn = Feed._drawn
 

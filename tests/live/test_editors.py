@@ -1,4 +1,4 @@
-"""Who is editing which message, on one process and on several."""
+"""Open editors of messages, on one process and on several."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def talk(node: TestNode, ana: User, bo: User, role: str = "editor") -> tuple[Session, str, str]:
-    """Return a session of two people, with the ids of Ana's question and of the agent's answer."""
+    """Return a session of two users, with the ids of Ana's question and of the agent's answer."""
     node.script(lambda request: ["Yes."])
     session = await node.session(ana)
     await node.do(let_in, session, bo, role)
@@ -62,8 +62,10 @@ async def talk(node: TestNode, ana: User, bo: User, role: str = "editor") -> tup
 async def test_viewers_see_who_is_editing(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient]
 ) -> None:
-    """LIVE-08: on both faces, of messages and the system prompt, to who comes later and after a reconnect, too; two
-    sockets of a user are one person, and what a socket has open ends with it, whatever others the user has."""
+    """LIVE-08: pages and clients show who edits messages and the system prompt, also after joining and reconnecting.
+
+    Two sockets of a user count as one person. A closed socket ends only its own editors.
+    """
     session, _question, answer = await talk(node, ana, bo)
     viewer: SocketViewer[EventsClient | PageClient] = await SocketViewer(client(), session, ana).open()
     tabs = [await SocketViewer(EventsClient(), session, bo).open() for _ in range(2)]
@@ -90,7 +92,7 @@ async def test_viewers_see_who_is_editing(
 
 
 async def test_two_people_edit_the_same_message(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-08: both are named, and each learns of the other."""
+    """LIVE-08: two users who edit the same message are both named and see each other."""
     session, _question, answer = await talk(node, ana, bo)
     viewers = [await SocketViewer(PageClient(), session, user).open() for user in (ana, bo)]
     for viewer in viewers:
@@ -102,7 +104,7 @@ async def test_two_people_edit_the_same_message(node: TestNode, ana: User, bo: U
 
 
 async def test_removed_message_has_no_editor(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-08: it ends for everyone at once, without the editor's doing; other messages' editors stay."""
+    """LIVE-08: a removed message's editors end immediately for all viewers, and editors of other messages stay."""
     session, question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, bo).open()
     async with Socket(path_of(session), ana) as anas:
@@ -123,7 +125,7 @@ async def test_removed_message_has_no_editor(node: TestNode, ana: User, bo: User
 async def test_editor_that_is_not_renewed_is_closed(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-08: what a page forgets to close does not stay for ever."""
+    """LIVE-08: an editor that its page fails to close expires."""
     session, _question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, bo).open()
     async with Socket(path_of(session), ana) as anas:
@@ -138,7 +140,8 @@ async def test_editor_that_is_not_renewed_is_closed(
 
 
 async def test_who_may_not_edit_is_refused(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-08: an editor of the session at another user's message, and everyone at what has no text, or is archived."""
+    """LIVE-08: opening an editor is refused for another user's message, for rows without text, and in an archived
+    session."""
     session, question, answer = await talk(node, ana, bo)
     marker = next(row.pk for row in await node.rows(session) if row.type == "turn_start")
     async with Socket(path_of(session), bo) as bos:
@@ -151,7 +154,7 @@ async def test_who_may_not_edit_is_refused(node: TestNode, ana: User, bo: User) 
 
 
 async def test_viewers_cannot_say_that_they_edit(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-08: and they see who does."""
+    """LIVE-08: viewers cannot open an editor, but see the editors of others."""
     session, _question, answer = await talk(node, ana, bo, "viewer")
     viewer = await SocketViewer(PageClient(), session, bo).open()
     assert (await viewer.socket.ask(type="editing", id=answer))["code"] == "forbidden"
@@ -165,7 +168,7 @@ async def test_viewers_cannot_say_that_they_edit(node: TestNode, ana: User, bo: 
 @pytest.mark.usefixtures("_quick_beacon")
 @pytest.mark.parametrize("role", ["viewer", None])
 async def test_who_may_no_longer_edit_has_no_editor(node: TestNode, ana: User, bo: User, role: str | None) -> None:
-    """LIVE-06, LIVE-08: a lowered role and a lost access end what the user has open, though the socket may stay."""
+    """LIVE-06, LIVE-08: a lowered role or lost access ends the user's open editors, even if the socket stays."""
     session, _question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     bos = await SocketViewer(EventsClient(), session, bo).open()
@@ -180,8 +183,28 @@ async def test_who_may_no_longer_edit_has_no_editor(node: TestNode, ana: User, b
     await viewer.leave()
 
 
+async def test_archived_session_has_no_editors(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
+    """LIVE-08: when a session is archived, no user may edit it, so all editors end immediately, on all processes."""
+    session, question, answer = await talk(node, ana, bo)
+    far = HubViewer(EventsClient(), session, bo).open(second_hub)
+    viewer = await SocketViewer(EventsClient(), session, bo).open()
+    async with Socket(path_of(session), ana) as anas:
+        anas.send(type="sync")
+        await anas.next(type="changes")
+        for target in (question, SYSTEM_PROMPT):
+            assert (await anas.ask(type="editing", id=target))["type"] == "ack"
+        await viewer.socket.ask(type="editing", id=answer)
+        for one in (viewer, far):
+            await one.until(lambda: one.client.editors.keys() == {question, answer, SYSTEM_PROMPT})  # noqa: B023
+        await node.do(apply_action, user=ana, action=SessionAction.ARCHIVE, session_ids=[session.pk])
+        for one in (viewer, far):
+            await one.until(lambda: one.client.editors == {})  # noqa: B023
+    far.leave()
+    await viewer.leave()
+
+
 async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """LIVE-08: an editor on another process is shown here, to who comes later, too, and ends with its socket."""
+    """LIVE-08: an editor on another process is shown here, also to viewers who join later, and ends with its socket."""
     session, question, answer = await talk(node, ana, bo)
     here = await SocketViewer(EventsClient(), session, ana).open()
     await here.socket.ask(type="editing", id=answer)
@@ -202,7 +225,7 @@ async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, 
 async def test_killed_process_takes_its_editors_along(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-08: as its people (LIVE-05), also of a user who is here, too."""
+    """LIVE-08: the editors of a killed process disappear like its users (LIVE-05), even if the user is also here."""
     monkeypatch.setattr(peoples, "SILENT", 0.3)
     session, _question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
@@ -216,7 +239,7 @@ async def test_killed_process_takes_its_editors_along(
 
 
 async def test_event_streams_say_who_is_editing(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-08: server-sent events have it as sockets have."""
+    """LIVE-08: a stream of server-sent events reports editors as sockets do."""
     session, _question, answer = await talk(node, ana, bo)
     stream = await EventViewer(session, asked=await bearer(node, ana)).open()
     bos = await SocketViewer(EventsClient(), session, bo).open()
@@ -229,7 +252,7 @@ async def test_event_streams_say_who_is_editing(node: TestNode, ana: User, bo: U
 
 
 async def test_read_only_token_cannot_say_that_it_edits(node: TestNode, ana: User) -> None:
-    """LIVE-08: its commands are refused."""
+    """LIVE-08: the commands of a read-only token are refused."""
     session = await node.session(ana)
     headers = [(name.lower().encode(), value.encode()) for name, value in (await bearer(node, ana)).items()]
     async with Socket(path_of(session), headers=headers, app=SERVED) as socket:
@@ -241,7 +264,7 @@ async def test_read_only_token_cannot_say_that_it_edits(node: TestNode, ana: Use
 
 
 class Told:
-    """A tracker whose reports and changes are counted; every user has a name."""
+    """A tracker that counts its reports and changes; every user has a name."""
 
     def __init__(self, pace: float = 0.0) -> None:
         self.reports: list[Sequence[tuple[str, int]]] = []
@@ -263,7 +286,7 @@ def viewer_of(user_id: int, role: SessionRole = SessionRole.EDITOR) -> Subscribe
 
 
 async def test_editors_that_open_together_are_sent_together() -> None:
-    """LIVE-08: however many open and close one, processes and viewers hear of it once."""
+    """LIVE-08: processes and viewers get one report, however many editors open and close in a moment."""
     told = Told()
     subscribers = [viewer_of(number) for number in range(10)]
     for subscriber in subscribers:
@@ -272,7 +295,7 @@ async def test_editors_that_open_together_are_sent_together() -> None:
     shown = await told.next()
     assert [each.name for each in shown] == ["Person 0", "Person 1", "Person 2", "Person 3"]
     assert told.reports == [tuple(("m_1", number) for number in range(10))]
-    told.tracker.note(subscribers[9], "m_1", is_open=True)  # a renewal is no change
+    told.tracker.note(subscribers[9], "m_1", is_open=True)  # a renewal is not a change
     told.tracker.note(subscribers[0], "m_1", is_open=False)
     assert [each.name for each in await told.next()] == ["Person 1", "Person 2", "Person 3", "Person 4"]
     assert (len(told.reports), told.shown.qsize()) == (2, 0)
@@ -280,7 +303,7 @@ async def test_editors_that_open_together_are_sent_together() -> None:
 
 
 async def test_crowd_of_editors_is_bounded() -> None:
-    """LIVE-08: what one socket has open, what a process reports, and what viewers get."""
+    """LIVE-08: the open editors of a socket, a process's reports and the viewers' frames are bounded."""
     told = Told()
     crowd = [viewer_of(number) for number in range(100)]
     for number, subscriber in enumerate(crowd):
@@ -298,10 +321,10 @@ async def test_crowd_of_editors_is_bounded() -> None:
 
 
 async def test_changes_in_a_large_session_keep_its_pace() -> None:
-    """LIVE-08: the second change comes later, with the third, and none is lost."""
+    """LIVE-08: the second change is sent later, together with the third, and no change is lost."""
     told = Told(pace=0.05)
     for number in range(3):
-        told.tracker.hear("other", [("m_1", each) for each in range(number + 1)])
+        told.tracker.receive("other", [("m_1", each) for each in range(number + 1)])
         told.tracker.show()
     assert [len(await told.next()) for _ in range(2)] == [1, 3]
     told.tracker.close()
@@ -315,23 +338,23 @@ async def test_changes_in_a_large_session_keep_its_pace() -> None:
 )
 @settings(deadline=None)
 async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str, bool, bool]]) -> None:
-    """LIVE-08: whichever reports are lost on the way, each replaces those before it: two processes then show the same,
-    which is what their sockets have open. Removing a message ends its editors in both."""
+    """LIVE-08: each report replaces the earlier ones, so lost reports do not matter: two processes show the same, which
+    is the state of their sockets. Removing a message ends its editors in both."""
     here, there = Told(), Told()
     sockets = [viewer_of(number // 2) for number in range(6)]  # two sockets of each user
     for number, target, is_open, is_lost in steps:
         mine, other = (here, there) if number % 2 else (there, here)
         mine.tracker.note(sockets[number], target, is_open=is_open)
         if mine.tracker.renew() and not is_lost:
-            other.tracker.hear("hub", mine.tracker.mine)
+            other.tracker.receive("hub", mine.tracker.mine)
     left = {(number, target): is_open for number, target, is_open, _lost in steps}
     for removed in ("", "m_1"):
         for told in (here, there):
             if removed:
                 told.tracker.removed(removed)
             told.tracker.renew()
-        there.tracker.hear("hub", here.tracker.mine)
-        here.tracker.hear("hub", there.tracker.mine)
+        there.tracker.receive("hub", here.tracker.mine)
+        here.tracker.receive("hub", there.tracker.mine)
         edited = {(each, number // 2) for (number, each), is_open in left.items() if is_open and each != removed}
         for told in (here, there):
             told.tracker.show()
@@ -341,9 +364,9 @@ async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str,
 
 
 async def test_editor_without_a_known_name_is_not_shown() -> None:
-    """LIVE-08: a process may report an editor before its people."""
+    """LIVE-08: an editor whose process has not yet reported the user's name is not shown."""
     tracker = EditorTracker({1: "Ana"}.get, lambda: 0.0, lambda: None, lambda: None)
-    tracker.hear("other", [("m_1", 1), ("m_1", 2)])
+    tracker.receive("other", [("m_1", 1), ("m_1", 2)])
     tracker.show()
     assert tracker.shown == (OpenEditor("m_1", 1, "Ana"),)
     tracker.close()
@@ -352,9 +375,9 @@ async def test_editor_without_a_known_name_is_not_shown() -> None:
 async def test_names_of_editors_come_before_a_crowd_s(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05, LIVE-08: of many people in a process the first are sent by name, those who are editing among them."""
+    """LIVE-05, LIVE-08: a process reports the names of its first users, and among them all who are editing."""
     sent: asyncio.Queue[Json] = asyncio.Queue()
-    monkeypatch.setattr(publisher.publisher, "put", lambda group, message: sent.put_nowait(message))
+    monkeypatch.setattr(publisher.publisher, "put", lambda group, messages: sent.put_nowait(*messages))
     people = {number: f"Person {number}" for number in range(1000)}
     tracker = peoples.PresenceTracker("s_1", "mine", lambda: people, lambda before: None, lambda: None)
     tracker.arrived()
@@ -369,7 +392,10 @@ async def test_names_of_editors_come_before_a_crowd_s(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_frames_have_sentences_in_the_page_s_language(language: str) -> None:
-    """UI-13, LIVE-08: for one person, two and more, with places for names; an empty frame needs none."""
+    """UI-13, LIVE-08: the sentences for one, two and more users have placeholders for names.
+
+    A frame without editors has no sentence.
+    """
     with translation.override(language):
         words = editors_frame([OpenEditor("m_1", 1, "Ana")])["words"]
         assert words == editing_words()

@@ -1,4 +1,4 @@
-"""What a stream of events sends again for a client that cannot ask, with frames that come in any way."""
+"""Gaps in an event stream whose client cannot request a sync, with frames in any order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST = {"type": "text_delta", "revision": 1, "id": "m_1", "text": "Once"}
 
 
 class Rows:
-    """Stands for a session's feed: its `sync` sends what the rows say, and ends the stream after `last` times."""
+    """A replacement for a session's feed: `sync` sends the rows, and ends the stream after the `last` sync."""
 
     def __init__(self, last: int = 2, answers: list[Json] | None = None) -> None:
         self.synced = 0
@@ -57,7 +57,7 @@ def encode(frame: Json) -> str:
     ],
 )
 async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
-    """LIVE-02: where a part of a text or an event is missing, the rows are read again."""
+    """LIVE-02: if a part of a text or an event is missing, the rows are read again."""
     stream, rows = new_stream(), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
@@ -69,7 +69,7 @@ async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
 
 
 async def test_event_that_the_client_has_is_not_sent_again() -> None:
-    """LIVE-02: what the rows have told may still come from the layer; folded twice, a text would be doubled."""
+    """LIVE-02: an event that was part of a sync is not sent again, because applying a text twice would double it."""
     stream, rows = new_stream(), Rows()
     pieces = stream.follow(rows)
     await anext(pieces)
@@ -80,7 +80,7 @@ async def test_event_that_the_client_has_is_not_sent_again() -> None:
 
 
 async def test_gap_in_front_of_an_answer_does_not_block_the_stream() -> None:
-    """LIVE-02: the beacon finds the session ahead while events that follow a lost one still wait to be sent."""
+    """LIVE-02: the beacon finds the session ahead while later events wait behind a lost one, and the stream syncs."""
     answer: Json = {"type": "changes", "revision": 9, "messages": []}
     stream, rows = new_stream(), Rows(last=3, answers=[{**answer, "revision": 1}, answer])
     pieces = stream.follow(rows)

@@ -1,4 +1,4 @@
-"""Rows that the beacon finds behind or ahead of what was sent: after a failover, or before an event has come."""
+"""Rows that the beacon finds behind or ahead of what was sent: after a failover, or while an event is on its way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_quick_beacon")
 async def test_viewers_who_have_more_than_the_rows_start_again(node: TestNode, ana: User) -> None:
-    """LIVE-02: they connect again, and forget what is not there."""
+    """LIVE-02: viewers with more than the rows reconnect and drop what no longer exists."""
     node.script([["Kept"], ["Lost"], ["New"]])
     session = await node.session(ana)
     await node.send(session, ana, "One")
@@ -58,7 +58,7 @@ async def test_viewers_who_have_more_than_the_rows_start_again(node: TestNode, a
 async def test_event_that_is_on_its_way_is_not_lost(
     node: TestNode, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: the beacon can read rows before their event comes. A page would load again for hundreds of rows."""
+    """LIVE-02: if the beacon reads rows before their event arrives, no viewer is asked to sync."""
     session = await node.session(ana)
     viewer = HubViewer(PageClient(), session, ana).open(second_hub)
     await viewer.until(lambda: viewer.feed.revision >= 0)

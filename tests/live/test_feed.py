@@ -1,4 +1,4 @@
-"""A feed that hears its session's events late, twice, in the wrong order, in part, or not at all."""
+"""A feed whose events arrive late, twice, in the wrong order, in part, or not at all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from chat.bus.publisher import group_of, layer
 from chat.db import Threads
 from chat.live.feed import Feed
 from chat.live.streaming_message import StreamingMessage
-from chat.models import ChatMessage, Session, User
+from chat.live.turn_wait import TurnWait
+from chat.models import ChatMessage, Session, SessionRole, User
 from chat.services.messages import editing, sending
 from chat.services.sessions import lifecycle
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient
+from tests.support.socket import PATIENCE
 from tests.support.testing_node import TestNode
 from tests.support.viewer import FeedViewer
 
@@ -31,7 +33,7 @@ Anyone = FeedViewer[EventsClient | PageClient]
 
 @dataclass
 class Tape:
-    """Records what is published about a session, and plays it to a feed as the test likes it."""
+    """A recorder of a session's published events, which the test plays to a feed."""
 
     node: TestNode
     session: Session
@@ -46,7 +48,7 @@ class Tape:
         return message["head"], [decode(event) for event in message["events"]]
 
     async def until(self, kind: type[ChatEvent], name: str = "") -> list[tuple[int | None, list[ChatEvent]]]:
-        """All messages up to one that has such an event."""
+        """Return all messages up to the first one with such an event."""
         recorded = [await self.next()]
         while not any(isinstance(event, kind) and (not name or event.name == name) for event in recorded[-1][1]):  # type: ignore[union-attr]
             recorded.append(await self.next())
@@ -89,7 +91,7 @@ async def tape(node: TestNode, ana: User) -> AsyncIterator[Tape]:
 
 @pytest.mark.both_databases
 async def test_beacon_makes_viewers_fetch_a_lost_last_event(tape: Tape) -> None:
-    """LIVE-02: also when a user has come in the meantime and knows more than the others."""
+    """LIVE-02: the beacon makes viewers fetch a lost last event, even if a new viewer already has it."""
     viewers = await tape.both()
     await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="Lost")
     viewers += await tape.both()
@@ -97,12 +99,12 @@ async def test_beacon_makes_viewers_fetch_a_lost_last_event(tape: Tape) -> None:
     tape.feed.beat(truth.revision)
     await tape.assert_shown_to(viewers)
     assert viewers[0].frames[-2] == {"type": "head", "revision": truth.revision}
-    assert all(frame.get("type") != "head" for frame in viewers[2].frames)  # it knew
+    assert all(frame.get("type") != "head" for frame in viewers[2].frames)  # this viewer already had it
 
 
 @pytest.mark.both_databases
 async def test_status_of_an_earlier_commit_is_not_sent_after_a_later_one(tape: Tape) -> None:
-    """RUN-03: a commit's events may be published after a later one's: its status is of the past."""
+    """RUN-03: an event of an earlier commit that is published later does not replace the newer status."""
     viewers = await tape.both()
     tape.node.script([["Yes."], ["No."]])
     await tape.node.send(tape.session, tape.owner, "One")
@@ -125,7 +127,7 @@ async def test_status_of_an_earlier_commit_is_not_sent_after_a_later_one(tape: T
 
 @pytest.mark.parametrize("lost", [1, 3, 5])
 async def test_gap_in_live_text_is_filled_from_the_rows(tape: Tape, lost: int) -> None:
-    """LIVE-02: live text that never reached this process, wherever it was cut out."""
+    """LIVE-02: live text that did not reach this process is read from the rows, wherever the gap is."""
     viewers = await tape.both()
     gates = [Gate() for _ in range(6)]
     tape.node.script([["Say: ", *(step for n, gate in enumerate(gates) for step in (f"{n} *w*\n\n", gate)), "end"]])
@@ -143,7 +145,7 @@ async def test_gap_in_live_text_is_filled_from_the_rows(tape: Tape, lost: int) -
 
 
 async def test_client_syncs_when_the_end_of_a_text_was_lost(tape: Tape) -> None:
-    """LIVE-02: the end of a response tells its length, so that lost last words leave a gap too."""
+    """LIVE-02: the end of a response has its length, so the client notices that the last part is missing."""
     viewers = await tape.both()
     gate = Gate()
     tape.node.script([["First ", gate, "last"]])
@@ -156,7 +158,7 @@ async def test_client_syncs_when_the_end_of_a_text_was_lost(tape: Tape) -> None:
 
 
 async def test_beacon_reveals_text_that_was_lost_before_a_pause(tape: Tape) -> None:
-    """LIVE-02: live text that was lost, and nothing after it that would show the gap."""
+    """LIVE-02: the beacon finds live text that was lost before a pause, although no later text shows the gap."""
     viewers = await tape.both()
     gate = Gate()
     tape.node.script([["First ", "lost", gate, "last"]])
@@ -168,7 +170,7 @@ async def test_beacon_reveals_text_that_was_lost_before_a_pause(tape: Tape) -> N
     events, page = (viewer.client for viewer in viewers)
     assert isinstance(events, EventsClient)
     assert isinstance(page, PageClient)
-    await viewers[0].until(lambda: events.texts[-1:] == ["First "])  # rows are read for the events before it
+    await viewers[0].until(lambda: events.texts[-1:] == ["First "])  # the rows are read for the events before the text
     tape.feed.beat(0)
     tape.feed.beat(0)
     await viewers[0].until(lambda: events.texts[-1] == "First lost")
@@ -180,7 +182,7 @@ async def test_beacon_reveals_text_that_was_lost_before_a_pause(tape: Tape) -> N
 
 @pytest.mark.both_databases
 async def test_joining_viewer_gets_live_text_that_is_not_in_the_rows_yet(tape: Tape) -> None:
-    """LIVE-02: the rows are up to a writer's interval behind the stream."""
+    """LIVE-02: a new viewer gets the text of the last writer's interval, which is not in the rows yet."""
     gate = Gate()
     tape.node.script([["First ", gate]])
     await tape.node.send(tape.session, tape.owner, "Go")
@@ -200,7 +202,7 @@ async def test_joining_viewer_gets_live_text_that_is_not_in_the_rows_yet(tape: T
 
 
 async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> None:
-    """LIVE-02: who has synced past a message's events is not shown its beginning again."""
+    """LIVE-02: a viewer who has synced past a message's events does not get its beginning again."""
     tape.node.script([["Some ", "*text*"]])
     await tape.node.send(tape.session, tape.owner, "Go")
     recorded = await tape.until(MessageChanged, "turn_done")
@@ -218,7 +220,7 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
 
 @pytest.mark.parametrize("offset", [0, 3])
 async def test_text_of_a_message_that_is_not_known_is_looked_up(node: TestNode, offset: int) -> None:
-    """LIVE-02: it may be over, and nothing would ever end it here."""
+    """LIVE-02: text of an unknown message makes the feed read the row, because the message may have ended already."""
     sent: list[object] = []
     ended: list[str] = []
     streaming = StreamingMessage(
@@ -231,7 +233,7 @@ async def test_text_of_a_message_that_is_not_known_is_looked_up(node: TestNode, 
 
 
 async def test_streamed_text_can_be_edited_when_it_is_over(tape: Tape) -> None:
-    """LIVE-01, MSG-09: what its stream had made of it gives way."""
+    """LIVE-01, MSG-09: an edit of a finished message replaces the state of its stream."""
     viewers = await tape.both()
     tape.node.script([["Some *text*\n\n", "and more"]])
     await tape.node.send(tape.session, tape.owner, "Go")
@@ -260,7 +262,7 @@ async def test_repeated_events_change_nothing(tape: Tape) -> None:
 
 
 async def test_large_message_is_read_from_its_row(tape: Tape) -> None:
-    """MSG-12, LIVE-01: what is too large for an event arrives whole, and in its order."""
+    """MSG-12, LIVE-01: a message that is too large for an event arrives in full and in order."""
     viewers = await tape.both()
     tape.node.script([["y" * 30_000, "z" * 30_000]])
     await tape.node.send(tape.session, tape.owner, "😀" * 20_000)
@@ -273,7 +275,7 @@ async def test_large_message_is_read_from_its_row(tape: Tape) -> None:
 
 
 async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> None:
-    """LIVE-01: a large queued message, withdrawn before this process could read it."""
+    """LIVE-01: a large queued message that was withdrawn before this process could read it is reported as removed."""
     gate = Gate()
     tape.node.script([[gate], ["Bye"]])
     await tape.node.send(tape.session, tape.owner, "Go")
@@ -292,13 +294,13 @@ async def test_message_that_is_gone_before_it_is_read_is_removed(tape: Tape) -> 
 async def test_viewers_sync_after_an_event_that_cannot_be_rendered(
     tape: Tape, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MSG-10, LIVE-02: it is logged once, and costs neither the events after it nor the viewers."""
+    """MSG-10, LIVE-02: an event that cannot be rendered is logged once; later events arrive, and viewers sync."""
     broken = Threads(1, "broken")
     await broken.close()
     feed = Feed(tape.session.pk, broken)
     feed.subscribed.set()
     viewers = await tape.both()
-    for viewer in viewers:  # they read by the good feed, and hear by the broken one
+    for viewer in viewers:  # they read through the working feed and get events of the broken one
         feed.join(viewer.socket_queue)
     feed.revision = tape.feed.revision
     await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
@@ -311,8 +313,19 @@ async def test_viewers_sync_after_an_event_that_cannot_be_rendered(
     caplog.clear()
 
 
+async def test_request_that_waits_for_a_turn_reads_it_when_the_turn_pauses(tape: Tape) -> None:
+    """UI-12, RUN-03: a waiting request is notified when the turn begins to wait, which has no revision of its own.
+
+    It may have read the rows between the commit of the question and this one.
+    """
+    request = TurnWait(tape.owner, SessionRole.EDITOR, None)
+    tape.feed.join(request)
+    tape.feed.receive([StatusChanged("waiting")])
+    assert await request.changed(PATIENCE)
+
+
 async def test_viewer_with_a_later_revision_than_the_rows_reloads(tape: Tape) -> None:
-    """LIVE-02: the rows may come from a backup."""
+    """LIVE-02: a viewer with a later revision than the rows reloads, because the rows may come from a backup."""
     events, page = EventsClient(), PageClient()
     events.revision = page.revision = 1000
     events.messages["m_gone"] = {"id": "m_gone", "sequence": 1, "text": "", "status": "complete", "type": "text"}
@@ -324,7 +337,7 @@ async def test_viewer_with_a_later_revision_than_the_rows_reloads(tape: Tape) ->
 
 
 async def test_viewers_see_why_nothing_comes_while_a_request_is_repeated(tape: Tape) -> None:
-    """RUN-10, RUN-03: the status names the error and the seconds to the next request, and the answer follows."""
+    """RUN-10, RUN-03: the status has the error and the seconds until the next request, and the answer follows."""
     viewers = await tape.both()
     tape.node.script([[Overloaded("Busy.", retry_after=0.01)], ["Yes."]])
     await tape.node.send(tape.session, tape.owner, "Hi")
@@ -337,4 +350,4 @@ async def test_viewers_see_why_nothing_comes_while_a_request_is_repeated(tape: T
         {"type": "agent_status", "status": "thinking"},
         {"type": "agent_status", "status": "idle"},
     ]
-    await page.until(lambda: any("Trying again in 1 s" in str(frame.get("html")) for frame in page.frames))
+    await page.until(lambda: any("Retrying in 1 s" in str(frame.get("html")) for frame in page.frames))

@@ -1,4 +1,4 @@
-"""Folding the stream gives what the rows hold, whatever is said and done in the session."""
+"""The events, applied to a snapshot, give the contents of the rows after any actions in the session."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("translated")
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_folded_events_equal_the_rows(node: TestNode, ana: User, bo: User, seed: int) -> None:
-    """LIVE-01, UI-13: fold(snapshot, events) == snapshot taken later: messages, figures and status, on both faces, in
-    each language."""
+    """LIVE-01, UI-13: fold(snapshot, events) equals a later snapshot in messages, figures and status, for pages and
+    clients, in each language."""
     chance = Random(seed)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -40,7 +40,7 @@ async def test_folded_events_equal_the_rows(node: TestNode, ana: User, bo: User,
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_bad_link_loses_nothing_for_good(node: TestNode, ana: User, bo: User, seed: int) -> None:
-    """LIVE-02: whatever is dropped, doubled, delayed or cut off, after the last sync the fold equals the rows."""
+    """LIVE-02: after any loss, duplication, delay or break, the state after the last sync equals the rows."""
     chance = Random(1000 + seed)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -59,6 +59,6 @@ async def test_bad_link_loses_nothing_for_good(node: TestNode, ana: User, bo: Us
     for viewer in viewers:
         await viewer.settle()
         if isinstance(viewer.client, PageClient):
-            viewer.client.drawn.clear()  # what a bad link made of it on the way does not matter
+            viewer.client.drawn.clear()  # ignore what the client showed during the bad connection
         assert_shows(viewer.client, truth, viewer.language)
         await viewer.leave()

@@ -1,4 +1,4 @@
-"""Viewers who come when something is going on already."""
+"""Viewers who join while a turn runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}
 
 
 def shown(viewer: Anyone) -> str:
-    """The last text as the viewer sees it, without markup."""
+    """Return the last text as the viewer sees it, without markup."""
     client = viewer.client
     if isinstance(client, EventsClient):
         return client.texts[-1] if client.texts else ""
@@ -44,7 +44,8 @@ async def assert_all_show(node: TestNode, session: Session, viewers: list[Anyone
 async def test_viewer_may_come_at_any_stage(
     node: TestNode, ana: User, protocol: type[EventsClient | PageClient]
 ) -> None:
-    """LIVE-01, LIVE-02, RUN-03: who comes before, in reasoning, text, between, and after sees the same in the end."""
+    """LIVE-01, LIVE-02, RUN-03: viewers who join before, during or after reasoning and text all end with the same
+    state."""
     gates = [Gate() for _ in range(4)]
     node.script(
         [
@@ -74,7 +75,7 @@ async def test_viewer_may_come_at_any_stage(
 async def test_joiner_in_a_pause_sees_all_that_was_said(
     node: TestNode, second_hub: Hub, ana: User, protocol: type[EventsClient | PageClient], known: bool
 ) -> None:
-    """LIVE-02: text that streams faster than it is written down, then stops: a late viewer sees its last word too."""
+    """LIVE-02: a viewer who joins during a pause sees all text, even if it is not yet stored."""
     pause, end = Gate(), Gate()
     words = [f"w{number} " for number in range(200)]
     node.script([["Start ", *words, pause, "and ", "the ", "end", end, "."]])
@@ -99,7 +100,7 @@ async def test_joiner_in_a_pause_sees_all_that_was_said(
 
 @pytest.mark.parametrize("delay", range(0, 8, 2))
 async def test_joiner_at_the_very_end_sees_the_end(node: TestNode, second_hub: Hub, ana: User, delay: int) -> None:
-    """LIVE-02: a viewer whose rows are read while the turn is being finished, a little later each time."""
+    """LIVE-02: a viewer whose rows are read at any moment of the turn's end sees the end."""
     end = Gate()
     node.script([["A ", "*text*", end, " that ends\n\nnow"]])
     session = await node.session(ana)
@@ -122,7 +123,7 @@ async def test_joiner_at_the_very_end_sees_the_end(node: TestNode, second_hub: H
 async def test_viewers_miss_nothing_when_a_hub_restarts_in_mid_stream(
     node: TestNode, second_hub: Hub, ana: User
 ) -> None:
-    """LIVE-02, LIVE-04: viewers of a web process that goes away come back to another and miss nothing."""
+    """LIVE-02, LIVE-04: viewers of a web process that stops reconnect to another one and miss nothing."""
     pause = Gate()
     node.script([["One ", "[two][x]\n\n", "three ", pause, "four\n\n[x]: http://five.example\n\nsix"]])
     session = await node.session(ana)
@@ -150,7 +151,7 @@ async def test_viewers_miss_nothing_when_a_hub_restarts_in_mid_stream(
 
 
 async def test_reconnecting_page_gets_only_what_it_lacks(node: TestNode, ana: User) -> None:
-    """LIVE-02, LIVE-04: finished blocks that it has stand as they are."""
+    """LIVE-02, LIVE-04: a reconnecting page keeps its finished blocks and gets only what it lacks."""
     pause, end = Gate(), Gate()
     node.script([["One\n\n", "two\n\n", "three", pause, " four\n\n", "five", end, "."]])
     session = await node.session(ana)
@@ -176,7 +177,7 @@ async def test_reconnecting_page_gets_only_what_it_lacks(node: TestNode, ana: Us
 async def test_page_that_reconnects_to_another_process_gets_changed_blocks(
     node: TestNode, second_hub: Hub, ana: User
 ) -> None:
-    """LIVE-02: blocks that another process had drawn may have been drawn again since."""
+    """LIVE-02: blocks that another process rendered are sent again, because they may have changed since."""
     pause, end = Gate(), Gate()
     node.script(
         [["[two][x]\n\n", "three\n\n", "four", pause, "\n\n[x]: http://five.example\n\nsix\n\nseven", end, "."]]

@@ -1,4 +1,4 @@
-"""One session, watched in several languages at once."""
+"""One session, watched in several languages at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THINKING = {"en": "Thinking…", "zh-hans": "思考中…", "zh-hant": "繁思�
 
 
 async def pages(session: Session, person: User) -> list[SocketViewer[PageClient]]:
-    """A page in each language, caught up."""
+    """Return a page in each language, after its first sync."""
     viewers = [await SocketViewer(PageClient(), session, person, language=language).open() for language in LANGUAGES]
     for viewer in viewers:
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
@@ -32,7 +32,7 @@ async def pages(session: Session, person: User) -> list[SocketViewer[PageClient]
 
 
 async def test_each_page_gets_frames_in_its_own_language(node: TestNode, ana: User) -> None:
-    """UI-13, LIVE-01: what is pushed to a page is what its reload would show: messages, status, figures, title."""
+    """UI-13, LIVE-01: a push equals what a reload in the page's language shows: messages, status, figures and title."""
     gate = Gate()
     node.script([["Hello", gate]])
     session = await node.session(ana)
@@ -54,7 +54,7 @@ async def test_each_page_gets_frames_in_its_own_language(node: TestNode, ana: Us
 
 
 async def test_text_is_drawn_once_for_all_languages(node: TestNode, ana: User) -> None:
-    """UI-13: a page in another language costs the stream nothing: growing text has no words of ours in it."""
+    """UI-13: streaming text contains no interface texts, so it is rendered once for all languages."""
     gate = Gate()
     node.script([["```py\nprint(1)\n```\n\nText ", gate, "grows"]])
     session = await node.session(ana)
@@ -76,7 +76,7 @@ async def test_text_is_drawn_once_for_all_languages(node: TestNode, ana: User) -
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("protocol", ["events", "page"])
 async def test_refusals_are_in_the_socket_s_language(node: TestNode, ana: User, protocol: str, language: str) -> None:
-    """UI-13: also where a thread of the hub answers, which served another user before."""
+    """UI-13: refusals are in the socket's language, even if the hub's thread served another user before."""
     session = await node.session(ana)
     accepted = [(b"accept-language", language.encode())]
     foreign = Socket(path_of(session, protocol), ana, query="lang=zh-hant", headers=[(b"accept-language", b"zh-hant")])
@@ -120,7 +120,10 @@ def test_browser_s_language_is_understood(header: str, language: str) -> None:
 def test_page_is_in_the_chosen_language(
     ana: User, client: Client, chosen: str, cookie: str, header: str, language: str
 ) -> None:
-    """UI-13: one's own choice, else the cookie's, else the browser's; no one after them gets it too."""
+    """UI-13: a page's language is the user's choice, else the cookie's, else the browser's.
+
+    The next request is not affected.
+    """
     ana.language = chosen
     ana.save()
     client.force_login(ana)
@@ -133,7 +136,7 @@ def test_page_is_in_the_chosen_language(
 
 
 async def test_events_contain_no_interface_texts(node: TestNode, ana: User) -> None:
-    """LIVE-01: programs get values; the language of other viewers changes nothing."""
+    """LIVE-01: programs get values instead of interface texts, whatever languages other viewers have."""
     session = await node.session(ana)
     events = await SocketViewer(EventsClient(), session, ana, language="zh-hans").open()
     await events.until(lambda: events.client.caught_up)

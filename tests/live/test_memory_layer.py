@@ -1,4 +1,4 @@
-"""The channel layer of a single process keeps the promises that the hub builds on."""
+"""The guarantees of the channel layer for a single process, on which the hub relies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.bus.memory_layer import MemoryLayer
 
 
 async def test_group_send_reaches_every_member_in_order() -> None:
-    """LIVE-01: what is sent to a group comes to each of its channels, in order, and to no one else."""
+    """LIVE-01: a message to a group reaches each of its channels, in order, and no other channel."""
     layer = MemoryLayer()
     first, second, other = [await layer.new_channel("hub") for _ in range(3)]
     for channel in (first, second):
@@ -26,7 +26,7 @@ async def test_group_send_reaches_every_member_in_order() -> None:
 
 
 async def test_group_discard_ends_delivery() -> None:
-    """LIVE-06: a channel that left its group hears no more of it."""
+    """LIVE-06: a channel that left its group gets no more messages of it."""
     layer = MemoryLayer()
     channel = await layer.new_channel()
     await layer.group_add("group", channel)
@@ -37,7 +37,7 @@ async def test_group_discard_ends_delivery() -> None:
 
 
 async def test_receive_waits_and_can_be_given_up() -> None:
-    """LIVE-02: a receiver that was cancelled has taken nothing with it."""
+    """LIVE-02: a cancelled receiver takes no message from the channel."""
     layer = MemoryLayer()
     waiting = asyncio.create_task(layer.receive("channel"))
     await asyncio.sleep(0)
@@ -49,7 +49,7 @@ async def test_receive_waits_and_can_be_given_up() -> None:
 
 
 async def test_full_channel_refuses_and_does_not_hold_up_its_group() -> None:
-    """LIVE-02: overflow drops the newest message for that channel alone; the revisions show the gap."""
+    """LIVE-02: a full channel drops the newest message without affecting its group. The revisions show the gap."""
     layer = MemoryLayer(capacity=1)
     for channel in ("full", "free"):
         await layer.group_add("group", channel)
@@ -62,7 +62,7 @@ async def test_full_channel_refuses_and_does_not_hold_up_its_group() -> None:
 
 @pytest.mark.parametrize("name", ["", "with space", "ünicode", "x" * 100])
 async def test_bad_names_are_refused(name: str) -> None:
-    """LIVE-01: a name that another layer would refuse is refused here too."""
+    """LIVE-01: names that other layers would refuse are refused."""
     layer = MemoryLayer()
     with pytest.raises(TypeError):
         await layer.group_add(name, "channel")

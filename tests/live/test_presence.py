@@ -1,9 +1,10 @@
-"""Who is here and who is typing, on one process and on several."""
+"""Which users are present and which are typing, on one process and on several."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from itertools import groupby
 
@@ -15,7 +16,7 @@ from chat.bus.publisher import group_of, layer
 from chat.live import hub as hubs
 from chat.live import presence as peoples
 from chat.live.hub import Hub
-from chat.live.presence import Presence, PresenceTracker, Present, here_words, presence_event, presence_frame
+from chat.live.presence import Presence, PresenceTracker, Present, presence_event, presence_frame, presence_text
 from chat.models import User
 from chat.services.people import sharing
 from tests.live.conftest import LANGUAGES
@@ -30,7 +31,7 @@ FACES = (EventsClient, PageClient)
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here is about how long one is waited for."""
+    """Delays of zero, because these tests do not measure them."""
     monkeypatch.setattr(peoples, "ARRIVING", 0.0)
     monkeypatch.setattr(peoples, "LEAVING", 0.0)
 
@@ -41,7 +42,7 @@ def _quick_beacon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Names(HTMLParser):
-    """The people whose faces are drawn in a frame's HTML, and what its button says."""
+    """The users whose faces are in a frame's HTML, and the text of its button."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ def label_of(client: PageClient) -> str:
 
 
 async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-05: on both faces; two tabs are one person; who closes the last one has gone."""
+    """LIVE-05: pages and clients show the present users. Two tabs are one user, who leaves with the last tab."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "viewer")
     events = await SocketViewer(EventsClient(), session, ana).open()
@@ -70,7 +71,7 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     tabs = [await SocketViewer(PageClient(), session, bo).open() for _ in range(2)]
     await events.until(lambda: events.client.people == {"Ana": False, "Bo": False})
     await page.until(lambda: label_of(page.client) == "Online: Ana and Bo")
-    # Both tabs are subscribed: one that subscribes after the other has left would bring Bo back.
+    # Wait until both tabs are subscribed: a later subscription would bring Bo back.
     await tabs[0].until(lambda: label_of(tabs[0].client) == "Online: Ana and Bo")
     await tabs[1].until(lambda: label_of(tabs[1].client) == "Online: Ana and Bo")
     told = len(events.socket.presence)
@@ -78,7 +79,7 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     await tabs.pop().leave()
     await events.until(lambda: events.client.people == {"Ana": False})
     await page.until(lambda: label_of(page.client) == "Online: Ana")
-    # A busy server may repeat itself; what it says changes once.
+    # A busy server may repeat a frame, so count only the changes.
     assert len(list(groupby(events.socket.presence[told - 1 :]))) == 2
     await events.leave()
     await page.leave()
@@ -87,7 +88,7 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
 async def test_who_is_removed_is_gone_at_once(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05, LIVE-06: unlike someone whose page has closed, who may come back."""
+    """LIVE-05, LIVE-06: a removed user disappears immediately, unlike one whose page closed and who may return."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     theirs = await SocketViewer(EventsClient(), session, bo).open()
@@ -103,7 +104,7 @@ async def test_who_is_removed_is_gone_at_once(
 async def test_who_is_refused_a_command_is_gone_at_once(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-06: a command of a removed user can come before the hub has checked their access."""
+    """LIVE-06: a removed user's command can arrive before the hub has checked their access; they disappear then."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     viewer = await SocketViewer(EventsClient(), session, ana).open()
@@ -151,7 +152,7 @@ def typing(client: EventsClient | PageClient) -> list[str]:
 async def test_typing_that_is_not_renewed_ends(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05: a user who stops in the middle is not shown as typing for ever."""
+    """LIVE-05: a user who stops typing is not shown as typing after a while."""
     monkeypatch.setattr(peoples, "TYPING", 0.05)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -166,7 +167,7 @@ async def test_typing_that_is_not_renewed_ends(
 
 
 async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """LIVE-05: people on another process are here too; a new feed asks for them."""
+    """LIVE-05: users on another process are present too, and a new feed requests them."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     there = HubViewer(EventsClient(), session, bo).open(second_hub)
@@ -185,7 +186,7 @@ async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, 
 async def test_killed_process_takes_its_people_along(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05: it sends nothing any more, and after a while its last message is ignored."""
+    """LIVE-05: the users of a killed process disappear when its last report expires."""
     monkeypatch.setattr(peoples, "SILENT", 0.3)
     session = await node.session(ana)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
@@ -200,7 +201,7 @@ async def test_killed_process_takes_its_people_along(
 async def test_lost_presence_messages_are_repeated(
     node: TestNode, second_hub: Hub, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-05: the layer may lose a word."""
+    """LIVE-05: presence reports are repeated, because the layer may lose some."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     channel = await layer().new_channel("tape")
@@ -210,7 +211,7 @@ async def test_lost_presence_messages_are_repeated(
     await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
     while ((said := await layer().receive(channel)).get("people") or [[0]])[0][0] != ana.pk:
         pass
-    there.feed.people.hear(said["hub"], {}, asks=False)
+    there.feed.people.receive(said["hub"], {}, asks=False)
     assert set(there.client.people) == {"Ana", "Bo"}
     await there.until(lambda: set(there.client.people) == {"Bo"})
     monkeypatch.setattr(peoples, "REPEAT", 0.0)
@@ -221,12 +222,12 @@ async def test_lost_presence_messages_are_repeated(
 
 @pytest.mark.usefixtures("translated")
 async def test_presence_frames_are_in_the_page_s_language(node: TestNode, ana: User) -> None:
-    """UI-13, LIVE-05: one frame for each language."""
+    """UI-13, LIVE-05: there is one presence frame for each language."""
     session = await node.session(ana)
     for language in LANGUAGES:
         viewer = await SocketViewer(PageClient(), session, ana, language=language).open()
         with translation.override(language):
-            words = here_words(present("Ana"))
+            words = presence_text(present("Ana"))
         await viewer.until(lambda: label_of(viewer.client) == words)  # noqa: B023  # waits within the round
         await viewer.leave()
 
@@ -255,14 +256,16 @@ def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str)
 
 
 async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-05: what the viewers of a large session receive is bounded; who is typing shows at once."""
+    """LIVE-05: in a large session, frames list only some users with the count of all, and arrivals are sent together.
+    Typing is shown immediately.
+    """
     monkeypatch.setattr(peoples, "LONGEST_PACE", 1e9)
     monkeypatch.setattr(peoples, "SECONDS_PER_USER", 1e9)
     shown: list[Presence] = []
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown), lambda: None)
     names = [f"Person {number}" for number in range(1000)]
     for count in range(990, 1000):
-        tracker.hear("other", dict(enumerate(names[:count])), asks=False)
+        tracker.receive("other", dict(enumerate(names[:count])), asks=False)
     assert [(len(each.listed), each.count) for each in shown] == [(20, 990)]
     tracker.types(989)
     assert shown[1:] == [Presence(shown[0].listed, (Present(989, "Person 989"),), 990)]
@@ -273,25 +276,25 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     assert Names(presence_frame(shown[1])["html"]).label == "Online: Person 0, Person 1 and 988 others"
 
     monkeypatch.setattr(peoples, "LONGEST_PACE", 0.0)
-    tracker.hear("other", dict(enumerate(names)), asks=False)
+    tracker.receive("other", dict(enumerate(names)), asks=False)
     assert shown[-1].count == 1000
     tracker.close()
 
 
 async def test_last_arrival_in_a_crowd_is_shown_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-05: the pace of a large session delays a change and does not lose it."""
+    """LIVE-05: the last change in a large session is delayed, not lost."""
     monkeypatch.setattr(peoples, "LONGEST_PACE", 0.05)
     counts: asyncio.Queue[int] = asyncio.Queue()
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count), lambda: None)
     for count in (30, 31, 32):
-        tracker.hear("other", {number: str(number) for number in range(count)}, asks=False)
+        tracker.receive("other", {number: str(number) for number in range(count)}, asks=False)
     async with asyncio.timeout(20):
         assert [await counts.get() for _ in range(2)] == [30, 32]
     tracker.close()
 
 
 def test_names_are_text() -> None:
-    """LIVE-05: a name cannot become markup."""
+    """LIVE-05: a user's name is escaped and cannot become markup."""
     frame = presence_frame(present("<img src=x>", '"><script>'))
     assert "<img" not in frame["html"]
     assert "<script" not in frame["html"]
@@ -299,12 +302,12 @@ def test_names_are_text() -> None:
 
 
 async def test_crowd_s_names_fit_the_layer(node: TestNode, ana: User) -> None:
-    """LIVE-05: what one hub reports is bounded."""
-    sent: list[dict[str, object]] = []
+    """LIVE-05: the report of one hub is bounded."""
+    sent: list[publisher.Message] = []
 
     class Spy(publisher.Publisher):
-        def put(self, group: str, message: dict[str, object]) -> None:
-            sent.append(message)
+        def put(self, group: str, messages: Sequence[publisher.Message], listed: Sequence[str] = ()) -> None:
+            sent.extend(messages)
 
     before = publisher.publisher
     publisher.publisher = Spy()

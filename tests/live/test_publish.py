@@ -1,4 +1,4 @@
-"""What is sent to the channel layer: small, in order, and given up when the layer hangs."""
+"""Messages to the channel layer: they are small and in order, and are dropped while the layer hangs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chat.snapshots import MessageSnapshot, ToolSnapshot, UsageSnapshot
 from tests.support.effort import cases
 
 LIMIT = 64 * 1024
-# As wide as UTF-8 gets.
+# Characters with the longest encoding in UTF-8.
 WIDE = "😀"
 
 
@@ -87,7 +87,7 @@ events = st.lists(
 @given(events)
 @settings(deadline=None, max_examples=cases(60))
 def test_layer_messages_stay_below_64_kilobytes(told: list[ChatEvent]) -> None:
-    """LIVE-01: whatever a commit brings; all of it, in order, each message telling the commit's head."""
+    """LIVE-01: all events of a commit arrive in order in small messages, each with the commit's head."""
     sent = list(layer_messages("s_" + "0" * 24, told))
     assert all(len(msgpack.packb(message)) < LIMIT for message in sent)
     heard = [decode(event) for message in sent for event in message["events"]]
@@ -97,7 +97,7 @@ def test_layer_messages_stay_below_64_kilobytes(told: list[ChatEvent]) -> None:
 
 
 def _joined(told: list[ChatEvent]) -> list[ChatEvent]:
-    """The same events with texts that follow each other as one."""
+    """Return the events with successive texts joined."""
     joined: list[ChatEvent] = []
     for event in told:
         last = joined[-1] if joined else None
@@ -115,13 +115,13 @@ def _joined(told: list[ChatEvent]) -> list[ChatEvent]:
 @given(events)
 @settings(deadline=None, max_examples=cases(30))
 def test_events_survive_the_layer(told: list[ChatEvent]) -> None:
-    """LIVE-01: encode, pack, unpack, decode."""
+    """LIVE-01: an event is the same after encode, pack, unpack and decode."""
     for event in told:
         assert decode(msgpack.unpackb(msgpack.packb(encode(event)))) == event
 
 
 class Moody(MemoryLayer):
-    """A layer that hangs or refuses for as long as a test says."""
+    """A layer that hangs or refuses until the test ends it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,10 @@ def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
 async def test_hanging_layer_is_abandoned_and_logged_once(
     moody: Moody, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """LIVE-02: what it does not take is dropped; who publishes never waits, and what waits is bounded."""
+    """LIVE-02: messages that a hanging layer does not take are dropped.
+
+    Publishers never wait, and the backlog is bounded.
+    """
     monkeypatch.setattr(publishing, "SEND_TIMEOUT", 0.01)
     monkeypatch.setattr(publishing, "MOST_WAITING", 5)
     sender = Publisher()
@@ -156,10 +159,10 @@ async def test_hanging_layer_is_abandoned_and_logged_once(
     for mood in ("hangs", "refuses"):
         moody.mood = mood
         moody.tried.clear()
-        sender.put("g", {"n": 0})
+        sender.put("g", [{"n": 0}])
         await moody.tried.wait()
     for number in range(1, 10):
-        sender.put("g", {"n": number})
+        sender.put("g", [{"n": number}])
     moody.mood = "good"
     await sender.close()
     assert moody.sent == [5, 6, 7, 8, 9]
@@ -167,11 +170,11 @@ async def test_hanging_layer_is_abandoned_and_logged_once(
 
 
 async def test_close_does_not_wait_for_a_hanging_layer(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: a server stops although its layer hangs."""
+    """LIVE-02: a server stops even if its layer hangs."""
     sender = Publisher()
     sender.open()
     moody.mood = "hangs"
-    sender.put("g", {"n": 0})
+    sender.put("g", [{"n": 0}])
     await moody.tried.wait()
     monkeypatch.setattr(publishing, "SEND_TIMEOUT", 0.01)
     await asyncio.wait_for(sender.close(), 5)

@@ -1,4 +1,4 @@
-"""What catching up and the beacon cost: as many queries for many as for one."""
+"""The queries of a sync and of the beacon: one item costs as many as thirty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def fill(session: Session, count: int, *, status: str = "complete") -> dict[str, dict[str, int]]:
-    """Add so many messages; returns what a client may have of them."""
+    """Add `count` messages and return what a client may have of them."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     rows = [
         ChatMessage(
@@ -50,7 +50,8 @@ def queries_of(protocol: str, user: User, session: Session, have: dict[str, dict
 def test_sync_costs_the_same_for_one_message_and_for_thirty(
     ana: User, bo: User, protocol: str, status: str, most: int
 ) -> None:
-    """LIVE-02: the gate, the session, its run, the agents, the messages; two more where text is streaming."""
+    """LIVE-02: a sync queries the gate, the session, its run, the agents and the messages, plus two queries for
+    streaming text."""
     costs = []
     for count in (1, 30):
         session = create_session(owner=ana)
@@ -61,7 +62,7 @@ def test_sync_costs_the_same_for_one_message_and_for_thirty(
 
 
 def test_beacon_costs_the_same_for_one_session_and_for_thirty(ana: User, bo: User) -> None:
-    """LIVE-02, LIVE-06: one query for the heads, two for who may listen."""
+    """LIVE-02, LIVE-06: the beacon needs one query for the heads and two for the users with access."""
     sessions = [create_session(owner=ana) for _ in range(30)]
     for session in sessions:
         let_in(session, bo, "viewer")

@@ -1,4 +1,4 @@
-"""News for lists of sessions: who is rung, for what, and what it costs."""
+"""Notifications for session lists: which users get them, for which changes, and at what cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _rings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def new_sessions(node: TestNode, *owners: User) -> list[Session]:
-    """Sessions of which everyone has been notified by now."""
+    """Return new sessions whose notifications have been delivered."""
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
     made = [await node.session(owner) for owner in owners]
@@ -54,7 +54,8 @@ def own_rings(socket: Socket) -> int:
 
 
 async def test_session_lists_are_notified_of_changes_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
-    """A turn, a new title and sharing notify pages at once, whatever session they show; no one else is notified."""
+    """A turn, a new title and sharing notify the users' pages immediately, whatever session they show, and no
+    others."""
     node.script(lambda request: ["Yes."])
     session, other = await new_sessions(node, ana, bo)
     async with Socket("/ws/me", ana) as home, Socket(path_of(other, "page"), bo) as elsewhere:
@@ -78,7 +79,7 @@ async def test_session_lists_are_notified_of_changes_in_other_sessions(node: Tes
 
 
 async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ui.md: a page that waits for its notice gets one for all changes until then."""
+    """ui.md: a page that waits for its notification gets one for all changes until then."""
     monkeypatch.setattr(notifier, "AT_ONCE", 1)
     monkeypatch.setattr(notifier, "PAGES_PER_SECOND", 1e-9)
     async with Socket("/ws/me", ana) as one, Socket("/ws/me", ana) as other:
@@ -100,7 +101,7 @@ async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monke
 
 
 async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) -> None:
-    """ui.md: on one's other pages and devices."""
+    """ui.md: a new session appears immediately on the user's other pages and devices."""
     async with Socket("/ws/me", ana) as home:
         await home.let_in()
         await node.do(create_session, owner=ana)
@@ -108,7 +109,7 @@ async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) ->
 
 
 async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """ui.md: a pin or what was read on another device."""
+    """ui.md: a pin or a read mark on another device reaches all processes."""
     async with Socket("/ws/me", ana) as anas, Socket("/ws/me", bo) as bos:
         for socket in (anas, bos):
             await socket.let_in()
@@ -119,7 +120,7 @@ async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hu
 
 
 async def test_events_clients_get_no_list_notifications(node: TestNode, ana: User) -> None:
-    """ui.md: programs have no list."""
+    """ui.md: clients of events have no session list and get no notifications for it."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:
         for socket in (events, home):
@@ -131,7 +132,7 @@ async def test_events_clients_get_no_list_notifications(node: TestNode, ana: Use
 
 
 async def test_much_at_once_is_one_message(node: TestNode, ana: User) -> None:
-    """ui.md: three hundred sessions that stir within a moment are one message to each process."""
+    """ui.md: three hundred changes of sessions within a moment give one message to each process."""
     made = await new_sessions(node, ana, ana, ana)
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
@@ -145,7 +146,7 @@ async def test_much_at_once_is_one_message(node: TestNode, ana: User) -> None:
 
 
 async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ui.md: what comes while the bell still sounds waits for the next ring."""
+    """ui.md: changes soon after a notification wait for the next one."""
     monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 3600.0)
     session = await node.session(ana)
     rung: asyncio.Queue[str] = asyncio.Queue()
@@ -158,14 +159,14 @@ async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkey
     bells.notify(sessions=[session.pk])
     assert await asyncio.wait_for(rung.get(), 20) == notifier.NOTICE
     bells.notify(sessions=[session.pk])
-    await node.do(people_in, [session.pk])  # as long as a ring takes
+    await node.do(people_in, [session.pk])  # the time between two notifications
     assert rung.empty()
     bells.close()
 
 
 @pytest.mark.both_databases
 def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
-    """ui.md: of one session as of thirty: its owner and those in it, as long as they may see it."""
+    """ui.md: one query finds the users of one or of thirty sessions: owners, and members with access."""
     gone, stranger = person("Gone", ana.memberships.get().workspace), person("Stranger")
     made = [create_session(owner=ana) for _ in range(30)]
     for session in made:
@@ -180,7 +181,10 @@ def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
 
 
 async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node: TestNode, ana: User, bo: User) -> None:
-    """ui.md: in a room of a thousand people, no page has to load its list for a turn that it shows."""
+    """ui.md: no page loads its list for a change of the session that it shows, unless something else is new for its
+    user.
+    In a session of a thousand users, each turn would load a thousand lists.
+    """
     session, other = await new_sessions(node, ana, ana)
     await node.do(sharing.share, session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     async with Socket(path_of(session, "page"), bo) as here, Socket(path_of(other, "page"), ana) as elsewhere:
@@ -205,7 +209,7 @@ async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node:
 async def test_waiting_page_is_told_of_all_that_is_new(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ui.md: a page that waits for its notice asks for its list if anything of what came until then needs it."""
+    """ui.md: a page that waits for its notification loads its list if any change until then requires it."""
     session = await node.session(ana)
     async with Socket(path_of(session, "page"), ana) as page:
         await page.let_in()
@@ -224,7 +228,7 @@ async def test_waiting_page_is_told_of_all_that_is_new(
 
 
 async def test_read_marks_are_stored_together(node: TestNode, ana: User, bo: User, workspace: Workspace) -> None:
-    """LIVE-01: in as many statements for thirty readers as for one; the last mark of each person counts."""
+    """LIVE-01: the marks of thirty users need as many statements as one. Each user's last mark counts."""
     node.script(lambda request: ["Yes."])
     session = await node.session(ana)
     readers = [await node.do(person, f"R{number}", workspace) for number in range(30)]
@@ -258,7 +262,7 @@ async def test_read_marks_are_stored_together(node: TestNode, ana: User, bo: Use
 
 
 async def test_read_mark_is_stored_when_the_process_stops(node: TestNode, ana: User) -> None:
-    """LIVE-01: stopping does not wait for the interval."""
+    """LIVE-01: a stopping process stores the marks without waiting for the interval."""
     node.script(lambda request: ["Yes."])
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -275,7 +279,8 @@ async def test_read_mark_is_stored_when_the_process_stops(node: TestNode, ana: U
 
 @pytest.mark.django_db
 def test_marks_together_are_those_of_each_alone(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: rows, and who is notified, for what one's own messages and those of others are."""
+    """LIVE-01: marks stored together give the same rows and notifications as single ones, for a user's own and for
+    other messages."""
     session = create_session(owner=ana)
     let_in(session, bo, SessionRole.EDITOR)
     stranger = person("Cy")

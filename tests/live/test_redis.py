@@ -1,4 +1,4 @@
-"""Several web processes on a real Redis, also when it is killed, frozen and back again."""
+"""Several web processes on a real Redis, which is also killed, frozen and restarted."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.support.viewer import HubViewer, SocketViewer, Viewer
 STREAM = ("<StreamWriter", "transport", "<socket")
 pytestmark = [
     pytest.mark.server,
-    # After an outage, channels_redis' receiver and a subscription may connect the same connection at once. redis-py
-    # then drops the first stream, which Python closes: since 3.11.5 the writer warns, before that its parts.
+    # After an outage, the receiver of channels_redis and a subscription may open the same connection twice.
+    # redis-py then drops the first stream. Python since 3.11.5 warns about its writer, earlier versions about parts.
     *(pytest.mark.filterwarnings(f"ignore:unclosed {part}:ResourceWarning") for part in STREAM),
 ]
 Anyone = Viewer[EventsClient | PageClient]
@@ -44,16 +44,16 @@ FACES = (EventsClient, PageClient)
 
 @pytest_asyncio.fixture
 async def proxy(redis: Redis) -> AsyncIterator[SilentProxy]:
-    """What stands between the layer and Redis."""
+    """A proxy between the layer and Redis."""
     async with SilentProxy(redis.port) as proxy:
         yield proxy
-        gc.collect()  # closes what redis-py has dropped, while the loop can: later, any test would fail for it
+        gc.collect()  # closes what redis-py has dropped while the loop runs; otherwise a later test would fail
         await asyncio.sleep(0)
 
 
 @pytest.fixture
 def layer(proxy: SilentProxy, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The channel layer that teams use."""
+    """The channel layer of installations with several processes."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.2)
     monkeypatch.setattr(echo, "INTERVAL", 0.2)
     address = f"redis://127.0.0.1:{proxy.port}/0"
@@ -67,14 +67,14 @@ def layer(proxy: SilentProxy, settings: Settings, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def team(layer: None, node: TestNode) -> Iterator[TestNode]:
-    """A node on Redis. What Redis' own client says of outages is not ours."""
+    """A node on Redis; outages logged by Redis' client are ignored."""
     logging.getLogger("channels_redis.pubsub").disabled = True
     yield node
     logging.getLogger("channels_redis.pubsub").disabled = False
 
 
 async def everyone(session: Session, user: User, other: Hub) -> list[Anyone]:
-    """Viewers of both faces on both hubs."""
+    """Return pages and clients on both hubs."""
     viewers: list[Anyone] = [await SocketViewer(face(), session, user).open() for face in FACES]
     viewers += [HubViewer(face(), session, user).open(other) for face in FACES]
     for viewer in viewers:
@@ -96,7 +96,7 @@ async def assert_all_show(node: TestNode, session: Session, viewers: list[Anyone
     for viewer in viewers:
         await viewer.until(lambda: is_at(viewer.client, truth))  # noqa: B023  # waits within the round
         if isinstance(viewer.client, PageClient):
-            viewer.client.drawn.clear()  # an outage may cut into it
+            viewer.client.drawn.clear()  # an outage may have interrupted it
         assert_shows(viewer.client, truth)
 
 
@@ -104,7 +104,7 @@ async def assert_all_show(node: TestNode, session: Session, viewers: list[Anyone
 async def test_viewers_of_all_processes_see_the_same(
     team: TestNode, second_hub: Hub, ana: User, bo: User, seed: int
 ) -> None:
-    """LIVE-01: through Redis as through memory."""
+    """LIVE-01: viewers on Redis get the same as on the in-memory layer."""
     session = await team.session(ana)
     viewers = await everyone(session, ana, second_hub)
     await converse(team, session, [ana], Random(seed))
@@ -113,7 +113,7 @@ async def test_viewers_of_all_processes_see_the_same(
 
 
 async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """LIVE-05, LIVE-08: who is here, typing or editing, and the news of lists, through Redis as through memory."""
+    """LIVE-05, LIVE-08: presence, typing, editors and list notifications work over Redis as in memory."""
     session = await team.session(ana)
     await team.do(let_in, session, bo, "editor")
     there = HubViewer(EventsClient(), session, bo).open(second_hub)
@@ -135,7 +135,7 @@ async def test_people_on_all_processes_are_here(team: TestNode, second_hub: Hub,
 async def test_viewers_catch_up_after_redis_was_killed(
     team: TestNode, redis: Redis, second_hub: Hub, ana: User
 ) -> None:
-    """LIVE-02: mid-stream; what was said in the meantime is reported by the beacon, what is said afterwards is live."""
+    """LIVE-02: after Redis was killed in mid-stream, the beacon reports the missed text, and later text is live."""
     before, during, after = Gate(), Gate(), Gate()
     team.script([["One ", before, "*two* ", during, "three ", after, "four"], ["Five"]])
     session = await team.session(ana)
@@ -166,7 +166,7 @@ def _title(viewer: Anyone) -> str:
 async def test_last_event_lost_in_an_outage_is_fetched(
     team: TestNode, redis: Redis, second_hub: Hub, ana: User
 ) -> None:
-    """LIVE-02: the beacon reports it: a turn that ends while Redis is away, and nothing after it."""
+    """LIVE-02: the beacon reports the end of a turn that was lost while Redis was away."""
     end = Gate()
     team.script([["One ", end, "two"]])
     session = await team.session(ana)
@@ -182,7 +182,7 @@ async def test_last_event_lost_in_an_outage_is_fetched(
 async def test_session_first_watched_in_an_outage_is_live_after_it(
     team: TestNode, redis: Redis, second_hub: Hub, ana: User
 ) -> None:
-    """LIVE-02: viewers who come while Redis is away are let in, see the rows, and hear the rest when it is back."""
+    """LIVE-02: viewers who join while Redis is away see the rows, and get live events when it returns."""
     team.script(lambda request: ["Yes."])
     session = await team.session(ana)
     redis.kill()
@@ -191,21 +191,21 @@ async def test_session_first_watched_in_an_outage_is_live_after_it(
     await assert_all_show(team, session, viewers)
     await redis.start()
     async with asyncio.timeout(20):
-        while not all(_hears(viewer) for viewer in viewers):  # Redis' client takes a second to come back
+        while not all(_hears(viewer) for viewer in viewers):  # Redis' client reconnects after a second
             await team.send(session, ana, "Live?")
             await assert_all_show(team, session, viewers)
     await leave(viewers)
 
 
 def _hears(viewer: Anyone) -> bool:
-    """Whether the viewer was notified by the stream itself; the beacon tells heads and changes alone."""
+    """Return whether the viewer gets events of the stream; the beacon sends only heads and changes."""
     return any(frame.get("type") == "text_delta" or frame.get("op") == "delta" for frame in viewer.frames)
 
 
 async def test_frozen_redis_delays_no_turn_and_no_viewer(
     team: TestNode, redis: Redis, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02, RUN-14: a Redis that takes and never answers: turns run, viewers come and see."""
+    """LIVE-02, RUN-14: while a frozen Redis accepts requests without answering, turns run and viewers join."""
     for module, name in ((publishing, "SEND_TIMEOUT"), (feeds, "SUBSCRIBE_TIMEOUT")):
         monkeypatch.setattr(module, name, 0.05)
     team.script([["One"], ["Two"]])
@@ -223,7 +223,7 @@ async def test_frozen_redis_delays_no_turn_and_no_viewer(
 async def test_live_stream_returns_after_a_network_that_lost_everything(
     team: TestNode, proxy: SilentProxy, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02, RUN-14: connections to Redis that are dead without an error cost no turn, and are replaced."""
+    """LIVE-02, RUN-14: connections to Redis that are dead without an error delay no turn, and are replaced."""
     for module, name in ((publishing, "SEND_TIMEOUT"), (hubs, "CONNECT_TIMEOUT")):
         monkeypatch.setattr(module, name, 0.5)
     silent = Gate()
@@ -239,7 +239,7 @@ async def test_live_stream_returns_after_a_network_that_lost_everything(
     for viewer in viewers:
         viewer.frames.clear()
     async with asyncio.timeout(20):
-        while not all(_hears(viewer) for viewer in viewers):  # until both hubs have connected again
+        while not all(_hears(viewer) for viewer in viewers):  # until both hubs have reconnected
             await team.send(session, ana, "Live?")
             await assert_all_show(team, session, viewers)
     await leave(viewers)

@@ -1,4 +1,4 @@
-"""What waits for one socket: in order, bounded, and never the wrong thing dropped."""
+"""The queue of one socket: ordered and bounded, and only live frames are dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESYNC = '{"type":"resync"}'
 
 
 class Peer:
-    """The other end: takes frames while `flowing` is set."""
+    """The client of a socket, which takes frames while `flowing` is set."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []
@@ -48,7 +48,7 @@ class Peer:
         return self.taken
 
     async def stuck(self) -> None:
-        """Take one frame and no more."""
+        """Take one frame, then none."""
         self.flowing.clear()
         self.socket_queue.put("first")
         await asyncio.sleep(0)
@@ -69,7 +69,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_held_frames_follow_their_snapshot() -> None:
-    """LIVE-02: subscribe, then read, then what came in the meantime, if it is newer."""
+    """LIVE-02: frames that arrive while the snapshot is read follow it if they are newer."""
     peer = Peer()
     peer.socket_queue.pause()
     peer.socket_queue.put("old", 4)
@@ -84,7 +84,10 @@ async def test_held_frames_follow_their_snapshot() -> None:
 
 @pytest.mark.usefixtures("_small")
 async def test_overflow_drops_live_frames_and_says_so() -> None:
-    """LIVE-02: answers stay: no one asks for them again."""
+    """LIVE-02: an overflow drops live frames and reports it.
+
+    Answers are kept, because no client requests them again.
+    """
     peer = Peer()
     await peer.stuck()
     peer.socket_queue.answer("ack")
@@ -97,7 +100,8 @@ async def test_overflow_drops_live_frames_and_says_so() -> None:
 
 @pytest.mark.usefixtures("_small")
 async def test_large_snapshot_is_sent_before_many_later_frames() -> None:
-    """LIVE-02: a snapshot beyond the limit must not be dropped for it, and asked for again for ever."""
+    """LIVE-02: a snapshot beyond the limit is sent, because dropping it would make the client request it again
+    endlessly."""
     peer = Peer()
     await peer.stuck()
     peer.socket_queue.pause()
@@ -110,7 +114,8 @@ async def test_large_snapshot_is_sent_before_many_later_frames() -> None:
 
 @pytest.mark.usefixtures("_small")
 async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
-    """LIVE-02: what came while a long snapshot was read is bounded too."""
+    """LIVE-02: frames that arrive while a long snapshot is read are bounded too, and the drop is reported after the
+    snapshot."""
     peer = Peer()
     peer.socket_queue.pause()
     for number in range(5):
@@ -120,7 +125,7 @@ async def test_too_much_held_is_dropped_and_said_after_the_snapshot() -> None:
 
 
 async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: 4408, and the work that waits for room in the queue ends."""
+    """LIVE-02: a client that takes nothing is closed with 4408, and work that waits for room in its queue ends."""
     monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.01)
     peer = Peer()
     peer.flowing.clear()
@@ -130,7 +135,7 @@ async def test_peer_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: one timer serves all frames; a quiet socket stays open when it ends, a stuck one does not."""
+    """LIVE-02: one timer serves all frames: a quiet socket stays open when it fires, and a stuck one is closed."""
     monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.01)
     peer = Peer()
     peer.socket_queue.put("first")
@@ -147,7 +152,7 @@ async def test_frame_is_late_by_its_own_time_and_not_by_that_of_one_before(monke
 
 
 async def test_unread_frame_is_abandoned_also_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: a socket that was closed in the middle of a frame must not keep its task for ever."""
+    """LIVE-02: a socket that closes in the middle of a frame ends its task."""
     monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.05)
     peer = Peer()
     await peer.stuck()
@@ -158,19 +163,19 @@ async def test_unread_frame_is_abandoned_also_after_the_close(monkeypatch: pytes
 
 
 async def test_large_frame_has_as_long_as_a_slow_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: it was closed, synchronised with the same frame, and closed again."""
+    """LIVE-02: a large frame gets more time, because a slow line would otherwise be closed at each sync."""
     monkeypatch.setattr(socket_queues, "SEND_TIMEOUT", 0.0)
     peer = Peer()
     peer.flowing.clear()
     peer.socket_queue.answer("x" * 100 * socket_queues.SLOWEST_CHARS_PER_SECOND)
     await asyncio.sleep(0)
-    await asyncio.sleep(0)  # the time of a small frame is over
+    await asyncio.sleep(0)  # longer than a small frame may take
     peer.flowing.set()
     await peer.has(1)
 
 
 async def test_socket_that_fails_is_closed_and_forgotten() -> None:
-    """LIVE-02: a frame that cannot be sent must not leave a socket open that hears nothing."""
+    """LIVE-02: a socket that cannot send is closed, so that no open socket is without events."""
     peer = Peer()
     peer.failure = ValueError("no UTF-8")
     peer.socket_queue.put("frame")
@@ -182,7 +187,7 @@ async def test_socket_that_fails_is_closed_and_forgotten() -> None:
 
 
 async def test_close_sends_nothing_more() -> None:
-    """LIVE-06: what waits is not sent to a user who lost access."""
+    """LIVE-06: waiting frames are not sent to a user who lost access."""
     peer = Peer()
     peer.socket_queue.put("secret")
     peer.socket_queue.pause()
@@ -195,7 +200,7 @@ async def test_close_sends_nothing_more() -> None:
 
 
 async def test_answered_waits_for_all_answers() -> None:
-    """LIVE-02: a client cannot pile up snapshots here by asking without reading."""
+    """LIVE-02: a client cannot queue more and more snapshots by requesting without reading."""
     peer = Peer()
     await peer.socket_queue.answered()
     await peer.stuck()
@@ -209,7 +214,7 @@ async def test_answered_waits_for_all_answers() -> None:
 
 
 async def test_frames_are_handed_to_a_connection_that_takes_them() -> None:
-    """LIVE-01: nothing is queued for a connection with room; what it does not take is sent after what it took."""
+    """LIVE-01: a connection with room gets frames directly. Frames that it does not take follow in order."""
     taken: list[str] = []
     room = 2
 
@@ -226,7 +231,7 @@ async def test_frames_are_handed_to_a_connection_that_takes_them() -> None:
     assert taken == ["1", "2"]
     peer.socket_queue.put("3")
     room = 9
-    peer.socket_queue.put("4")  # waits behind the third one
+    peer.socket_queue.put("4")  # queued behind the third one
     assert taken == ["1", "2"]
     assert await peer.has(2) == ["3", "4"]
     await peer.socket_queue.answered()

@@ -1,4 +1,4 @@
-"""Sockets as a whole: sending once, reading slowly, commands beside a long catching up."""
+"""Complete sockets: repeated sends, slow readers, and commands beside a long sync."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ PROTOCOLS = (EventsClient, PageClient)
 
 
 async def test_resent_message_is_the_first_one(node: TestNode, ana: User) -> None:
-    """LIVE-04, MSG-02: a send whose answer was lost is sent again with its key, over a new connection."""
+    """LIVE-04, MSG-02: a send whose answer was lost is repeated with its key over a new connection, and adds
+    nothing."""
     node.script([["Yes."]])
     session = await node.session(ana)
     command = {"type": "send", "text": "Once", "key": "k1", "ref": "r1"}
@@ -47,7 +48,7 @@ async def test_resent_message_is_the_first_one(node: TestNode, ana: User) -> Non
 
 
 async def test_frame_does_not_wait_for_the_thread_of_the_views(node: TestNode, ana: User) -> None:
-    """LIVE-02: a synchronous view that takes its time held up every frame of every socket."""
+    """LIVE-02: a slow synchronous view does not delay the frames of sockets."""
     node.script([["Yes."]])
     session = await node.session(ana)
     is_busy, is_done = asyncio.Event(), threading.Event()
@@ -71,7 +72,7 @@ async def test_frame_does_not_wait_for_the_thread_of_the_views(node: TestNode, a
 
 
 async def test_key_of_another_person_is_refused(node: TestNode, ana: User, bo: User) -> None:
-    """MSG-02, LIVE-04: a key belongs to who used it; no one gets another user's message by it."""
+    """MSG-02, LIVE-04: a key belongs to the user who used it, and returns no message of another user."""
     node.script(lambda request: ["Yes."])
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -85,7 +86,7 @@ async def test_key_of_another_person_is_refused(node: TestNode, ana: User, bo: U
 async def test_slow_viewer_loses_frames_and_catches_up(
     node: TestNode, ana: User, protocol: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: a viewer who falls behind is asked to resync, and sees the same in the end."""
+    """LIVE-02: a viewer who falls behind is asked to resync, and has the same state in the end."""
     monkeypatch.setattr(socket_queues, "MOST_FRAMES", 10)
     gates = [Gate() for _ in range(12)]
     node.script([[step for number, gate in enumerate(gates) for step in (f"{number} *w*\n\n", gate)], ["Bye"]])
@@ -116,7 +117,7 @@ async def test_slow_viewer_loses_frames_and_catches_up(
 
 
 async def test_stop_does_not_wait_for_a_sync(node: TestNode, ana: User) -> None:
-    """RUN-07: a viewer that is catching up, and takes nothing of it, stops the agent all the same."""
+    """RUN-07: a client that does not read its sync can still stop the agent."""
     gate = Gate()
     node.script([["Text", gate]])
     session = await node.session(ana)
@@ -133,7 +134,8 @@ async def test_stop_does_not_wait_for_a_sync(node: TestNode, ana: User) -> None:
 
 
 async def test_syncs_that_wait_are_answered_by_the_last(node: TestNode, ana: User) -> None:
-    """LIVE-02: a client that asks again and again is not sent the session again and again."""
+    """LIVE-02: a client that requests many syncs without reading gets only a few answers, and the last has the present
+    state."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
         socket.flowing.clear()
@@ -147,7 +149,10 @@ async def test_syncs_that_wait_are_answered_by_the_last(node: TestNode, ana: Use
 
 
 async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: bounded by messages and by characters; a client that loses a part asks again."""
+    """LIVE-02: a long history is sent in parts, bounded by messages and characters.
+
+    A client that loses a part requests it again.
+    """
     monkeypatch.setattr(event_json, "MOST_MESSAGES", 4)
     monkeypatch.setattr(event_json, "MOST_CHARS", 1000)
     node.script(lambda request: ["y" * 700])
@@ -172,7 +177,7 @@ async def test_long_history_comes_in_parts(node: TestNode, ana: User, monkeypatc
 
 
 async def test_page_that_missed_too_much_reloads(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-02: rather than a hundred messages one by one."""
+    """LIVE-02: a page that lacks too many messages reloads instead of getting each of them."""
     monkeypatch.setattr(sync, "MOST_CHANGES", 3)
     node.script([["Yes"]])
     session = await node.session(ana)
@@ -186,7 +191,7 @@ async def test_page_that_missed_too_much_reloads(node: TestNode, ana: User, monk
 
 
 async def test_closed_sockets_leave_nothing_running(node: TestNode, ana: User) -> None:
-    """RUN-14: hundreds of tabs that come, ask and go at once leave no task behind."""
+    """RUN-14: many tabs that connect, sync and leave leave no task."""
     session = await node.session(ana)
     before = asyncio.all_tasks()
     for number in range(60):
@@ -201,7 +206,7 @@ async def test_closed_sockets_leave_nothing_running(node: TestNode, ana: User) -
 
 
 async def test_server_stops_quietly_under_viewers_who_catch_up(node: TestNode, ana: User) -> None:
-    """LIVE-02: they are closed by 1012, come back to the node that takes over, and nothing is an error."""
+    """LIVE-02: a server that stops closes its viewers with 1012, even if they do not read, without a logged error."""
     session = await node.session(ana)
     sockets = [await Socket(path_of(session, "page" if number % 2 else "events"), ana).open() for number in range(6)]
     for socket in sockets:
@@ -219,7 +224,7 @@ async def test_server_stops_quietly_under_viewers_who_catch_up(node: TestNode, a
 async def test_first_viewer_waits_for_the_subscription_only(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: subscribe first, then read; not until patience ends."""
+    """LIVE-02: the first viewer's sync is answered when the subscription is ready, not when its timeout ends."""
     monkeypatch.setattr(feeds, "SUBSCRIBE_TIMEOUT", 3600.0)
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as socket:
@@ -230,7 +235,8 @@ async def test_first_viewer_waits_for_the_subscription_only(
 async def test_sockets_of_one_user_catch_up_a_few_at_a_time(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-02: what a sync answers is in memory until it is taken; tabs that take nothing do not pile it up."""
+    """LIVE-02: the number of parallel syncs of a user is bounded, because each answer is in memory until the client
+    reads it."""
     monkeypatch.setattr(hubs, "SYNCS_PER_USER", 2)
     reads: list[User] = []
     read = sync.read

@@ -12,7 +12,8 @@ from chat.live.streaming_message import StreamingMessage
 
 @given(st.lists(st.text(max_size=5), max_size=8), st.data())
 def test_text_after_the_known_part(parts: list[str], data: st.DataObject) -> None:
-    """LIVE-03: `text_from` is right whatever the pieces, and whether the text was read before."""
+    """LIVE-03: `text_from` returns the text after any offset, whatever the pieces, and whether or not the text was read
+    before."""
     streaming = StreamingMessage("1", Threads(1, "unused"))
     streaming.update("")
     for part in parts:

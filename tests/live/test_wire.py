@@ -1,4 +1,4 @@
-"""The events of a turn as clients get them: which, in which order, with which fields."""
+"""The events of a turn as clients get them: their kinds, order and fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(call_id: str, expression: str) -> ToolCall:
 
 
 async def told_of_turn(node: TestNode, session: Session, ana: User, text: str) -> list[Json]:
-    """The frames of one turn, without the answer to the first sync."""
+    """Return the frames of one turn, without the answer to the first sync."""
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
         await socket.next(type="changes")
@@ -40,7 +40,7 @@ async def told_of_turn(node: TestNode, session: Session, ana: User, text: str) -
 
 
 def fields(frame: Json) -> Json:
-    """A frame's own fields, with what no test can know replaced by what it is."""
+    """Return a frame's own fields, with random values replaced by their types."""
     return {
         key: _kind(key, value)
         for key, value in frame.items()
@@ -63,7 +63,7 @@ def _kind(key: str, value: Any) -> Any:
 
 
 def one_text(frames: list[Json]) -> list[Json]:
-    """How often text comes in between depends on the clock: take the later deltas of a message as one."""
+    """Join the later deltas of each message, because their number depends on the clock."""
     joined: list[Json] = []
     for frame in frames:
         last = joined[-1] if joined else {}
@@ -88,7 +88,8 @@ def usage(tokens_in: int, tokens_out: int) -> Json:
 
 
 async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
-    """RUN-02, RUN-03, RUN-04, MSG-05: reasoning, text, two tools, and the answer, with exactly these fields."""
+    """RUN-02, RUN-03, RUN-04, MSG-05: a turn sends reasoning, text, two tools and the answer as events with exactly
+    these fields."""
     node.script(
         [
             [
@@ -107,7 +108,7 @@ async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
     frames = one_text(await told_of_turn(node, session, ana, "Sums!"))
     told = [fields(frame) for frame in frames]
     tools = [frame for frame in told if frame["type"] in ("tool_exec_start", "tool_exec_end", "agent_status")]
-    # Besides the named events, rows are reported as they change: parts that are complete, calls that have not begun.
+    # Rows are also reported as they change, such as finished parts and calls that have not begun.
     others = [frame for frame in told if frame not in tools and frame["type"] != "message_updated"]
     assert others == [
         {"type": "turn_start", "revision": "next", "id": "message", "turn_id": "turn", "timestamp": "time"},
@@ -195,7 +196,7 @@ async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
 
 
 def assert_tools(tools: list[Json], told: list[Json]) -> None:
-    """Two tools that run side by side: their order is theirs, not that of start and end."""
+    """Check two parallel tools, whose starts and ends are in different orders."""
     arguments = {"c1": {"expression": "1+1"}, "c2": {"expression": "2*3"}}
     starts = [frame for frame in tools if frame["type"] == "tool_exec_start"]
     ends = [frame for frame in tools if frame["type"] == "tool_exec_end"]
@@ -233,7 +234,7 @@ def assert_tools(tools: list[Json], told: list[Json]) -> None:
 
 
 async def test_every_durable_event_has_the_whole_row(node: TestNode, ana: User) -> None:
-    """LIVE-01: a client keeps messages whole: what is not in the event's own fields is in its row."""
+    """LIVE-01: an event's row contains everything that its own fields lack, so that a client has full messages."""
     node.script([[ReasoningDelta("Hm"), "Text", call("c1", "1+1")], ["Done"]])
     session = await node.session(ana)
     frames = await told_of_turn(node, session, ana, "Go")
@@ -246,7 +247,7 @@ async def test_every_durable_event_has_the_whole_row(node: TestNode, ana: User) 
 
 
 async def test_error_event_has_a_message_and_advice(node: TestNode, ana: User) -> None:
-    """RUN-02, RUN-10: the error, the turn's end, idle."""
+    """RUN-02, RUN-10: a failure sends the error, the turn's end, and idle."""
     node.script([[ProviderError("The model is away.")]])
     session = await node.session(ana)
     told = [fields(frame) for frame in await told_of_turn(node, session, ana, "Go")]
@@ -265,7 +266,7 @@ async def test_error_event_has_a_message_and_advice(node: TestNode, ana: User) -
 
 
 async def test_stop_is_sent_as_events(node: TestNode, ana: User) -> None:
-    """RUN-02, RUN-08: the text so far, the turn's end, agent_cancelled, idle."""
+    """RUN-02, RUN-08: a stop sends the text so far, the turn's end, agent_cancelled, and idle."""
     gate = Gate()
     node.script([["Once", gate]])
     session = await node.session(ana)
@@ -286,7 +287,7 @@ async def test_stop_is_sent_as_events(node: TestNode, ana: User) -> None:
 async def test_queued_message_is_sent_when_added_edited_withdrawn_and_delivered(
     node: TestNode, ana: User, bo: User
 ) -> None:
-    """RUN-06: everyone sees what waits."""
+    """RUN-06: all viewers see the queued messages."""
     gate = Gate()
     node.script([["One", gate], ["Two"]])
     session = await node.session(ana)
@@ -309,7 +310,7 @@ async def test_queued_message_is_sent_when_added_edited_withdrawn_and_delivered(
 
 
 async def test_status_is_true_after_a_reload_at_any_stage(node: TestNode, ana: User) -> None:
-    """RUN-03: a page that loads or reconnects learns what the agent does now."""
+    """RUN-03: a page that loads or reconnects gets the agent's present status."""
     before_text, in_text, between, done = Gate(), Gate(), Gate(), Gate()
     node.script([[before_text, "Text", in_text, call("c1", "1+1")], [between, "Bye", done]])
     session = await node.session(ana)
@@ -334,7 +335,7 @@ async def test_status_is_true_after_a_reload_at_any_stage(node: TestNode, ana: U
 
 @pytest.mark.parametrize("protocol", ["events", "page"])
 async def test_status_names_the_tool_that_runs(node: TestNode, ana: User, protocol: str) -> None:
-    """RUN-03: also for who comes while it runs."""
+    """RUN-03: the status names the running tool, also for viewers who join while it runs."""
     config = {
         "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
         "agents": {"agent": {"model": "scripted/one", "tools": ["web_fetch"]}},
@@ -353,7 +354,7 @@ async def test_status_names_the_tool_that_runs(node: TestNode, ana: User, protoc
 
 @pytest.mark.parametrize("protocol", ["events", "page"])
 async def test_output_of_a_running_tool_reaches_viewers(node: TestNode, ana: User, protocol: str) -> None:
-    """UI-10: while it runs, also those who come later."""
+    """UI-10: viewers get the output of a running tool, also if they join later."""
     end = asyncio.Event()
 
     @tool(name="bash")

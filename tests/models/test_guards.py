@@ -1,4 +1,4 @@
-"""What the database itself refuses, whatever code writes."""
+"""Constraints of the database, which hold whatever code writes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def refused(**fields: Any) -> Any:
     return pytest.raises(Error, **fields)
 
 
-@pytest.mark.sqlite  # PostgreSQL copies no tables
+@pytest.mark.sqlite  # PostgreSQL does not copy tables
 def test_triggers_are_there() -> None:
-    """SQLite drops the triggers of a table that a migration copies, and says nothing."""
+    """The triggers exist after all migrations, because SQLite silently drops those of a table that a migration
+    copies."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
         found = [name for (name,) in cursor.fetchall()]
@@ -53,7 +54,7 @@ def test_triggers_are_there() -> None:
 
 
 def test_one_sequence_number_belongs_to_one_live_row(session: Session) -> None:
-    """MSG-03: unique per session."""
+    """MSG-03: sequence numbers are unique in a session."""
     add(session, 1, role="user")
     with refused(), transaction.atomic():
         add(session, 1, role="user")
@@ -85,13 +86,13 @@ def test_row_has_a_place_exactly_while_it_is_live(session: Session, fields: dict
     ],
 )
 def test_unknown_or_senseless_states_are_refused(session: Session, fields: dict[str, Any]) -> None:
-    """MSG-07: only user texts queue, only tools wait, and there are no other types and states."""
+    """MSG-07: only user texts can be queued and only tools can wait, and other types and states are refused."""
     with refused(), transaction.atomic():
         add(session, **fields)
 
 
 def test_key_belongs_to_one_message(session: Session) -> None:
-    """MSG-02: none has none, and the same key in another session is another one."""
+    """MSG-02: messages without a key are not restricted, and another session can use the same key."""
     add(session, 1, idempotency_key="k")
     add(session, 2)
     add(session, 3)
@@ -111,7 +112,7 @@ UNFINISHED = [
 
 @pytest.mark.parametrize("fields", UNFINISHED)
 def test_idle_session_takes_no_unfinished_row(session: Session, fields: dict[str, Any]) -> None:
-    """MSG-07: neither as a new row nor by an update; while the session runs both go."""
+    """MSG-07: unfinished rows are refused as new rows and as updates in an idle session, and allowed while it runs."""
     with refused(match="may only be unfinished"), transaction.atomic():
         add(session, 1, **fields)
     row = add(session, 1, type=fields["type"])
@@ -125,7 +126,7 @@ def test_idle_session_takes_no_unfinished_row(session: Session, fields: dict[str
 @pytest.mark.parametrize("fields", UNFINISHED)
 @pytest.mark.parametrize("state", ["running", "cancelling", "waiting"])
 def test_run_cannot_end_before_its_rows(session: Session, state: str, fields: dict[str, Any]) -> None:
-    """MSG-07: the session rests only when nothing is left unfinished."""
+    """MSG-07: a session becomes idle only when no row is unfinished."""
     run(session, state)
     row = add(session, 1, **fields)
     with refused(match="may not end"), transaction.atomic():
@@ -135,7 +136,7 @@ def test_run_cannot_end_before_its_rows(session: Session, state: str, fields: di
 
 
 def test_removed_row_cannot_come_back_unfinished(session: Session) -> None:
-    """MSG-07: a tombstone may say what it was; as a live row it may not."""
+    """MSG-07: a removed row may keep its unfinished state, but cannot become live with it."""
     run(session)
     row = add(session, 1, type="tool_group", status="running")
     ChatMessage.objects.filter(pk=row.pk).update(removed_at=timezone.now(), sequence=None)
@@ -146,13 +147,13 @@ def test_removed_row_cannot_come_back_unfinished(session: Session) -> None:
 
 @pytest.mark.parametrize(("state", "turn_id"), [("running", ""), ("cancelling", ""), ("idle", "t_1")])
 def test_turn_is_open_exactly_while_the_session_works(session: Session, state: str, turn_id: str) -> None:
-    """RUN-01: no run without a turn, no turn without a run."""
+    """RUN-01: a session that runs or is being cancelled must have a turn, and an idle session must not."""
     with refused(), transaction.atomic():
         run(session, state, turn_id)
 
 
 def test_text_of_one_place_is_kept_once(session: Session) -> None:
-    """LIVE-02: a delta cannot be written twice."""
+    """LIVE-02: a delta cannot be stored twice."""
     run(session)
     row = add(session, 1, status="streaming")
     MessageDelta.objects.create(message=row, offset=0, text="a")
@@ -161,7 +162,7 @@ def test_text_of_one_place_is_kept_once(session: Session) -> None:
 
 
 def test_states_of_the_run_are_those_that_the_guard_knows() -> None:
-    """MSG-07: a new state has to be thought of in the triggers, too."""
+    """MSG-07: the triggers know every state, so a new state must be added to them."""
     assert set(RunState) == {"idle", "running", "cancelling", "waiting"}
     assert {str(status) for status in MessageStatus} == {
         "queued",
@@ -186,7 +187,7 @@ def guards() -> set[str]:
 
 @pytest.mark.django_db(transaction=True)
 def test_guards_can_be_taken_back_and_put_in_place_again() -> None:
-    """MSG-07: the migrations are reversible."""
+    """MSG-07: the migrations can be reversed and applied again."""
     before = guards()
     assert before
     call_command("migrate", "chat", "0001", verbosity=0)

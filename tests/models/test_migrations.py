@@ -1,4 +1,4 @@
-"""What a migration makes of rows that were there before it."""
+"""The effects of migrations on existing rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import Permission
 from django.db import migrations as migrations_of_django
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
@@ -21,14 +22,14 @@ from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = pytest.mark.django_db
-# Its number may change where branches meet.
+# The migration's number may change when branches are merged.
 (found,) = Path(migrations.__file__ or "").parent.glob("*_attempts_and_suggestions.py")
 migration = import_module(f"chat.migrations.{found.stem}")
 WITH_TRIGGERS = ("session", "chatmessage", "sessionrun")
 
 
 def test_editors_of_before_are_named(ana: User, bo: User) -> None:
-    """MSG-11: by the last record of an edit, where that was not the author's own."""
+    """MSG-11: a message gets its editor from its last edit, if the editor is not the author."""
     session = create_session(owner=ana)
     rows = fill(session, START, {**HI, "user": ana}, {**HI, "user": ana}, ANSWER, HI, DONE)
     for row, editors in zip(rows[1:5], ([ana, bo], [bo, ana], [ana], []), strict=True):
@@ -41,7 +42,7 @@ def test_editors_of_before_are_named(ana: User, bo: User) -> None:
 
 
 def test_names_of_before_are_cleaned(ana: User, bo: User) -> None:
-    """CTX-06: what cannot be seen goes; who has nothing else is called by their user name."""
+    """CTX-06: invisible characters are removed, and a user without other characters is shown by the user name."""
     User.objects.filter(pk=ana.pk).update(display_name="\u202eAna\u200b")
     User.objects.filter(pk=bo.pk).update(display_name="\u2800")
     migration.clean_names(apps, None)
@@ -49,7 +50,7 @@ def test_names_of_before_are_cleaned(ana: User, bo: User) -> None:
 
 
 def test_attempts_of_before_are_counted(ana: User) -> None:
-    """RUN-12: on the row before them, as those that are made today."""
+    """RUN-12: earlier attempts are counted on the row before them, like new ones."""
     (counting,) = Path(migrations.__file__ or "").parent.glob("*_attempt_counts.py")
     session = create_session(owner=ana)
     rows = fill(session, START, HI, ANSWER, DONE)
@@ -65,8 +66,25 @@ def test_attempts_of_before_are_counted(ana: User) -> None:
     assert list(ChatMessage.objects.order_by("pk").values_list("attempt_count", "attempt_current")) == of_today
 
 
+def test_existing_permissions_get_their_current_names() -> None:
+    """ADM-01: Django names a permission only when it creates it, so an updated installation would keep old names."""
+    (naming,) = Path(migrations.__file__ or "").parent.glob("*_readable_names.py")
+    current = dict(Permission.objects.values_list("pk", "name"))
+    Permission.objects.filter(codename="erase_session").update(name="Can erase sessions for good")
+    Permission.objects.filter(codename="view_chatmessage").update(name="Can view chat message")
+    Permission.objects.filter(codename="add_group").update(name="Can add team")
+    state = MigrationLoader(None, ignore_no_migrations=True).project_state(("chat", naming.stem))
+    import_module(f"chat.migrations.{naming.stem}").rename_permissions(state.apps, None)
+    renamed = dict(Permission.objects.values_list("pk", "name"))
+    other = Permission.objects.get(codename="add_group")
+    assert renamed.pop(other.pk) == "Can add team"  # of another app
+    del current[other.pk]
+    assert renamed == current
+    assert "Can erase sessions permanently" in renamed.values()
+
+
 def added_columns() -> Iterator[tuple[str, migrations_of_django.AddField]]:
-    """Yield the columns that migrations since 0024 add to tables that are there before."""
+    """Yield the columns that migrations since 0024 add to existing tables."""
     for (app, name), each in MigrationLoader(None, ignore_no_migrations=True).disk_migrations.items():
         if app != "chat" or name < "0024":
             continue
@@ -77,7 +95,7 @@ def added_columns() -> Iterator[tuple[str, migrations_of_django.AddField]]:
 
 
 def test_servers_of_the_release_before_can_write_beside_new_columns() -> None:
-    """OPS-06: they insert rows without the columns that they do not know."""
+    """OPS-06: an earlier release can insert rows without the columns that it does not know."""
     refusing = [
         f"{name}: {step.model_name}.{step.name} is neither null nor has a db_default."
         for name, step in added_columns()
@@ -87,7 +105,7 @@ def test_servers_of_the_release_before_can_write_beside_new_columns() -> None:
 
 
 def test_columns_are_added_without_a_copy_of_the_table() -> None:
-    """SQLite would lose the triggers that guard these tables: Django copies them for a column with a default."""
+    """AddColumn adds columns with a default, because Django's AddField would copy the table without its triggers."""
     copying = [
         f"{name}: add {step.model_name}.{step.name} by AddColumn (chat/overrides/sqlite/columns.py), not by AddField."
         for name, step in added_columns()

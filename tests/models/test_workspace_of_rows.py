@@ -1,4 +1,4 @@
-"""Each message, run and attachment names the workspace of its session, whatever writes it."""
+"""Each message, run and attachment has the workspace of its session, whatever writes it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ TABLES = (ChatMessage, SessionRun, Attachment)
 
 
 def by_name(name: str) -> Any:
-    """Return the migration with this name; its number may change where branches meet."""
+    """Return the migration with this name; its number may change when branches are merged."""
     (found,) = Path(migrations.__file__ or "").parent.glob(f"*_{name}.py")
     return import_module(f"chat.migrations.{found.stem}")
 
 
 @pytest.fixture
 def no_empty_rows(transactional_db: None) -> Iterator[None]:
-    """The database refuses rows without a workspace, and does not fill them in itself."""
+    """A database that refuses rows without a workspace instead of filling them in."""
     columns = by_name("workspace_of_rows")
     is_sqlite = connection.vendor == "sqlite"
     with connection.schema_editor() as editor:
@@ -85,7 +85,7 @@ def attach(session: Session, ana: User) -> Attachment:
 def test_no_history_leaves_a_row_without_its_workspace(
     no_empty_rows: None, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OPS-04: whatever people, agents and crashes write, in any order."""
+    """OPS-04: the rows are right after any actions of users, agents and crashes."""
     published = RecordingPublisher()
     monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
@@ -96,7 +96,7 @@ def test_no_history_leaves_a_row_without_its_workspace(
 
 
 async def test_no_run_leaves_a_row_without_its_workspace(no_empty_rows: None, node: TestNode, ana: User) -> None:
-    """OPS-04, RUN-18: a plain turn, whose answer asks another agent in a session of its own."""
+    """OPS-04, RUN-18: the rows of a plain turn are right, and so are those of a subsession."""
     helper = {"title": "Helper", "model": "scripted/one"}
     agent = {"model": "scripted/one", "tools": ["agent__helper"]}
     replies: list[Reply] = [[ToolCall("c1", "agent__helper", {"task": "Find it"})], ["Found."], ["It is red."]]
@@ -113,7 +113,8 @@ async def test_no_run_leaves_a_row_without_its_workspace(no_empty_rows: None, no
 def test_no_copy_leaves_a_row_without_its_workspace(
     no_empty_rows: None, own_files: None, ana: User, talk: Session, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OPS-04, RUN-13: uploads, forks in one transaction or several, and imports, each with a file."""
+    """OPS-04, RUN-13: the rows of uploads, of forks in one or several transactions, and of imports with files are
+    right."""
     monkeypatch.setattr(batches, "MAX_ROWS", most)
     second = ChatMessage.objects.get(session=talk, sequence=2)
     Attachment.objects.filter(pk=attach(talk, ana).pk).update(message=second)
@@ -135,7 +136,7 @@ def test_no_copy_leaves_a_row_without_its_workspace(
 def test_row_of_another_workspace_is_found(
     own_files: None, ana: User, talk: Session, model: type[Model], is_empty: bool
 ) -> None:
-    """OPS-04: one that names none, and one that names another session's."""
+    """OPS-04: a row without a workspace is found, and so is a row with another workspace than its session's."""
     attach(talk, ana)
     assert list(problems_of_workspaces()) == []
     row = model._default_manager.order_by("pk").first()
@@ -149,7 +150,7 @@ def test_row_of_another_workspace_is_found(
 
 @pytest.mark.django_db
 def test_rows_of_before_are_filled(own_files: None, ana: User, talk: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OPS-04: in batches, each row by its own session, and again after a break."""
+    """OPS-04: rows are filled in batches by their own session, and again after an interruption."""
     migration = by_name("fill_workspaces")
     monkeypatch.setattr(migration, "BATCH", 3)
     attach(talk, ana)
@@ -166,7 +167,7 @@ def test_rows_of_before_are_filled(own_files: None, ana: User, talk: Session, mo
 @pytest.mark.postgres
 @pytest.mark.django_db
 def test_rows_of_an_older_release_are_filled(own_files: None, ana: User, talk: Session) -> None:
-    """OPS-04: it writes beside this one while servers are replaced one by one, and does not know the column."""
+    """OPS-04: rows of an older release, which runs beside this one during an update, are filled."""
     attach(talk, ana)
     copied = create_session(owner=ana)
     SessionRun.objects.filter(pk=copied.pk).delete()
@@ -192,7 +193,7 @@ def quoted(name: str) -> str:
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_rows_that_are_locked_are_filled_later(ana: User, talk: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OPS-04: the migration does not wait for a running server while it has locks itself."""
+    """OPS-04: the migration does not wait for locked rows while it holds locks itself."""
     migration = by_name("fill_workspaces")
     ChatMessage.objects.update(workspace_id=None)
     left = []

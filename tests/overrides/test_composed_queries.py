@@ -1,4 +1,4 @@
-"""Queries that are composed once give what Django gives, on both databases."""
+"""Precomposed queries return the same as Django's, on both databases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _rows(query: Composed[Session], *values: int | str) -> list[dict[str, object
 
 
 def test_rows_are_those_of_django(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With their related rows, annotations and converted values."""
+    """The rows are the same as Django's, with related rows, annotations and converted values."""
     for title in ("One", "One", "Two"):
         session = create_session(owner=ana)
         Session.objects.filter(pk=session.pk).update(title=title, config={"a": [1]})
@@ -46,7 +46,7 @@ def test_rows_are_those_of_django(ana: User, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_query_is_composed_once(ana: User) -> None:
-    """One statement each time, whatever thread reads, and `build` runs once."""
+    """Each call runs one statement, and `build` runs only once."""
     built = []
 
     def build(user_id: int) -> QuerySet[Session, str]:
@@ -93,21 +93,22 @@ def test_number_of_values_may_differ(ana: User) -> None:
 
 
 def test_value_that_is_no_parameter_is_refused(ana: User) -> None:
-    """As of a slice: the query would keep the value that it was composed with."""
+    """A value that is not a parameter of the statement, such as the end of a slice, is refused, because the composed
+    query would always use the first one."""
     with pytest.raises(ValueError, match="parameter"):
         Composed(lambda user_id, title: Session.objects.filter(owner=user_id)).read(ana.pk, "One")
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**70), 2**31])
 def test_numbers_of_any_size_are_compared(ana: User, number: int) -> None:
-    """As by Django, for which they are larger or smaller than those of all rows."""
+    """Numbers of any size are compared as by Django: huge ones are larger or smaller than all rows."""
     session = create_session(owner=ana)
     later = Composed(lambda session_id, since: ChatMessage.objects.filter(session=session_id, revision__gt=since))
     assert len(later.read(session.pk, number)) == ChatMessage.objects.filter(revision__gt=number).count()
 
 
 def test_gate_is_as_strict_as_its_querysets(ana: User) -> None:
-    """LIVE-06: others, unknown ids and signed-out users get nothing, and deleting counts at once."""
+    """LIVE-06: other users, unknown ids and signed-out users get nothing, and a deletion counts immediately."""
     bo = person("bo")
     session = create_session(owner=ana)
     assert access.session_for(ana, session.pk) == (session, SessionRole.OWNER)

@@ -1,4 +1,4 @@
-"""The memory storage of the limits library, without its threads."""
+"""The in-memory storage of the limits library, without its threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.overrides.limits_memory import SweptMemoryStorage
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
-    """The threads that the test starts."""
+    """The threads that a test starts."""
     threads: list[threading.Thread] = []
     start = threading.Thread.start
 
@@ -30,7 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 def test_counting_starts_no_thread(
     started: list[threading.Thread], storage: type[MemoryStorage], *, has_threads: bool
 ) -> None:
-    """The library's own storage starts some: if it does no more, the override can go. Both count alike."""
+    """Both storages count the same, but only the library's starts threads. If it stops that, the override can go."""
     memory = storage()
     created = len(started)
     assert created == 1  # in the library's constructor

@@ -1,1 +1,1 @@
-"""Proofs of what a team's Parley does on PostgreSQL: several servers, writers at once, a database that restarts."""
+"""Tests of several servers on PostgreSQL, with concurrent writers and a database that restarts."""

@@ -14,7 +14,7 @@ from tests.support.team import Team
 
 @pytest_asyncio.fixture
 async def team(transactional_db: None, prepared: Path, tmp_path: Path, redis: Redis) -> AsyncIterator[Team]:
-    """On the test's own database."""
+    """A team on the test's own database."""
     team = Team(prepared, tmp_path, address(), redis.url)
     yield team
     await team.close()

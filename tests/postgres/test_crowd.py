@@ -1,4 +1,4 @@
-"""More turns than all workers together have places for."""
+"""More turns than all workers can run at the same time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUNNERS = 4
 TURNS = cases(500)
 EACH = TURNS // 5 // RUNNERS
 PLACES = EACH * RUNNERS
-# Besides the workspace that has asked for half of all turns before anyone else.
+# Beside the workspace that requested half of all turns first.
 OTHERS = 5
 
 
@@ -58,14 +58,16 @@ def is_done() -> bool:
 
 @pytest_asyncio.fixture
 async def node() -> AsyncIterator[TestNode]:
-    """What looks at the rows; the runners are the test's own."""
+    """A node that reads the rows, without a runner of its own."""
     node = TestNode()
     yield node
     await node.threads.close()
 
 
 async def test_more_turns_than_places_all_end_in_a_fair_order(node: TestNode, settings: Settings) -> None:
-    """RUN-01, RUN-15: each once, never more at a time than places, the oldest first, workspaces in turn."""
+    """RUN-01, RUN-15: each turn runs once, and never more at a time than there are places.
+    The oldest are first, and workspaces take turns.
+    """
     settings.RUNNER, settings.CAPACITY, settings.QUOTAS = "none", EACH, "running_turns=0"
     gate, most = Gate(), 0
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that dies and is replaced by its replica, at the same address."""
+"""A PostgreSQL server that dies and is replaced by its replica at the same address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.server]
 
 @dataclass
 class Place:
-    """Processes, and the servers behind the address that they use. The replica copies through `link`."""
+    """Processes, and the servers behind their address. The replica copies through `link`."""
 
     team: Team
     primary: OwnPostgres
@@ -38,13 +38,13 @@ class Place:
     link: SilentProxy
 
     async def follow(self) -> None:
-        """Start the replica, and let no commit be acknowledged that it does not have."""
+        """Start the replica, and acknowledge no commit that it lacks."""
         await asyncio.to_thread(self.replica.copy, self.link)
         await asyncio.to_thread(self.replica.start)
         await asyncio.to_thread(self._wait_for_replica, "*")
 
     async def lag(self) -> None:
-        """From now on the replica gets nothing, and commits do not wait for it."""
+        """Cut the replica off: it gets nothing more, and commits do not wait for it."""
         await asyncio.to_thread(self._wait_for_replica, "")
         self.link.lose()
 
@@ -76,7 +76,7 @@ async def place(prepared: Path, tmp_path: Path, redis: Redis, db: None) -> Async
 
 
 async def begin(team: Team, *workers: str) -> tuple[RemoteViewer, Session, User]:
-    """Start a web process and workers, and let a user look at a new session."""
+    """Start a web process and workers, and open a new session as a user."""
     web = await team.web("web")
     await asyncio.gather(*(team.worker(name) for name in workers))
     ana = await team.node.do(person, "Ana")
@@ -85,7 +85,7 @@ async def begin(team: Team, *workers: str) -> tuple[RemoteViewer, Session, User]
 
 
 async def at_rest(team: Team, session: Session) -> list[str]:
-    """Wait until a session rests, and return what people have said in it."""
+    """Wait until a session is idle, and return the texts of users in it."""
     async with asyncio.timeout(60):
         while not await team.node.threads.run_with_retry(is_idle, session):  # noqa: ASYNC110  # others change the rows
             await asyncio.sleep(0.05)
@@ -98,7 +98,7 @@ def is_idle(session: Session) -> bool:
 
 
 async def test_failover_loses_nothing_that_the_replica_has(place: Place) -> None:
-    """RUN-15, MSG-03: the turn and the queue go on with the new primary, and viewers see what the rows have."""
+    """RUN-15, MSG-03: the turn and the queue continue on the new primary, and viewers see its rows."""
     team = place.team
     viewer, session, _ana = await begin(team, "one", "two")
     await place.follow()
@@ -117,7 +117,7 @@ async def test_failover_loses_nothing_that_the_replica_has(place: Place) -> None
 
 
 async def test_viewers_forget_what_a_failover_has_lost(place: Place) -> None:
-    """RUN-15, LIVE-02: a replica that lacks the last commits: a turn that is nowhere ends, and pages do not show it."""
+    """RUN-15, LIVE-02: if the replica lacks the last commits, a lost turn ends, and pages stop showing it."""
     team = place.team
     viewer, session, ana = await begin(team, "one")
     viewer.send({"type": "send", "text": "echo kept", "key": "once"})
@@ -143,6 +143,6 @@ async def test_viewers_forget_what_a_failover_has_lost(place: Place) -> None:
 
 
 async def at_rest_after(team: Team, session: Session, text: str) -> None:
-    """Wait until the agent has said something and the session rests."""
+    """Wait until the agent has answered and the session is idle."""
     await team.node.until(lambda: ChatMessage.objects.filter(session=session, role="assistant", text=text).exists())
     await at_rest(team, session)

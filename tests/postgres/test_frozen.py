@@ -1,4 +1,4 @@
-"""A PostgreSQL whose processes are suspended, and one that is replaced by its replica."""
+"""A PostgreSQL server that is suspended, or is replaced by its replica."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.support.testing_node import person
 pytestmark = [pytest.mark.postgres, pytest.mark.server]
 
 LEASE_SECONDS = 2
-# For an answer that the server gives on its own, however busy the machine is.
+# The seconds in which the server must answer without the database, also on a busy machine.
 PATIENCE = ClientTimeout(total=40)
 
 
 @pytest_asyncio.fixture
 async def place(prepared: Path, tmp_path: Path, redis: Redis, db: None) -> AsyncIterator[tuple[Team, OwnPostgres]]:
-    """Processes on a PostgreSQL of their own."""
+    """Processes on their own PostgreSQL server."""
     async with AsyncExitStack() as stack:
         (server,) = stack.enter_context(own_servers())
         await asyncio.to_thread(server.create)
@@ -44,10 +44,8 @@ async def place(prepared: Path, tmp_path: Path, redis: Redis, db: None) -> Async
 
 
 async def test_frozen_database_cuts_no_turn_and_leaves_no_one_waiting(place: tuple[Team, OwnPostgres]) -> None:
-    """RUN-15, LIVE-04: longer than a lease: open sockets are answered, others and pages learn when to come back.
-
-    When it continues, the answer is there to its end, by the same worker.
-    """
+    """RUN-15, LIVE-04: while the database is frozen for longer than a lease, open sockets are answered, and new sockets
+    and pages are refused until later. Afterwards the same worker completes the answer."""
     team, server = place
     web, _worker = await team.web("web"), await team.worker("worker")
     ana = await team.node.do(person, "Ana")

@@ -1,4 +1,4 @@
-"""Sockets while PostgreSQL hangs: it takes connections and statements, and answers none."""
+"""Sockets while PostgreSQL hangs: it accepts connections and statements but does not answer."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def socket_on(session: Session, cookie: tuple[bytes, bytes]) -> Socket:
 async def test_sockets_are_answered_while_the_database_hangs(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-04: pings have their pongs though a command waits, and those who connect learn when to come back.
+    """LIVE-04: pings are answered while a command waits, and new clients learn when to reconnect.
 
-    The first ones learn it when their time is over, later ones at once, and neither waits behind pages and commands.
+    The first ones learn it after a timeout and later ones immediately, without waiting behind pages and commands.
     """
     session = await node.session(ana)
     cookie = await node.do(cookie_of, ana)
@@ -75,7 +75,7 @@ async def test_sockets_are_answered_while_the_database_hangs(
 
 
 async def test_cookie_of_no_one_lets_no_one_in(node: TestNode, ana: User) -> None:
-    """LIVE-06: an unknown session, none at all, and one whose login has ended."""
+    """LIVE-06: an unknown session, no session, and one whose login has ended are refused."""
     session = await node.session(ana)
     cookie = await node.do(cookie_of, ana)
     async with socket_on(session, cookie) as known:

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is slow, locked, full or read-only: time limits, and what users see."""
+"""A PostgreSQL server that is slow, locked, full or read-only: time limits, and the answers to users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def limits() -> dict[str, str]:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Keep everyone out of a table."""
+    """Lock a table for all other connections."""
     with psycopg.connect(address(), autocommit=False) as other:
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -50,7 +50,7 @@ def locked(table: str) -> Iterator[None]:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Let the test's connection wait for a moment only."""
+    """Let the test's connection fail at a lock after a moment."""
     wrapper = connections["default"]
     assert isinstance(wrapper, DatabaseWrapper)
     wrapper.set_limits({"lock_timeout": 50})
@@ -61,7 +61,8 @@ def impatient() -> Iterator[None]:
 
 
 def test_request_has_time_limits_which_migrations_have_not() -> None:
-    """RUN-10: one that hangs gives its connection and its locks back."""
+    """RUN-10: requests have time limits, so that a hanging one releases its connection and locks. Migrations have
+    none."""
     of_requests = {"statement_timeout": "5000", "lock_timeout": "4000", "idle_in_transaction_session_timeout": "30000"}
     assert of_requests.items() <= limits().items()
     with without_time_limits():
@@ -70,7 +71,7 @@ def test_request_has_time_limits_which_migrations_have_not() -> None:
 
 
 async def test_threads_have_connections_outside_the_pool_and_limits_of_their_own() -> None:
-    """RUN-15: requests that take all of the pool take none of the runner's."""
+    """RUN-15: requests that use the whole pool take no connection from the runner."""
     threads = Threads(1, "test", limits=LIMITS)
     found = await threads.run(limits)
     assert {name: int(found[name]) for name in LIMITS} == LIMITS
@@ -79,7 +80,7 @@ async def test_threads_have_connections_outside_the_pool_and_limits_of_their_own
 
 
 def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
-    """RUN-10: a table that cannot be had in time is 503, in the session middleware too; never 500."""
+    """RUN-10: a locked table gives 503 after a time, also in the session middleware, and never 500."""
     client = Client(raise_request_exception=False)
     client.force_login(ana)
     _, secret = api_tokens.create(user=ana, name="T", scope="write", days=30)
@@ -98,7 +99,7 @@ def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
 
 
 def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-10: who waits for a connection in vain may try again."""
+    """RUN-10: a request that gets no connection is answered with 503 and can be repeated."""
     client = Client(raise_request_exception=False)
     client.force_login(ana)
     connection.close()
@@ -119,7 +120,7 @@ def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.Mo
 def test_requests_that_wait_for_a_place_take_none_of_the_pool(
     place: Callable[[], AbstractContextManager[None]],
 ) -> None:
-    """RUN-10: a user who uploads many files at once, or who guesses passwords, would use it up for everyone."""
+    """RUN-10: waiting uploads and password checks hold no connection, because one user could exhaust the pool."""
     User.objects.count()
     assert connection.connection is not None
     with place():
@@ -128,7 +129,7 @@ def test_requests_that_wait_for_a_place_take_none_of_the_pool(
 
 
 def test_transactions_keep_their_connection() -> None:
-    """RUN-10: one that waits in a transaction keeps it."""
+    """RUN-10: a request that waits inside a transaction keeps its connection."""
     with transaction.atomic():
         Workspace.objects.create(name="W")
         with hashing():
@@ -137,7 +138,7 @@ def test_transactions_keep_their_connection() -> None:
 
 
 async def test_downloads_that_a_client_reads_slowly_take_none_of_the_pool() -> None:
-    """RUN-10: each batch takes a connection when it is read."""
+    """RUN-10: each batch of a download takes a connection only while it is read."""
 
     def pieces() -> Iterator[bytes]:
         for _ in range(2):
@@ -151,7 +152,7 @@ async def test_downloads_that_a_client_reads_slowly_take_none_of_the_pool() -> N
 
 
 async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:
-    """LIVE-05: by its close code, which clients know."""
+    """LIVE-05: the socket closes with a code by which clients know that they have to reconnect."""
     threads = Threads(1, "test", limits={"lock_timeout": 50})
 
     async def sign_in(scope: object, receive: object, send: object) -> None:
@@ -165,7 +166,7 @@ async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:
 
 
 async def test_standby_is_a_database_that_is_away() -> None:
-    """RUN-15: a primary that was demoted takes no writes; the next try finds the new one."""
+    """RUN-15: a demoted primary refuses writes, and the next attempt finds the new one."""
     tries = iter([True, False])
 
     def write() -> None:
@@ -182,7 +183,7 @@ async def test_standby_is_a_database_that_is_away() -> None:
 
 
 async def test_long_transaction_of_one_session_holds_up_no_other(ana: User) -> None:
-    """RUN-01: one writer for all of them; what is locked is written when it is free."""
+    """RUN-01: one writer serves all sessions, and rows of a locked session are written when it is free."""
     writer, threads = Writer(), Threads(1, "test", limits={})
     writer.start()
 

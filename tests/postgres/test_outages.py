@@ -1,4 +1,4 @@
-"""A PostgreSQL that restarts, or is away for a while, under a Parley that works."""
+"""A PostgreSQL server that restarts, or is down for a while, while Parley runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.postgres
 
 
 def door(statement: LiteralString) -> None:
-    """Change who may come in, and cut all connections that there are."""
+    """Allow or refuse connections to the database, and cut all present ones."""
     name = connection.settings_dict["NAME"]
     with maintenance() as server:
         server.execute(SQL(statement).format(Identifier(name)))
@@ -30,14 +30,14 @@ def door(statement: LiteralString) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_connection(transactional_db: None) -> Iterator[None]:
-    """The test's own connection is cut too, and nothing would try it before its rows are cleared away."""
+    """A test connection that is closed afterwards: it was cut too, and a new one has to delete the test's rows."""
     yield
     connection.close()
 
 
 @contextmanager
 def away() -> Iterator[None]:
-    """No one comes in until it is back."""
+    """Refuse all connections until the context ends."""
     door("ALTER DATABASE {} ALLOW_CONNECTIONS false")
     try:
         yield
@@ -46,7 +46,7 @@ def away() -> Iterator[None]:
 
 
 async def test_restart_in_mid_answer_costs_nothing(node: TestNode, ana: User) -> None:
-    """RUN-10, RUN-15: every connection is cut at once; the answer goes on, and the next message has its own."""
+    """RUN-10, RUN-15: although every connection is cut, the answer continues, and the next message is answered."""
     more = Gate()
     node.script([["One, ", more, "two."], ["Again."]])
     session = await node.session(ana)
@@ -69,7 +69,8 @@ async def test_restart_in_mid_answer_costs_nothing(node: TestNode, ana: User) ->
 async def test_answer_waits_for_a_database_that_is_away(
     node: TestNode, ana: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10, RUN-15: what a person gets is the answer, not an error; the claim is kept in the meantime."""
+    """RUN-10, RUN-15: the user gets the answer instead of an error after the outage, and the claim is kept until
+    then."""
     more = Gate()
     node.script([["One, ", more, "two."]])
     session = await node.session(ana)

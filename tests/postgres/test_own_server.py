@@ -1,4 +1,4 @@
-"""scripts/on-postgres: the command has its server, what it ends with is handed on, and nothing stays behind."""
+"""scripts/on-postgres: it gives the command a server, returns its exit code, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.server import ROOT
 
 pytestmark = [pytest.mark.postgres, pytest.mark.server]
 SCRIPT = [sys.executable, str(ROOT / "scripts/on-postgres")]
-# Print where its server lives, then run what is given.
+# Print the server's folder, then run the given command.
 COMMAND = """
 import os, psycopg, signal, sys
 with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
@@ -27,7 +27,8 @@ with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
 
 @contextmanager
 def started(then: str) -> Iterator[tuple[subprocess.Popen[str], Path, int]]:
-    """The script with a command that is connected: its process, the server's folder and process id."""
+    """Start the script with a command that has connected; return its process, the server's folder and its process
+    id."""
     command = [*SCRIPT, sys.executable, "-c", COMMAND + then]
     with subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=STDOUT) as process:
         assert process.stdout is not None
@@ -51,7 +52,7 @@ def test_exit_code_is_handed_on() -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_reaches_the_command_and_ends_both(how: signal.Signals) -> None:
-    """A command that wants to end in its own way is let."""
+    """The command may handle the signal itself before both end."""
     own_way = f"signal.signal({how}, lambda *_: sys.exit(9)); print('up', flush=True); signal.pause()"
     with started(own_way) as (process, folder, pid):
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""PostgreSQL's own index of what was said: what Django asks is what the index answers."""
+"""PostgreSQL's search index, which answers Django's query."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.django_db]
 
 @pytest.mark.parametrize("term", ["deployment", "ÄNDERUNG", "部署指南"])
 def test_search_reads_its_index(term: str) -> None:
-    """Migration 0004: the condition and the expression of the index are those of the query, in every script."""
+    """The condition and the expression of the index in migration 0004 are those of the query, in every script."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_indexscan = off")  # of a few rows any index would do
+        cursor.execute("SET LOCAL enable_indexscan = off")  # with few rows, PostgreSQL would use any index
     plan = ChatMessage.objects.filter(FOUND, text__icontains=term).explain()
     assert "message_search" in plan
     assert "Index Cond: (upper(text)" in plan

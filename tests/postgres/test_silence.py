@@ -1,4 +1,4 @@
-"""A worker whose network to PostgreSQL falls silent: no packet, and no error either."""
+"""A worker whose network to PostgreSQL drops all packets without an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.postgres
 
 @contextmanager
 def through(proxy: SilentProxy) -> Iterator[None]:
-    """Let connections that are opened now go through the proxy."""
+    """Send connections that are opened now through the proxy."""
     place = {name: connection.settings_dict[name] for name in ("HOST", "PORT")}
     connection.settings_dict |= {"HOST": "127.0.0.1", "PORT": str(proxy.port)}
     try:
@@ -55,9 +55,9 @@ def server_socket() -> Path:
 async def test_worker_that_hears_nothing_publishes_nothing(
     transactional_db: None, ana: User, settings: Settings
 ) -> None:
-    """RUN-15, LIVE-01: another worker takes its session over; what it reads from the model after that is not shown.
+    """RUN-15, LIVE-01: another worker takes the session over, and later text of the first worker is not shown.
 
-    When the network is back, it learns that the session is another's, and changes nothing.
+    When the network is back, the first worker learns of the lost claim and writes nothing.
     """
     settings.RUNNER, settings.LEASE_SECONDS = "none", 1.0
     node, other = TestNode(), Runner()

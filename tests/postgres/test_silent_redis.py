@@ -1,4 +1,4 @@
-"""A network to Redis that loses everything without an error, under web processes and workers."""
+"""A network to Redis that drops everything without an error, for web processes and workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.server, pytest.mark.usefixtures(
 
 
 async def test_silent_redis_costs_no_turn_and_no_start(prepared: Path, tmp_path: Path, redis: Redis, ana: User) -> None:
-    """RUN-14, LIVE-01, LIVE-02: a turn ends, a process starts, and viewers catch up; later all is live again."""
+    """RUN-14, LIVE-01, LIVE-02: a turn ends, a process starts, and viewers sync. Later, events are live again."""
     async with SilentProxy(redis.port) as proxy:
         team = Team(prepared, tmp_path, address(), f"redis://127.0.0.1:{proxy.port}/0")
         try:
@@ -50,7 +50,7 @@ async def test_silent_redis_costs_no_turn_and_no_start(prepared: Path, tmp_path:
 
 
 async def are_live(viewers: list[RemoteViewer]) -> None:
-    """Send messages until both see an answer while it is written, which the beacon does not tell."""
+    """Send messages until both see text of a streaming answer, which the beacon does not send."""
     number = 0
     for each in viewers:
         each.frames.clear()

@@ -1,4 +1,4 @@
-"""Two server processes on one PostgreSQL and one Redis, a person on each."""
+"""Two server processes on one PostgreSQL and one Redis, with a user on each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def new_database() -> Iterator[str]:
 async def test_servers_that_start_together_prepare_a_new_database_once(
     new_database: str, prepared: Path, tmp_path: Path, redis: Redis
 ) -> None:
-    """As after an update of a team's machines: one migrates, the others wait for it."""
+    """After an update of several machines, one server migrates and the others wait."""
     team = Team(prepared, tmp_path, new_database, redis.url)
     try:
         servers = await asyncio.gather(*(team.server(name) for name in ("one", "two", "three")))
@@ -47,7 +47,7 @@ async def test_servers_that_start_together_prepare_a_new_database_once(
 
 
 def test_server_that_waits_for_another_says_so(new_database: str, data: Path) -> None:
-    """Until the other is done, in whatever way; no one looks at a start that says nothing."""
+    """A waiting server logs that it waits until the other one has finished in any way."""
     settings = {"DATABASE_URL": new_database, "SECRET_KEY": "the team's"}
     with psycopg.connect(new_database, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [LOCK])
@@ -58,11 +58,9 @@ def test_server_that_waits_for_another_says_so(new_database: str, data: Path) ->
 
 
 async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: User) -> None:
-    """LIVE-01, LIVE-02, LIVE-05, RUN-15, MSG-03: one sees what the other does; kill -9 in mid-answer loses no row.
-
-    Viewers of the other server continue; that one finishes the answer and takes up what was queued. Who was thrown
-    out comes back, to the server that is still there, and then to their own again.
-    """
+    """LIVE-01, LIVE-02, LIVE-05, RUN-15, MSG-03: each user sees the other's messages, and kill -9 in mid-answer loses
+    no row. Viewers of the other server continue, and that server finishes the answer and the queue. Disconnected
+    clients reconnect to it, and later to their own server."""
     node, people = team.node, [ana, bo]
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -78,7 +76,7 @@ async def test_killed_server_costs_a_team_nothing(team: Team, ana: User, bo: Use
     fallen = await node.do(running_at, session, servers)
     thrown_out, staying = viewers[fallen], viewers[1 - fallen]
     heard = answer(thrown_out)
-    await node.until(lambda: is_kept(session, heard[:40]))  # what is younger than the writer's interval may be lost
+    await node.until(lambda: is_kept(session, heard[:40]))  # text of the writer's last interval may be lost
     servers[fallen].end(signal.SIGKILL)
     await thrown_out.leave()
     await node.idle(session)
@@ -107,19 +105,19 @@ async def watch(node: TestNode, session: Session, user: User, server: Started) -
 
 
 def running_at(session: Session, servers: list[Started]) -> int:
-    """Which of the servers has the claim."""
+    """Return which of the servers has the claim."""
     label = Worker.objects.get(runs__session=session).label
     return [server.process.pid for server in servers].index(int(label.split()[-1]))
 
 
 def is_kept(session: Session, words: str) -> bool:
-    """Whether a message with these first words is in the rows."""
+    """Return whether the rows have a message with these first words."""
     changes = changes_since(session.pk, 0)
     return changes is not None and any(each.text.startswith(words) for each in changes.messages)
 
 
 def answer(viewer: RemoteViewer) -> str:
-    """What the agent has said so far."""
+    """Return the agent's text so far."""
     return "".join(row["text"] for row in viewer.client.rows if row["type"] == "text" and row["role"] == "assistant")
 
 

@@ -1,4 +1,4 @@
-"""Web processes without a runner beside worker processes, on one PostgreSQL and one Redis."""
+"""Web processes without a runner, and worker processes, on one PostgreSQL and one Redis."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def answer(viewer: RemoteViewer) -> str:
 
 
 def is_claimed_by(session: Session, worker: Started) -> bool:
-    """Report whether a worker process runs a session."""
+    """Return whether a worker process runs a session."""
     run = SessionRun.objects.select_related("owner").get(pk=session.pk)
     return run.owner is not None and run.owner.label.endswith(f" {worker.process.pid}")
 
 
 async def test_worker_answers_and_stops_for_a_web_process(team: Team, ana: User) -> None:
-    """RUN-01, RUN-07, RUN-08, LIVE-01: the page is at one process, the agent at another."""
+    """RUN-01, RUN-07, RUN-08, LIVE-01: a worker process runs and stops the agent for a page of another process."""
     session = await team.node.session(ana)
     web, _worker = await asyncio.gather(team.web("web"), team.worker("worker"))
     viewer = await watch(team, session, ana, web)
@@ -58,7 +58,8 @@ async def test_worker_answers_and_stops_for_a_web_process(team: Team, ana: User)
 
 
 async def start_answer(team: Team, user: User, **settings: str) -> tuple[RemoteViewer, Session, list[Started]]:
-    """Start a web process and two workers; return a viewer of a long answer, and the workers, its own first."""
+    """Start a web process and two workers; return a viewer of a long answer, and the workers, the claiming one
+    first."""
     session = await team.node.session(user)
     web, *workers = await asyncio.gather(team.web("web"), *(team.worker(name, **settings) for name in ("one", "two")))
     viewer = await watch(team, session, user, web)
@@ -70,7 +71,8 @@ async def start_answer(team: Team, user: User, **settings: str) -> tuple[RemoteV
 
 
 async def test_rolling_restart_cuts_no_turn(team: Team, ana: User) -> None:
-    """RUN-14, RUN-15: a worker that is asked to stop finishes its answer; a new message goes to the other worker."""
+    """RUN-14, RUN-15: a worker that is asked to stop finishes its answer, and a new message goes to the other
+    worker."""
     viewer, session, (old, new) = await start_answer(team, ana)
     other = await team.node.session(ana)
     old.process.send_signal(signal.SIGTERM)
@@ -87,7 +89,7 @@ async def test_rolling_restart_cuts_no_turn(team: Team, ana: User) -> None:
 
 
 async def test_turn_beyond_the_grace_is_continued_elsewhere(team: Team, ana: User) -> None:
-    """RUN-15: what does not end in GRACE_SECONDS is released at once, not when the lease ends."""
+    """RUN-15: a turn that does not end within GRACE_SECONDS is released immediately, not when the lease ends."""
     viewer, session, (old, new) = await start_answer(team, ana, GRACE_SECONDS="0.1", LEASE_SECONDS="60")
     old.process.send_signal(signal.SIGTERM)
     await team.node.until(lambda: is_claimed_by(session, new))
@@ -97,7 +99,7 @@ async def test_turn_beyond_the_grace_is_continued_elsewhere(team: Team, ana: Use
 
 
 async def test_worker_answers_probes_until_it_ends(team: Team, ana: User) -> None:
-    """OPS-01, OPS-02: a worker has no pages, but a port that says what it does."""
+    """OPS-01, OPS-02: a worker has no pages, but a port that reports its state."""
     address = f"http://127.0.0.1:{(port := free_port())}"
     session = await team.node.session(ana)
     web, worker = await asyncio.gather(team.web("web"), team.worker("worker", MONITORING_PORT=str(port)))
@@ -123,7 +125,7 @@ async def test_worker_answers_probes_until_it_ends(team: Team, ana: User) -> Non
 
 
 async def test_worker_tells_systemd_when_it_is_ready_and_stops(team: Team, tmp_path: Path) -> None:
-    """OPS-07: a start counts as one when the worker takes sessions."""
+    """OPS-07: systemd counts the start as successful when the worker takes sessions."""
     manager = NotifySocket(tmp_path / "notify")
     worker = await team.worker("worker", NOTIFY_SOCKET=str(tmp_path / "notify"))
     assert await asyncio.to_thread(manager.next) == "READY=1"

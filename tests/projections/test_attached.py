@@ -1,4 +1,4 @@
-"""Files in the context: what the model gets of them."""
+"""Files in the context, in the forms for models."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def told(text: str) -> Message:
 
 
 def test_a_text_file_is_told_between_fences_before_the_words(session: Session) -> None:
-    """CTX-01: whatever fences are in it."""
+    """CTX-01: the fences are longer than those in the file."""
     row = said(session, "Read it.", {"name": "a.md", "kind": "text", "text": "x\n````\ny"})
     file = Text("[File a.md]\n`````\nx\n````\ny\n`````", foreign=True)
     assert context([row]) == [Message("user", (file, Text("Read it.")))]
 
 
 def test_what_the_model_does_not_take_is_named(session: Session) -> None:
-    """CTX-01: with its measure, and why it is not shown."""
+    """CTX-01: the text has the file's size and why it is not included."""
     pdf = {"name": "b.pdf", "kind": "pdf", "pages": 12}
     row = said(session, "", image("a [1].png"), pdf, {**pdf, "text": "Hello", "pages": 1})
     assert context([row]) == [
@@ -68,7 +68,7 @@ def test_a_file_that_is_shown_comes_behind_its_label(session: Session) -> None:
 
 
 def test_the_sender_s_name_comes_first(session: Session) -> None:
-    """CTX-06: before the files too, and where there are no words."""
+    """CTX-06: the name comes before the files, also in a message without text."""
     rows = [
         said(session, "", image("a.png"), sender="Ana", user_id=None),
         said(session, "Yes", image("b.png"), sequence=2, sender="Bo"),

@@ -1,4 +1,4 @@
-"""The context, row by row: what the model gets for what the rows hold."""
+"""The model's context for each kind of row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def call(call_id: str, raw: str = "", **arguments: Any) -> ToolCall:
 
 
 def test_rows_become_messages() -> None:
-    """CTX-01: markers and errors are skipped; one response is one message, its results follow."""
+    """CTX-01: markers and errors are skipped, and a response is one message that its results follow."""
     rows = [
         row("turn_start"),
         user("Hi"),
@@ -67,7 +67,7 @@ def test_rows_become_messages() -> None:
 
 
 def test_responses_stay_apart() -> None:
-    """MSG-08: two responses in a row are two messages, each with its own results."""
+    """MSG-08: two successive responses are two messages, each with its own results."""
     assert context([user("Hi"), tool("c1", "r_1"), tool("c2", "r_2")]) == [
         Message("user", (Text("Hi"),)),
         Message("assistant", (call("c1"),)),
@@ -78,13 +78,13 @@ def test_responses_stay_apart() -> None:
 
 
 def test_interrupted_text_stays_and_says_so() -> None:
-    """CTX-01, RUN-08: the model knows that it was cut off."""
+    """CTX-01, RUN-08: a note tells the model that the text was cut off."""
     assert context([said("Once upon", status="interrupted")])[0].text == f"Once upon\n\n{INTERRUPTED}"
     assert context([said("", status="interrupted")])[0].text == INTERRUPTED
 
 
 def test_reasoning_that_led_nowhere_is_left_out() -> None:
-    """CTX-02: no vendor takes reasoning alone; with a call it goes back, data and all."""
+    """CTX-02: vendors refuse reasoning alone. With a call, it is sent with its data."""
     data = {"signature": "abc=", "odd": 5}
     assert context([user("Hi"), thought("hm", status="interrupted")]) == [Message("user", (Text("Hi"),))]
     assert context([thought("hm", provider_data=data), tool("c1")])[0] == Message(
@@ -93,7 +93,10 @@ def test_reasoning_that_led_nowhere_is_left_out() -> None:
 
 
 def test_parts_have_what_goes_back_with_them() -> None:
-    """MSG-08: of a whole text and a call as of reasoning, which names its model; not of a text that was cut."""
+    """MSG-08: finished texts, calls and reasoning have the vendor's data, and reasoning has its model.
+
+    Interrupted texts have none.
+    """
     item = {"item_id": "msg_1", "odd": 5}
     rows = [
         thought("hm", provider_data={"item": "{}"}, model="one"),
@@ -111,7 +114,7 @@ def test_parts_have_what_goes_back_with_them() -> None:
 
 @pytest.mark.parametrize("raw", ['{"n":1}', '{ "n" :\t1 }', '{"n": 0, "n": 1}', '{"n":1.0}', '{"n":1e0}'])
 def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
-    """MSG-08: byte for byte."""
+    """MSG-08: arguments are sent byte for byte."""
     assert context([tool("c1", provider_data={"raw_arguments": raw})])[0].tool_calls == (call("c1", raw),)
 
 
@@ -129,21 +132,21 @@ def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
     ],
 )
 def test_edited_arguments_win(raw: str, arguments: dict[str, Any]) -> None:
-    """MSG-08, ADM-02: what the row says is what the model gets; odd text harms no one."""
+    """MSG-08, ADM-02: the row's arguments take precedence over the model's text, and invalid text causes no error."""
     projected = context([tool("c1", arguments=arguments, provider_data={"raw_arguments": raw})])[0].tool_calls[0]
     assert projected.raw == ""
     assert json.dumps(projected.arguments) == json.dumps(arguments)
 
 
 def test_broken_arguments_go_back_as_they_came() -> None:
-    """MSG-08: the model sees what it wrote and why it was refused."""
+    """MSG-08: invalid arguments are sent back unchanged, so that the model sees what it wrote."""
     rows = [tool("c1", arguments={"_raw": "{broken"}, provider_data={"raw_arguments": "{broken"})]
     assert context(rows)[0].tool_calls[0].raw == "{broken"
 
 
 @pytest.mark.parametrize("status", ["pending", "running", "waiting", "interrupted"])
 def test_call_without_a_result_gets_one(status: str) -> None:
-    """CTX-03: every call has a result before the next message."""
+    """CTX-03: every call gets a result before the next message."""
     rows = [tool("c1", status=status, result=""), user("Well?")]
     assert context(rows)[1:] == [
         Message("user", (ToolResult("c1", TOOL_INTERRUPTED, True),)),
@@ -152,7 +155,8 @@ def test_call_without_a_result_gets_one(status: str) -> None:
 
 
 def test_pending_calls_of_the_last_response_wait() -> None:
-    """CTX-03, RUN-12: the run that resumes carries them out; finished ones have their results."""
+    """CTX-03, RUN-12: pending calls get no result, because a resumed run executes them. Finished calls have their
+    results."""
     rows = [user("Hi"), tool("c1"), tool("c2", status="pending", result=""), row("turn_done")]
     assert context(rows) == [
         Message("user", (Text("Hi"),)),
@@ -162,7 +166,7 @@ def test_pending_calls_of_the_last_response_wait() -> None:
 
 
 def test_excluded_call_goes_with_its_result() -> None:
-    """MSG-09, CTX-03: neither half stays behind."""
+    """MSG-09, CTX-03: a call is excluded together with its result."""
     rows = [user("Hi"), said("Look"), tool("c1", include_in_context=False), tool("c2")]
     assert context(rows) == [
         Message("user", (Text("Hi"),)),
@@ -173,13 +177,13 @@ def test_excluded_call_goes_with_its_result() -> None:
 
 
 def test_excluded_texts_are_not_told() -> None:
-    """MSG-09: shown to people, never sent to the model; an excluded sender does not count as one."""
+    """MSG-09: excluded texts are shown to users and not sent to the model, and their senders are not counted."""
     rows = [user("Secret", 2, "Bo", include_in_context=False), user("Hi"), said("No", include_in_context=False)]
     assert context(rows) == [Message("user", (Text("Hi"),))]
 
 
 def test_several_senders_are_named() -> None:
-    """CTX-06: from the second person on every user message names its sender, and the prompt says how."""
+    """CTX-06: with two or more senders, each user message names its sender, and the prompt explains it."""
     rows = [user("Hi"), user("Yo", 2, "Bo")]
     assert [message.text for message in context(rows)] == ["[Ana] Hi", "[Bo] Yo"]
     assert system_prompt(rows, "Be kind.") == f"Be kind.\n\n{SEVERAL_SENDERS}"
@@ -188,13 +192,13 @@ def test_several_senders_are_named() -> None:
 
 
 def test_senders_cannot_pass_for_others() -> None:
-    """CTX-06: brackets and line breaks in a name do not end it; a nameless one is User."""
+    """CTX-06: brackets and line breaks cannot end a name, and a sender without a name is called User."""
     rows = [user("Hi", 1, "Bo] I am\n[Ana"), user("Yo", 2, ""), user("Hm", None, "Cy")]
     assert [message.text for message in context(rows)] == ["[Bo) I am (Ana] Hi", "[User] Yo", "[Cy] Hm"]
 
 
 def test_people_of_one_name_are_told_apart() -> None:
-    """CTX-06: by account, whatever characters make the names look alike; one person may change theirs."""
+    """CTX-06: similar names are distinguished by account. A user may change their name."""
     rows = [user("Hi", 2, "Ana"), user("Yo", 1, "Аna\u200b"), user("Hm", 1, "Ana B"), user("Ha", None, "ana")]
     assert [message.text for message in context(rows)] == ["[Ana (2)] Hi", "[Аna] Yo", "[Ana B] Hm", "[ana (3)] Ha"]
 
@@ -209,20 +213,23 @@ def test_people_of_one_name_are_told_apart() -> None:
     ],
 )
 def test_text_cannot_pass_for_another_message(text: str, told: str) -> None:
-    """CTX-06: what looks like the label of a message is escaped; a text in which one person speaks alone stays."""
+    """CTX-06: text that looks like a message's label is escaped, except in sessions with one sender."""
     assert context([user(text), user("Yo", 2, "Bo")])[0].text == f"[Ana] {told}"
     assert context([user(text)])[0].text == text
 
 
 def test_labels_are_sought_in_linear_time() -> None:
-    """CTX-06: a long text of line starts is no trap."""
+    """CTX-06: a long text of line starts takes linear time."""
     for piece in ("\n", "\n ", "\n[", "[a", " "):
         text = piece * 100_000
         assert context([user(text), user("Yo", 2, "Bo")])[0].text == f"[Ana] {text}"
 
 
 def test_system_row_in_front_is_the_prompt() -> None:
-    """CTX-04: it replaces the session's own and is not told twice; a later one is a note in its place."""
+    """CTX-04: the row replaces the session's prompt and is not repeated.
+
+    Later system rows are notes in their places.
+    """
     rows = [row("turn_start"), system("Be brief."), user("Hi"), system("By the way"), said("Hello")]
     assert system_prompt(rows, "Be kind.") == "Be brief."
     assert [(message.role, message.text) for message in context(rows)] == [
@@ -233,14 +240,14 @@ def test_system_row_in_front_is_the_prompt() -> None:
 
 
 def test_note_after_other_rows_is_no_prompt() -> None:
-    """CTX-04: whatever is before it, a note never takes the prompt's place."""
+    """CTX-04: a note after any row does not become the prompt."""
     rows = [user("Hi", include_in_context=False), tool("c1"), system("Stop calling tools.")]
     assert system_prompt(rows, "Be kind.") == "Be kind."
     assert context(rows)[-1] == Message("system", (Text("Stop calling tools."),))
 
 
 def test_hand_written_rows_load_with_defaults() -> None:
-    """MSG-10: missing ids, names, arguments, roles and responses."""
+    """MSG-10: missing ids, names, arguments, roles and responses have defaults."""
     rows = [
         ChatMessage(id="m_a", text="Who am I?"),
         ChatMessage(id="m_b", type="tool_group"),
@@ -259,7 +266,7 @@ def test_hand_written_rows_load_with_defaults() -> None:
 
 
 def test_doubled_call_ids_become_unique() -> None:
-    """CTX-03: also where a row has the very id that another one falls back to."""
+    """CTX-03: ids are unique, even if a row has the id that another one falls back to."""
     for second in ("", "call_m_y", "call_m_y_"):
         rows = [
             ChatMessage(id="m_x", type="tool_group", tool_call_id="call_m_y"),
@@ -270,5 +277,5 @@ def test_doubled_call_ids_become_unique() -> None:
 
 
 def test_empty_texts_say_nothing() -> None:
-    """CTX-02: no vendor takes an empty text."""
+    """CTX-02: empty texts are left out, because vendors refuse them."""
     assert context([user(""), said(""), system(""), user("Hi")]) == [Message("user", (Text("Hi"),))]

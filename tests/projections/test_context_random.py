@@ -1,4 +1,4 @@
-"""Any rows at all make a context that the vendors take."""
+"""Random rows give a context that vendors accept."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
     max_leaves=4,
 )
-# Stands for an item of OpenAI's Responses API, which depends on the row.
+# A placeholder for an item of OpenAI's Responses API, which depends on the row.
 ITEM = {"item": ""}
 call_ids = st.sampled_from(["", "c1", "c2", "functions.double:0", "call_m_1", "call_m_2", "call_m_1_"])
 
 
 def with_item(**columns: Any) -> ChatMessage:
-    """Make a row; with ITEM, it keeps what the API gave: items of a response belong together by the tails of ids."""
+    """Make a row; replace ITEM by the API's data, in which the ids of a response's items have the same tail."""
     tail = columns["response_id"].removeprefix("r_") or "0"
     if columns["provider_data"] is ITEM:
         item_id = f"rs_{tail}"
@@ -40,7 +40,7 @@ def with_item(**columns: Any) -> ChatMessage:
 
 @st.composite
 def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
-    """Rows as a run, an edit, an import or a hand in the admin may leave them."""
+    """Rows that a run, an edit, an import or the admin may leave."""
     return [
         with_item(
             id=f"m_{number}",
@@ -74,14 +74,15 @@ def any_rows(draw: st.DrawFn) -> list[ChatMessage]:
 @settings(max_examples=cases(200), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_make_a_context_that_vendors_take(rows: list[ChatMessage]) -> None:
-    """CTX-02, CTX-03, MSG-10: each call once, with one result right after it; only the last calls may wait."""
+    """CTX-02, CTX-03, MSG-10: each call occurs once, with one result directly after it, and only the last calls may
+    lack results."""
     check_context(rows, may_wait=True)
 
 
 @settings(max_examples=cases(50), deadline=None)
 @given(rows=any_rows())
 def test_excluded_rows_leave_no_trace(rows: list[ChatMessage]) -> None:
-    """MSG-09: the context of all rows is the context of those that are included."""
+    """MSG-09: the context of all rows equals the context of the included ones."""
     included = [row for row in rows if row.include_in_context]
     without: list[Message] = check_context(included, may_wait=True)
     assert check_context(rows, may_wait=True) == without

@@ -1,4 +1,4 @@
-"""The context as people see it is the context that is sent, part by part."""
+"""The context as users see it, compared part by part with the context that is sent."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def laid(rows: list[ChatMessage]) -> list[tuple[str | None, list[tuple[str, Excl
 @settings(max_examples=cases(200), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
-    """CTX-01, MSG-09: the blocks are the context's messages, in order and whole; each row that speaks or could is
-    shown, and no row's reason is missing."""
+    """CTX-01, MSG-09: the blocks are the context's messages, complete and in order.
+
+    Each row except the markers of turns is shown, with a reason if it is not sent.
+    """
     shown = blocks(rows, {}, by("anthropic", "scripted", "one"))
     assert [Message(block.role, block.parts) for block in shown if block.role] == context(rows)
     there = {line.row.pk for block in shown for line in block.lines}
@@ -54,14 +56,14 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
 
 
 def by(form: str, provider: str, model: str) -> GivenBack:
-    """What a vendor's form takes back."""
+    """Return a function that finds the reasoning that a vendor's form gives back."""
     return lambda messages: given_back(form, Request(model, tuple(messages)), provider)
 
 
 @settings(max_examples=cases(100), deadline=None)
 @given(rows=any_rows())
 def test_reasoning_is_shown_as_sent_where_a_vendor_gets_it(rows: list[ChatMessage]) -> None:
-    """MSG-08: what is said not to be given back is not in the request, in any of the forms."""
+    """MSG-08: reasoning that is shown as not sent is in no form of the request."""
     for form in FORMS:
         shown = [block for block in blocks(rows, {}, by(form, "scripted", "one")) if block.role]
         kept = [
@@ -105,7 +107,7 @@ SO: Fields = {"text": "So"}
 def test_reasoning_is_sent_if_the_body_contains_it(
     form: str, data: dict[str, str], maker: tuple[str, str], following: Fields, *, sent: bool
 ) -> None:
-    """MSG-08, CTX-02: each vendor's form drops what it cannot take back, and the panel says so."""
+    """MSG-08, CTX-02: the panel shows which reasoning each vendor's form drops."""
     made: Fields = {"role": "assistant", "response_id": "r_1", "provider": maker[0], "model": maker[1]}
     rows = [said(1, "Hi"), row(2, type="reasoning", text="Ponder", provider_data=data, **made)]
     rows += [row(3, **{**made, **following})]
@@ -118,7 +120,7 @@ def test_reasoning_is_sent_if_the_body_contains_it(
 
 
 def test_thinking_at_the_end_of_an_answer_is_not_sent() -> None:
-    """MSG-08: Anthropic refuses an answer that ends with it, so the request has none."""
+    """MSG-08: Anthropic refuses an answer that ends with thinking, so the request drops it."""
     made: Fields = {"role": "assistant", "response_id": "r_1", "provider": "own", "model": "one"}
     rows = [said(1, "Hi"), row(2, text="So", **made)]
     rows += [row(3, type="reasoning", text="Ponder", provider_data={"signature": "sig"}, **made)]
@@ -127,7 +129,7 @@ def test_thinking_at_the_end_of_an_answer_is_not_sent() -> None:
 
 
 def test_what_is_not_sent_says_why() -> None:
-    """CTX-01, CTX-04, MSG-09: in its place among the others."""
+    """CTX-01, CTX-04, MSG-09: the rows that are not sent are shown in their places, with a reason."""
     rows = [
         row(1, role="system", text="Be kind."),
         row(2, type="turn_start"),
@@ -169,12 +171,12 @@ def test_what_is_not_sent_says_why() -> None:
     ],
 )
 def test_estimates_are_of_the_right_size(text: str, least: int, most: int) -> None:
-    """MSG-12: for letters, characters and emoji; lone surrogates cost no one the page."""
+    """MSG-12: letters, characters and emoji are estimated, and lone surrogates cause no error."""
     assert least <= of_text(text) <= most
 
 
 def test_files_calls_and_results_are_estimated() -> None:
-    """CTX-02: a picture by its size, a PDF by its pages, a call by its name and arguments."""
+    """CTX-02: a picture is estimated by its size, a PDF by its pages, and a call by its name and arguments."""
     assert of_part(File("image", "a.png", "image/png", "", "750×100")) == 100
     assert of_part(File("image", "a.png", "image/png", "", "9000×9000")) < 4000
     assert of_part(File("pdf", "a.pdf", "application/pdf", "", "3 pages")) == 6000
@@ -188,7 +190,7 @@ def answered(**fields: object) -> list[Block]:
 
 
 def test_estimates_are_set_right_by_what_was_read() -> None:
-    """RUN-04: by the last response of the same model, of what stood before it."""
+    """RUN-04: the estimate is corrected by the input tokens of the same model's last response."""
     measure = measured(answered(input_tokens=200), 0.0, ("own", "one"))
     assert (measure.factor, measure.read, measure.tokens(50)) == (2.0, 200, 100)
     for unknown in (answered(), answered(input_tokens=10_000)):
@@ -198,14 +200,15 @@ def test_estimates_are_set_right_by_what_was_read() -> None:
 
 
 def test_what_was_changed_since_sets_nothing_right() -> None:
-    """RUN-04: what the model has read then was something else."""
+    """RUN-04: if rows were changed since that response, it does not correct the estimate."""
     rows = answered(input_tokens=200)
     rows[0].lines[0].row.revision = 9
     assert measured(rows, 0.0, ("own", "one")).factor == 1.0
 
 
 def test_rows_are_compared_with_what_they_were() -> None:
-    """MSG-11: removed, left out, edited; new is what is before the answer and was not sent."""
+    """MSG-11: rows are marked as removed, excluded or edited, and as new if they precede the answer and were not
+    sent."""
     then = said(1, "Hi")
     assert since(then, said(1, "Hi", edited_at=None)) == Since.SAME
     assert since(then, said(1, "Ho")) == Since.EDITED
@@ -221,7 +224,7 @@ def test_rows_are_compared_with_what_they_were() -> None:
 @settings(max_examples=cases(100), deadline=None)
 @given(rows=any_rows())
 def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
-    """MSG-01: those that are known are counted, up to the first that has changed; the others are named."""
+    """MSG-01: known messages are sent as a number up to the first changed one, and the others are named."""
     for number, each in enumerate(rows, 1):
         each.revision = number
     speaking = [(each.pk, each.revision) for each in rows if speaks(each)]
@@ -233,6 +236,6 @@ def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
 
 
 def test_a_row_without_a_record_is_what_it_is() -> None:
-    """MSG-11: it was sent, so it was included, and it stands where it stood."""
+    """MSG-11: a row without a revision was sent with its present content, at the given place and included."""
     was = as_then(said(7, "Hi", include_in_context=False), None, 2)
     assert (was.sequence, was.text, was.include_in_context) == (2, "Hi", True)

@@ -1,4 +1,4 @@
-"""Segments tell what the agent did, turn by turn."""
+"""Segments show the agent's actions, turn by turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def row(number: int, turn: str, **fields: object) -> ChatMessage:
 
 
 def test_segments_are_in_the_order_of_events() -> None:
-    """CTX-05: interleaved as it happened, each turn by itself, the agent's part of it alone."""
+    """CTX-05: segments are interleaved as the events happened. Each turn has only the agent's part."""
     rows = [
         row(1, "t_1", type="turn_start"),
         row(2, "t_1", role="user", text="Dig here and there"),
@@ -43,7 +43,7 @@ def test_segments_are_in_the_order_of_events() -> None:
 @settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows())
 def test_any_rows_keep_their_order(rows: list[ChatMessage]) -> None:
-    """CTX-05, MSG-10: every row of the agent is one segment, in its place, no matter which user edited it."""
+    """CTX-05, MSG-10: each row of the agent is one segment in its place, even if a user edited it."""
     agents = [each for each in rows if each.type in ("reasoning", "tool_group")]
     agents += [each for each in rows if each.type == "text" and each.role not in ("user", "system")]
     agents.sort(key=lambda each: each.sequence or 0)

@@ -1,4 +1,4 @@
-"""Steps are the context, message by message, with what is known of each."""
+"""Steps: the context, message by message, with the metadata of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def projected(rows: list[ChatMessage]) -> list[Step]:
 
 
 def told(rows: list[ChatMessage]) -> list[Message]:
-    """The context as far as it is said yet, without reasoning, which OpenAI's form does not have."""
+    """Return the finished messages of the context without reasoning, which OpenAI's form lacks."""
     messages = [replace(each, parts=_without_thinking(each.parts)) for each in context(rows)]
     if messages and messages[-1].tool_results:
         open_calls = {index for index, each in enumerate(_last_calls(rows)) if each.status in AT_WORK}
@@ -47,14 +47,14 @@ def _without_thinking(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _last_calls(rows: list[ChatMessage]) -> list[ChatMessage]:
-    """The rows of the last message's calls, in order."""
+    """Return the rows of the last message's calls, in order."""
     count = len(next(each for each in reversed(context(rows)) if each.role == "assistant").tool_calls)
     calls = [each for each in rows if each.type == "tool_group" and each.include_in_context]
     return calls[-count:]
 
 
 def as_context(found: Sequence[Step], prompt: str) -> list[Json]:
-    """Read steps as a client of the API does: as messages of OpenAI's API, the system prompt first."""
+    """Read steps like a client: as messages of OpenAI's API, with the system prompt first."""
     fields = ("role", "content", "tool_calls", "tool_call_id", "name")
     values = [{name: getattr(step, name) for name in fields} for step in found]
     messages = [
@@ -65,7 +65,7 @@ def as_context(found: Sequence[Step], prompt: str) -> list[Json]:
 
 
 def read_back(messages: list[Json], prompt: str) -> tuple[Message, ...]:
-    """What OpenAI's form says behind the system prompt."""
+    """Return the messages of OpenAI's form after the system prompt."""
     if prompt:
         assert messages[0] == {"role": "system", "content": prompt}
     return tuple(map(_message, messages[1:] if prompt else messages))
@@ -91,7 +91,7 @@ def request(prompt: str, messages: tuple[Message, ...]) -> Json:
 @settings(max_examples=cases(150), deadline=None)
 @given(rows=any_rows())
 def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
-    """CTX-04, CTX-02: read back from the steps, a request is the one that the rows make."""
+    """CTX-04, CTX-02: the request that is read back from the steps equals the one built from the rows."""
     rows = from_summary(rows)  # CTX-07
     prompt = system_prompt(rows, PROMPT)
     said = read_back(as_context(projected(rows), prompt), prompt)
@@ -101,7 +101,7 @@ def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
 @settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows())
 def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
-    """CTX-04: no two have one id or number, numbers rise, and a result comes after its call."""
+    """CTX-04: ids and numbers are unique, numbers increase, and a result follows its call."""
     found = projected(rows)
     assert len({step.id for step in found}) == len(found)
     numbers = [step.sequence for step in found]
@@ -113,7 +113,7 @@ def test_steps_are_in_order_and_apart(rows: list[ChatMessage]) -> None:
 
 
 def test_steps_say_which_agent_they_are_of() -> None:
-    """CTX-04: words, calls and results alike."""
+    """CTX-04: texts, calls and results have their agent."""
     made_by = {"role": "assistant", "mode": "plan", "agent_id": "coder", "workflow_id": "w_1", "response_id": "r_1"}
     call = {"type": "tool_group", "tool_call_id": "c1", "tool_name": "add", "result": "2", "status": "complete"}
     rows = [row(1, type="text", role="user", text="Hi"), row(2, type="text", text="So", **made_by)]
@@ -125,7 +125,7 @@ def test_steps_say_which_agent_they_are_of() -> None:
 @settings(max_examples=cases(60), deadline=None)
 @given(rows=any_rows(), at=st.integers(0, 8))
 def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[ChatMessage], at: int) -> None:
-    """CTX-04: from any user message on, steps can be made without the rows before it."""
+    """CTX-04: steps can be built from any user message on, without the earlier rows."""
     if at >= len(rows) or not rows[at].include_in_context or speaker(rows[at]) != "user":
         return
     before = [each for each in rows[:at] if each.include_in_context]
@@ -136,7 +136,8 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
 
 
 def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_session() -> None:
-    """CTX-03, CTX-04: some servers number their calls again in each response."""
+    """CTX-03, CTX-04: a repeated id gets the same new name in a part of the session, because some servers count their
+    calls per response."""
     call = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "tool_name": "add", "result": "2"}
     said = {"type": "text", "role": "user", "text": "Go"}
     rows = [row(1, **said), row(2, **call, response_id="r_1"), row(3, **said), row(4, **call, response_id="r_2")]
@@ -147,7 +148,7 @@ def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_s
 
 
 def test_response_and_its_tools_are_steps_of_the_model() -> None:
-    """CTX-04, MSG-06: the fields of each, with the response's figures and the tool's."""
+    """CTX-04, MSG-06: the steps have the response's figures and the tool's."""
     call = {"response_id": "r_1", "role": "assistant", "model": "one", "provider": "scripted"}
     rows = [
         row(1, type="turn_start"),
@@ -174,7 +175,7 @@ def test_response_and_its_tools_are_steps_of_the_model() -> None:
 
 
 def test_call_at_work_has_no_result_yet() -> None:
-    """CTX-04, MSG-07: what would stand for it in a request is nothing that happened."""
+    """CTX-04, MSG-07: a running call has no result, unlike in a request, which needs a placeholder."""
     rows = [row(1, role="user", text="Dig"), row(2, type="tool_group", tool_call_id="c1", status="running")]
     assert [step.id for step in projected(rows)] == ["m_1", "m_2"]
     rows[1].status, rows[1].result = "complete", "a bone"
@@ -182,7 +183,7 @@ def test_call_at_work_has_no_result_yet() -> None:
 
 
 def test_system_row_is_the_prompt() -> None:
-    """CTX-04: the session's own prompt comes first where no row says another."""
+    """CTX-04: the session's prompt comes first unless a row replaces it."""
     rows = [row(1, role="user", text="Hello")]
     assert as_context(projected(rows), PROMPT)[0] == {"role": "system", "content": PROMPT}
     rows = [row(1, role="system", text="Be long."), row(2, role="user", text="Hello")]

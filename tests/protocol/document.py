@@ -1,4 +1,4 @@
-"""What docs/protocol.md says, for a program to compare."""
+"""A parser for docs/protocol.md, whose contents tests compare with the code."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/protocol.md").read_text()
 WORD = re.compile(r"`([a-z_]+)\??`")
-# What an example leaves out.
+# The mark for an omission in an example.
 WHATEVER = {"…": "…"}
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading, without its head."""
+    """Return the cells of the table under a heading, without its header."""
     section = re.split(r"\n#+ ", TEXT.partition(f"# {heading}\n")[2])[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[2:]]
 
 
 def names(heading: str, column: int = 0) -> list[str]:
-    """What is in backquotes in a column of a table."""
+    """Return the names in backquotes in a column of a table."""
     return [name for row in rows(heading) for name in WORD.findall(row[column])]
 
 
 def exchange() -> list[tuple[str, Any]]:
-    """The frames of the example, each with its way: ">" from the client, "<" from the server."""
+    """Return the frames of the example with their directions: ">" from the client, "<" from the server."""
     return [(line[0], _read(line[2:])) for line in _example("exchange")]
 
 
 def updates() -> list[Any]:
-    """What the example of a stream of steps tells."""
+    """Return the updates in the example of a stream of steps."""
     return [_read(line.removeprefix("data: ")) for line in _example("steps") if line.startswith("data: ")]
 
 
@@ -45,7 +45,7 @@ def _read(frame: str) -> Any:
 
 
 def shape(value: Any) -> Any:
-    """What a value is made of, down to the types."""
+    """Return the structure of a value, with types in place of values."""
     if isinstance(value, dict):
         return {name: shape(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -54,7 +54,7 @@ def shape(value: Any) -> Any:
 
 
 def is_like(said: Any, real: Any) -> bool:
-    """Whether an example has the shape of a real frame, where it leaves nothing out."""
+    """Return whether an example has the shape of a real frame, apart from omissions."""
     if said == shape(WHATEVER):
         return isinstance(real, dict)
     if isinstance(said, dict) and isinstance(real, dict):

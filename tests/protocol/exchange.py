@@ -1,4 +1,4 @@
-"""Conversations in which everything occurs that a client can meet, over the events socket and as a stream of steps."""
+"""Conversations with everything that a client can meet, over the events socket and as a stream of steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUM = ToolCall("call_1", "calculator", {"expression": "6 * 7"}, '{"expression":"
 
 
 class Exchange:
-    """`sent` and `received` are the frames, in their order on the wire."""
+    """The frames of a conversation in their order; `sent` and `received` are the two directions."""
 
     def __init__(self, node: TestNode, session: Session, user: User) -> None:
         self._house = node
@@ -36,7 +36,8 @@ class Exchange:
         return [frame for way, frame in self.lines if way == "<"]
 
     async def run(self) -> None:
-        """Get a message, think, calculate, answer; be queued, stopped, refused, changed, removed and forked; fail."""
+        """Run a conversation with a message, reasoning, tools, an answer, a queue, a stop, refusals, changes, a fork
+        and a failure."""
         self._house.script(self._replies())
         self._socket.on_frame = lambda frame: self.lines.append(("<", frame))
         async with self._socket:
@@ -80,11 +81,11 @@ class Exchange:
         return [
             [ReasoningDelta("A sum. "), "I shall ", first, "calculate.", *_growing(SUM), Usage(812, 31)],
             [ReasoningDelta("Squared: "), ReasoningDelta("forty-"), second, "…"],
-            [ProviderError("The model is overloaded. Try again in a minute.")],
+            [ProviderError("The model is overloaded. Retry in a minute.")],
         ]
 
     async def _ask(self, kind: str, **fields: Any) -> Json:
-        """Send a command and wait for its answer, where it has one with its `ref`."""
+        """Send a command, and wait for the answer with its `ref` if it has one."""
         command = {"type": kind, "ref": str(next(self._refs)), **fields}
         self.lines.append((">", command))
         self._socket.send(**command)
@@ -108,14 +109,14 @@ class Exchange:
 
 
 def _growing(call: ToolCall) -> Iterator[Step]:
-    """Yield a call in two pieces, as a model writes it."""
+    """Yield a call in two pieces, like a model that writes it."""
     for piece in (call.raw[:5], call.raw[5:]):
         yield ToolCallDelta(call.id, call.name, piece)
     yield call
 
 
 async def followed(node: TestNode, session: Session, user: User) -> StepViewer:
-    """Let a user follow a session's steps: a question, a call, an answer; and then the question is left out."""
+    """Follow a session's steps: a question, a call and an answer, and then exclude the question."""
     first, second = Gate(), Gate()
     node.script([["I shall ", first, "calculate.", second, SUM, Usage(812, 31)], ["It is 42.", Usage(850, 5)]])
     token = await node.do(token_of, user, "read")

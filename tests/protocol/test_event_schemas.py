@@ -1,4 +1,4 @@
-"""The events that Parley sends have the form that its OpenAPI document describes."""
+"""The events that Parley sends match its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENT = "#/components/schemas/Event"
 
 
 def strict(value: Any) -> Any:
-    """Return a schema in which objects have no other fields than those that it names."""
+    """Return a schema whose objects allow only the named fields."""
     if isinstance(value, list):
         return [strict(each) for each in value]
     if not isinstance(value, dict):
@@ -36,7 +36,7 @@ def validator() -> Draft202012Validator:
 
 
 async def test_events_of_a_conversation_are_as_described(node: TestNode, ana: User) -> None:
-    """RUN-02, LIVE-03: each type occurs, on the stream or the socket, and has neither a field too many nor too few."""
+    """RUN-02, LIVE-03: each type of event occurs on the stream or the socket, with exactly the described fields."""
     session = await node.session(ana)
     viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
     conversation = Exchange(node, session, ana)
@@ -47,7 +47,7 @@ async def test_events_of_a_conversation_are_as_described(node: TestNode, ana: Us
     last = (await node.rows(session))[-1]
     await node.do(context_inclusion.include_before, session=session, author=ana, message_id=last.pk, included=False)
     await viewer.until(lambda: "context_changed" in viewer.client.types)
-    publish(session.pk, [FilesChanged()])  # as when a tool writes a file in the sandbox
+    publish(session.pk, [FilesChanged()])  # as if a tool had written a file in the sandbox
     await viewer.until(lambda: "files_changed" in viewer.client.types)
     await viewer.cut()
     events = [json.loads(line[6:]) for line in viewer.text.splitlines() if line.startswith("data: ")]
@@ -60,7 +60,7 @@ async def test_events_of_a_conversation_are_as_described(node: TestNode, ana: Us
 
 
 def test_description_refers_to_the_events() -> None:
-    """LIVE-03: the response of the stream names the schema of what each event holds."""
+    """LIVE-03: the stream's response refers to the schema of its events."""
     stream = api.get_openapi_schema()["paths"]["/api/sessions/{session_id}/events"]["get"]["responses"][200]
     schema = stream["content"]["text/event-stream"]["schema"]
     assert (schema["type"], schema["contentSchema"]) == ("string", {"$ref": EVENT})

@@ -1,4 +1,4 @@
-"""docs/protocol.md says what Parley does: all of it, and nothing else."""
+"""docs/protocol.md describes exactly the protocol of Parley."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.agreement import agree
 from tests.support.testing_node import TestNode
 
 SOURCES = [path.read_text() for path in sorted((document.ROOT / "chat").rglob("*.py"))]
-# The modules that make frames which only sockets have.
+# The modules with frames that only sockets have.
 SOCKET = [
     (document.ROOT / "chat" / name).read_text() for name in ("consumers.py", "live/socket_queue.py", "live/feed.py")
 ]
@@ -45,7 +45,7 @@ def type_of(command: Any) -> str:
 
 
 def test_every_command_is_described() -> None:
-    """LIVE-02: with its fields, and what may be left out."""
+    """LIVE-02: each command is described with its required and optional fields."""
     said: dict[str, dict[str, bool]] = {}
     for row in document.rows("Commands"):
         told = {name: not sign for name, sign in re.findall(r"`([a-z_]+)(\??)`", row[1])}
@@ -64,7 +64,7 @@ def test_every_command_is_described() -> None:
         extra=f"Remove `{{}}` from {table}: there is no such command.",
     )
     wrong = [
-        f"`{kind}` is described with {written(said[kind])}, and takes {written(fields)}: mend its row in {table}."
+        f"`{kind}` is described with {written(said[kind])}, and takes {written(fields)}: fix its row in {table}."
         for kind, fields in real.items()
         if said[kind] != fields
     ]
@@ -72,12 +72,12 @@ def test_every_command_is_described() -> None:
 
 
 def written(fields: dict[str, bool]) -> str:
-    """Write fields as the document does: a question mark follows those that may be left out."""
+    """Return the fields as the document writes them, with a question mark after optional ones."""
     return ", ".join(f"`{name}`" if is_required else f"`{name}`?" for name, is_required in fields.items()) or "nothing"
 
 
 def test_every_event_is_described() -> None:
-    """RUN-02: the named events, and the frames beside them."""
+    """RUN-02: the named events and the other frames are described."""
     of_sockets = found(r'"type": ?"([a-z_]+)"', SOCKET)
     schemas = api.get_openapi_schema()["components"]["schemas"]
     described = set(schemas["Event"]["discriminator"]["mapping"])
@@ -92,7 +92,7 @@ def test_every_event_is_described() -> None:
 
 
 def test_every_field_is_described() -> None:
-    """MSG-10: what a message and a session are made of."""
+    """MSG-10: the fields of messages and sessions are described."""
     message, session = document.rows("A message"), document.rows("A session")
     agree(
         [name for row in message for name in document.WORD.findall(row[0])],
@@ -105,7 +105,7 @@ def test_every_field_is_described() -> None:
     assert told["usage"] == set(names_of(UsageSnapshot))
     assert told["attachments"] >= set(names_of(AttachmentSnapshot))
     named = {name for row in session for name in document.WORD.findall(row[0])}
-    # What only pages show is in the message of the call for clients.
+    # Clients get this in the call's message instead.
     agree(
         named,
         {*names_of(SessionSnapshot), "context_percent"} - {"asked"},
@@ -115,7 +115,7 @@ def test_every_field_is_described() -> None:
 
 
 def test_every_code_is_described() -> None:
-    """RUN-10: why something is refused, on every face."""
+    """RUN-10: the codes of refusals on sockets and in the API are described."""
     codes = found(r'ServiceError\(\s*"([a-z_]+)"', SOURCES) | found(r'CODE: ClassVar\[str\] = "([a-z_]+)"', SOURCES)
     codes |= found(r'(?<!def )_refuse\([^"]*"([a-z_]+)"', SOURCES) | found(r'[^_]problem\("([a-z_]+)"', SOURCES)
     codes |= set(errors.CODES.values()) | set(responses.CODES.values()) | set(get_args(Problem))
@@ -131,7 +131,7 @@ def test_every_code_is_described() -> None:
 
 
 def test_every_error_of_a_turn_is_described() -> None:
-    """RUN-10: its code, and what can mend it."""
+    """RUN-10: the errors of turns are described, with their codes and remedies."""
     said = {
         code: row[2].strip("`") for row in document.rows("Errors of a turn") for code in document.WORD.findall(row[0])
     }
@@ -152,7 +152,7 @@ def test_every_close_code_is_described() -> None:
 
 
 async def test_example_is_true(node: TestNode, ana: User) -> None:
-    """RUN-02, LIVE-02: its commands are taken, and it is made of frames such as Parley sends; none is forgotten."""
+    """RUN-02, LIVE-02: the example's commands are accepted, and its frames match real ones and cover all kinds."""
     real = Exchange(node, await node.session(ana), ana)
     await real.run()
     shapes = [document.shape(frame) for frame in real.received]
@@ -163,12 +163,12 @@ async def test_example_is_true(node: TestNode, ana: User) -> None:
         else:
             like = document.shape(frame)
             assert any(document.is_like(like, each) for each in shapes), f"nothing like it is sent: {frame}"
-    seldom = {"head"}  # comes by the clock
+    seldom = {"head"}  # sent by the beacon
     assert {frame["type"] for way, frame in said if way == "<"} == {frame["type"] for frame in real.received} - seldom
 
 
 async def test_example_of_steps_is_true(node: TestNode, ana: User) -> None:
-    """LIVE-03: each update has the shape of one that is sent; the fields of a step are those that are named."""
+    """LIVE-03: each update of the example has the shape of a real one, and steps have the named fields."""
     viewer = await followed(node, await node.session(ana), ana)
     sent = [line.removeprefix("data: ") for line in viewer.text.splitlines() if line.startswith("data: ")]
     shapes = [document.shape(json.loads(update)) for update in sent]

@@ -131,5 +131,5 @@ def check(html: str) -> str:
     checker.feed(html)
     checker.close()
     assert checker.open == []
-    html.encode()  # raises if the text cannot be sent to a browser
+    html.encode()  # raises if the text cannot be encoded for a browser
     return checker.text

@@ -1,4 +1,4 @@
-"""Markdown for tests: a common answer, traps, and random texts."""
+"""Markdown for tests: a common answer, difficult texts, and random texts."""
 
 from hypothesis import strategies as st
 
@@ -168,7 +168,7 @@ texts = st.one_of(
 
 @st.composite
 def pieces(draw: st.DrawFn) -> list[str]:
-    """Return a text cut at random places."""
+    """Return a text split at random positions."""
     text = draw(texts)
     size = draw(st.sampled_from([1, 3, 30]))
     cuts = draw(st.lists(st.integers(1, size), min_size=1, max_size=20))

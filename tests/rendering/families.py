@@ -1,4 +1,4 @@
-"""Families of texts that are expensive in time, HTML or memory, each of any length."""
+"""Families of texts of any length that are expensive in time, HTML or memory."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ def _again(unit: str) -> Family:
 
 
 def _numbered(unit: str) -> Family:
-    """A unit with a number in it, so that no cache helps."""
+    """Return a family that repeats a unit with a new number each time, so that no cache helps."""
     return lambda size: "".join(unit.replace("@", str(number)) for number in range(size // len(unit)))[:size]
 
 
 def _references(size: int) -> str:
-    """One long definition, referenced as often as it fits."""
+    """Return one long definition and as many references to it as fit."""
     return f"[a]: http://x/{'y' * (size // 2)}\n\n" + "[a]" * (size // 6)
 
 
 def _late_definitions(size: int) -> str:
-    """Labels in paragraphs of their own, all defined at the end, each on a line of its own."""
+    """Return labels in separate paragraphs, all of them defined at the end, one per line."""
     count = size // 40
     labels = "".join(f"[a{number}] x\n\n" for number in range(count))
     return labels + "".join(f"[a{number}]: http://x/y\n\n" for number in range(count))
 
 
 def _late_notes(size: int) -> str:
-    """References to footnotes in paragraphs of their own, all defined at the end."""
+    """Return references to footnotes in separate paragraphs, all of them defined at the end."""
     count = size // 40
     labels = "".join(f"[^a{number}] x\n\n" for number in range(count))
     return labels + "".join(f"[^a{number}]: some note\n" for number in range(count))
 
 
 def _wide_table(size: int) -> str:
-    """Rows of one cell under a header of hundreds: the renderer fills in the others."""
+    """Return rows of one cell under a header of hundreds, whose missing cells the renderer adds."""
     columns = min(500, size // 10)
     return f"{'|a' * columns}|\n{'|-' * columns}|\n" + _again("|c\n")(size - 4 * columns)
 
 
 def _ticks(size: int) -> str:
-    """Runs of backticks, one of each length, that close nothing."""
+    """Return runs of backticks, one of each length, none of which closes another."""
     runs = (f"{'`' * length}a" for length in range(1, int((2 * size) ** 0.5)))
     return "".join(runs)[:size]
 
 
 def _languages(size: int) -> str:
-    """Code in every language: each lexer must be loaded."""
+    """Return code in every language, for which each lexer must be loaded."""
     return _again("".join(f"```{name}\nx = 1 # y\n```\n" for name in sorted(_LANGUAGES)))(size)
 
 

@@ -28,7 +28,7 @@ def test_a_picture_has_its_size_before_it_loads() -> None:
 
 
 def test_of_a_long_name_the_ending_stays() -> None:
-    """A long file name keeps its extension (UI-01)."""
+    """A file name is split before its extension, so that shortening keeps the extension (UI-01)."""
     names = ("report.final.pdf", "Makefile", ".gitignore", "a.this-is-no-ending", "日本.txt")
     split = [(one.stem, one.ending) for one in attached(map(file, names)).documents]
     assert split == [

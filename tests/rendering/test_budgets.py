@@ -19,7 +19,7 @@ from chat.rendering import budget
 from chat.rendering.budget import LEAST_OUTPUT, LONGEST_MARKDOWN, ON_LOOP, UNLIMITED, Allowance
 from chat.rendering.markdown import blocks as markdown_blocks
 from chat.rendering.markdown import render
-from chat.rendering.markdown.blocks import draw_all, is_plain, normalise
+from chat.rendering.markdown.blocks import draw_all, is_plain, normalize
 from chat.rendering.markdown.live_text import LiveText
 from chat.rendering.messages.tool_card import output
 from chat.rendering.text.terminal import screen
@@ -29,7 +29,7 @@ from tests.rendering.families import FAMILIES
 from tests.rendering.test_live_text import Viewer
 from tests.support.effort import cases
 
-# The most CPU seconds of one callback of the event loop.
+# The CPU seconds that one callback of the event loop may take.
 BUDGET = 0.1
 ALLOWANCES = [UNLIMITED, Allowance(0.0), Allowance(0.0004, 5)]
 MOST_TIMES = 20
@@ -39,7 +39,7 @@ SIZES += [(name, 2_000_000, 14_000) for name in ("references", "pictures", "line
 
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
-    """Keep the garbage collector from scanning the objects of earlier tests, which a server does not have."""
+    """A garbage collector that skips the objects of earlier tests, which a server does not have."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -103,7 +103,7 @@ async def test_what_another_process_cannot_draw_in_time_is_shown_as_source(
     assert await render.draw(text) == blocks
 
 
-async def test_a_busy_pool_costs_the_colours_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_pool_costs_the_colors_of_one_look_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: a text that was shown as source because no process was free is rendered the next time."""
     text = FAMILIES["answer"](30_000)
     limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
@@ -176,7 +176,7 @@ def test_streams_that_are_stopped_anywhere_end_as_the_page(
                 if chance.random() < 0.5 and len(drawn) == 1 and not is_plain(drawn[0]):
                     assert viewer.apply(live.complete(index, drawn[0]))
         assert viewer.apply(live.frame(end=True) or {})
-        page = draw_all(normalise("".join(cut)))
+        page = draw_all(normalize("".join(cut)))
         if not live.ended:
             viewer.apply(live.settle(page))
         assert viewer.state()[2:] == (list(page), "", True)
@@ -209,7 +209,7 @@ def test_a_block_that_is_over_budget_is_drawn_elsewhere_and_the_stream_goes_on()
     ids=["links", "code", "fences"],
 )
 def test_what_people_send_is_styled_as_far_as_it_is_read(text: str, longest: int) -> None:
-    """MSG-12: two million characters, all of which are shown."""
+    """MSG-12: two million characters of a user's text are shown, and styled up to a limit."""
     started = thread_time()
     drawn = user_text_html(text)
     assert thread_time() - started < 4 * BUDGET  # in a thread
@@ -219,8 +219,8 @@ def test_what_people_send_is_styled_as_far_as_it_is_read(text: str, longest: int
 @pytest.mark.parametrize(
     "unit", ["\x1b[1m", "\x1b[38;2;1;2;3mx", "\x1b[A\n", "a\b", "a\r", "\x1b]a", "\x1b[" + ";" * 50 + "m"]
 )
-def test_what_commands_print_is_coloured_as_far_as_it_is_read(unit: str) -> None:
-    """UI-10: two million characters of control sequences."""
+def test_what_commands_print_is_colored_as_far_as_it_is_read(unit: str) -> None:
+    """UI-10: two million characters of control sequences are colored up to a limit."""
     started = thread_time()
     drawn = screen(unit * (2_000_000 // len(unit)))
     assert thread_time() - started < 5 * BUDGET  # in a thread
@@ -230,9 +230,9 @@ def test_what_commands_print_is_coloured_as_far_as_it_is_read(unit: str) -> None
 
 @pytest.mark.parametrize("text", ["[" + "0," * 999_999 + "0]", "[" * 38 + "0,0," * 20_000 + "0" + "]" * 38])
 def test_json_is_laid_out_as_far_as_that_helps(text: str) -> None:
-    """UI-10: two million characters, and JSON that would be mostly indentation."""
+    """UI-10: two million characters of JSON, and JSON that would be mostly indentation, are laid out up to a limit."""
     started = thread_time()
-    drawn = output(text, in_colour=True)
+    drawn = output(text, in_color=True)
     assert thread_time() - started < 2 * BUDGET
     assert len(drawn.shown) + len(drawn.rest) <= MOST_TIMES * len(text)
 
@@ -247,7 +247,7 @@ def test_an_answer_of_everyday_length_needs_no_other_process(monkeypatch: pytest
 
 @pytest.mark.parametrize("reason", ["cpu", "busy"])
 def test_the_first_result_is_shown_if_a_second_drawing_fails(monkeypatch: pytest.MonkeyPatch, reason: Reason) -> None:
-    """LIVE-01: two pages render one text at the same time, and only one of them within the limits."""
+    """LIVE-01: two pages render one text at the same time, and only one result is within the limits. It is shown."""
     text = f"*{reason}* " * 10
 
     class Overtaken:

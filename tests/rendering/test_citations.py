@@ -1,4 +1,4 @@
-"""Numbers in brackets that may cite a source: their HTML, and how a growing text gets them."""
+"""Bracketed numbers that may cite a source: their HTML, and the citations of a growing text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.rendering.markdown import render
-from chat.rendering.markdown.blocks import normalise
+from chat.rendering.markdown.blocks import normalize
 from chat.rendering.markdown.stream import MarkdownStream
 from chat.rendering.messages.frames import message_html
 from chat.snapshots import SourceSnapshot
@@ -44,12 +44,12 @@ def test_a_number_in_brackets_may_cite_a_source() -> None:
     ],
 )
 def test_other_brackets_cite_nothing(text: str) -> None:
-    """MSG-12: code, links and formulas stay what they are."""
+    """MSG-12: brackets in code, links and formulas are not citations."""
     assert "cite" not in render.render(text)
 
 
 def test_a_definition_makes_a_link_of_it() -> None:
-    """LIVE-01: also if the definition comes when the block is finished."""
+    """LIVE-01: brackets with a link definition become a link, even if the definition follows a finished block."""
     stream = MarkdownStream()
     stream.feed("See [1].\n\nMore.\n\nEnd.\n\n")
     assert 'class="cite"' in stream.blocks[0]
@@ -61,12 +61,12 @@ def test_a_definition_makes_a_link_of_it() -> None:
 @settings(deadline=None, max_examples=cases(200))
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_a_growing_text_with_citations_ends_as_the_page(cut: list[str]) -> None:
-    """LIVE-01: whatever comes behind a number, live pages show what a reload shows."""
-    assert stream_blocks(cut, drawing=True) == render.draw_all(normalise("".join(cut)))
+    """LIVE-01: whatever follows a number, a live page shows the same as a reload."""
+    assert stream_blocks(cut, drawing=True) == render.draw_all(normalize("".join(cut)))
 
 
 def test_an_answer_lists_its_sources() -> None:
-    """MSG-12: with their titles as text; a link is one to the web."""
+    """MSG-12: the titles of sources are escaped, and only web addresses are links."""
     sources = (SourceSnapshot(3, "<b>Tides</b>", "https://www.tides.example/a?b=c&d"),)
     html = message_html(message(text="Noon [3].", role="assistant"))
     assert "sources" not in html

@@ -1,4 +1,4 @@
-"""What MCP servers ask people in a call, as a card, and what became of it (UI-18)."""
+"""Cards for the questions of MCP servers during a call, and for the answers (UI-18)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_became_of_a_question_is_a_line_of_the_call(asked: Json, words: str
 
 
 def test_reply_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:
-    """The message shows the time beside it already."""
+    """A reply in the same minute as its message shows no time of its own, because the message shows it."""
     now = timezone.now()
     answer = {"answer": {"action": "decline"}, "answered_by": "Bo"}
     html = shown(
@@ -75,5 +75,5 @@ def test_reply_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:
 @pytest.mark.parametrize("asked", [None, 1, {}, {"question": 1}, record(answer="yes"), record(answer={"action": 1})])
 @pytest.mark.parametrize("status", ["waiting", "complete"])
 def test_what_was_set_by_hand_breaks_nothing(asked: Any, status: str) -> None:
-    """MSG-10: the call is shown without it."""
+    """MSG-10: a call with invalid hand-edited data is shown without its question."""
     assert "inn__book" in text_of(shown(asked, status=status))

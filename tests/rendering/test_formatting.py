@@ -28,7 +28,7 @@ from chat.rendering.text import formatting
     ],
 )
 def test_duration_is_short(milliseconds: int, words: str) -> None:
-    """UI-02: <1 s `328ms`; <10 s `1.2s`; <60 s `35s`; else `1m 23s`."""
+    """UI-02: the formats are `328ms` below 1 s, `1.2s` below 10 s, `35s` below 60 s, and `1m 23s` otherwise."""
     assert formatting.duration(milliseconds) == words
 
 
@@ -44,7 +44,7 @@ def test_duration_is_short(milliseconds: int, words: str) -> None:
     ],
 )
 def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
-    """UI-04: "Worked for 1 minute 30 seconds"."""
+    """UI-04: the duration is spelled out, as in "Worked for 1 minute 30 seconds"."""
     assert formatting.spelled_duration(seconds) == words
 
 
@@ -61,7 +61,7 @@ def test_turn_time_is_spelled_out(seconds: float, words: str) -> None:
     ],
 )
 def test_time_left_is_rounded_to_one_unit(left: dict[str, int], words: str) -> None:
-    """The note under a new invitation link and the list of links say the same."""
+    """The note under a new invitation link and the list of links show the same time."""
     assert formatting.time_left(timezone.now() + timedelta(**left)) == words
 
 
@@ -78,13 +78,13 @@ def test_time_left_is_rounded_to_one_unit(left: dict[str, int], words: str) -> N
     ],
 )
 def test_tokens_are_rounded(count: int, words: str) -> None:
-    """UI-08: 28.5K tokens."""
+    """UI-08: large counts are rounded, as in "28.5K tokens"."""
     assert formatting.tokens(count) == words
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans", "zh-hant"])
 def test_counts_have_their_digits_grouped(language: str) -> None:
-    """UI-13: also in Chinese, for which Django groups none."""
+    """UI-13: digits are grouped in Chinese, too, for which Django does not group them."""
     with translation.override(language):
         assert formatting.count(1_234_567) == "1,234,567"
 
@@ -108,6 +108,6 @@ def test_avatar_shows_initials(name: str, letters: str) -> None:
     assert formatting.initials(name) == letters
 
 
-def test_avatar_colour_depends_on_the_name_alone() -> None:
-    assert formatting.colour("Ana") == formatting.colour("Ana")
-    assert {formatting.colour(f"person {number}") for number in range(200)} == {f"c{n}" for n in range(12)}
+def test_avatar_color_depends_on_the_name_alone() -> None:
+    assert formatting.color("Ana") == formatting.color("Ana")
+    assert {formatting.color(f"person {number}") for number in range(200)} == {f"c{n}" for n in range(12)}

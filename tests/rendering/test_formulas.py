@@ -77,7 +77,7 @@ def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
     ],
 )
 def test_formula_yields_only_mathml(latex: str) -> None:
-    """MSG-12: no link, no style, no length that leaves its line, no element but those of the allow-list."""
+    """MSG-12: the MathML has only allowed elements, without links, styles or lengths that leave the line."""
     drawn = mathml(latex, display=False)
     assert drawn is None or check(drawn) is not None
     check("".join(render.blocks(f"${latex}$\n\n$$\n{latex}\n$$")))
@@ -102,5 +102,5 @@ def test_matrix_takes_an_exponent() -> None:
 
 
 def test_one_long_word_between_dollars_takes_no_longer_than_others() -> None:
-    """MSG-12: searching again from each of its letters would keep a core busy for minutes."""
+    """MSG-12: a long word between dollars takes linear time; searching again from each letter would take minutes."""
     assert "a" * 90_000 in render.render(f"${'a' * 90_000}$")

@@ -83,7 +83,7 @@ def test_message_frame_names_nobody_as_mine() -> None:
 
 
 def test_status_frame_says_what_the_agent_does() -> None:
-    """UI-07: idle hidden, thinking, calling a tool by name."""
+    """UI-07: the status is hidden when idle, and otherwise "thinking" or the name of the called tool."""
     shown = [
         text_of(frames.status_frame(event)["html"])
         for event in (StatusChanged("idle"), StatusChanged("thinking"), StatusChanged("tool_calling", "bash"))
@@ -94,9 +94,9 @@ def test_status_frame_says_what_the_agent_does() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("overloaded", "The model is overloaded. Trying again in 4 s…"),
-        ("rate_limited", "The provider limits requests. Trying again in 4 s…"),
-        ("connection_lost", "The request failed. Trying again in 4 s…"),
+        ("overloaded", "The model is overloaded. Retrying in 4 s…"),
+        ("rate_limited", "The provider limits requests. Retrying in 4 s…"),
+        ("connection_lost", "The request failed. Retrying in 4 s…"),
     ],
 )
 def test_status_frame_says_when_a_failed_request_is_repeated(code: str, words: str) -> None:
@@ -119,7 +119,10 @@ def test_status_frame_says_when_a_failed_request_is_repeated(code: str, words: s
 def test_usage_frame_shows_context_and_tokens(
     figures: tuple[int | None, int | None, int], words: str, level: str
 ) -> None:
-    """UI-08: green below 50, amber up to 80, red above; the count where the window is unknown."""
+    """UI-08: the bar is green below 50 %, amber up to 80 % and red above.
+
+    Without a known window, the tokens are shown.
+    """
     used, window, total = figures
     html = frames.usage_frame(session(context_used=used, context_window=window, session_total_tokens=total))["html"]
     assert (text_of(html), f'<b class="{level}">' in html) == (words, bool(level))
@@ -153,7 +156,10 @@ def test_turn_start_is_never_drawn() -> None:
     ],
 )
 def test_turn_done_tells_of_long_and_interrupted_turns(seconds: float | None, status: str, words: str) -> None:
-    """UI-04: under 60 s nothing; from 60 s a line; an interrupted turn says so, and can be continued."""
+    """UI-04: a turn shows nothing below 60 s, and a line from 60 s on.
+
+    An interrupted turn is reported and can be continued.
+    """
     html = frames.message_html(message(type="turn_done", role="", duration_seconds=seconds, status=status))
     assert text_of(html) == words
 
@@ -206,7 +212,7 @@ def test_names_are_each_messages_own() -> None:
 
 
 def test_speaker_tells_runs_of_messages_apart() -> None:
-    """UI-05: two users, two models and two kinds of message of one model."""
+    """UI-05: two users and two models have different speakers, and all kinds of one model's messages have the same."""
 
     def speaker(given: MessageSnapshot) -> str:
         return frames.message_html(given).split('data-speaker="')[1].split('"')[0]
@@ -332,7 +338,7 @@ def test_tool_card_takes_any_arguments(arguments: object) -> None:
 
 
 def test_tool_without_a_name_is_unknown() -> None:
-    """MSG-10: missing tool name → `unknown`."""
+    """MSG-10: a tool call without a name is shown as `unknown`."""
     assert ">unknown<" in frames.message_html(tool(tool_name=""))
 
 
@@ -345,7 +351,7 @@ class Unshowable(dict[str, str]):
 
 
 def test_unrenderable_tool_shows_the_fallback_card(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-10: "Failed to render tool: NAME"; the rest of the page is rendered."""
+    """MSG-10: the card shows "Failed to render tool: NAME", and the rest of the page is rendered."""
     given = replace(tool(), tool=ToolSnapshot("c", "web_fetch", Unshowable(), "", False, None))
     frame = frames.message_frame(given)
     assert text_of(frame["html"]) == "Failed to render tool: web_fetch"

@@ -1,4 +1,4 @@
-"""Frames and snapshots of one streaming message, folded as a browser folds them."""
+"""Frames and snapshots of one streaming message, applied as in a browser."""
 
 from random import Random
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.rendering.markdown import render
-from chat.rendering.markdown.blocks import normalise
+from chat.rendering.markdown.blocks import normalize
 from chat.rendering.markdown.live_text import LiveText
 from tests.rendering.documents import ANSWER, TRAPS, pieces
 from tests.support.effort import cases
@@ -18,7 +18,7 @@ patient = settings(deadline=None, max_examples=cases(200))
 
 
 class Viewer:
-    """The page's side of the protocol: n reveals gaps, keep counts UTF-16 units."""
+    """The page's side of the protocol: `n` reveals gaps, and `keep` counts UTF-16 units."""
 
     def __init__(self, *, reads_short: bool = False) -> None:
         self.reads_short = reads_short
@@ -28,7 +28,7 @@ class Viewer:
         self.ended = False
 
     def apply_delta(self, live: LiveText, frame: dict[str, Any]) -> bool:
-        """Fold a text's last frame, or its short form."""
+        """Apply a frame to the text, in its full or its short form."""
         if not self.reads_short or frame["op"] == "snap":
             return self.apply(frame)
         end, n, *rest = live.short
@@ -41,7 +41,7 @@ class Viewer:
         return self.apply({"op": "delta", "n": n, **delta})
 
     def apply(self, frame: dict[str, Any]) -> bool:
-        """Fold a frame; return False if one before it is missing."""
+        """Apply a frame; return False if an earlier one is missing."""
         if frame["op"] == "snap":
             del self.blocks[frame["from"] :]
             self.rev, self.tail = frame["rev"], frame["tail"]
@@ -66,7 +66,7 @@ class Viewer:
 
 
 def page(text: str) -> list[str]:
-    return list(render.draw_all(normalise(text)))
+    return list(render.draw_all(normalize(text)))
 
 
 @patient
@@ -96,7 +96,7 @@ def test_viewers_joining_anywhere_see_the_page(cut: list[str], chance: Random) -
 @pytest.mark.parametrize("text", TRAPS)
 @pytest.mark.parametrize("size", [1, 7])
 def test_frames_of_a_trap_fold_to_the_page(text: str, size: int) -> None:
-    """LIVE-01: every trap, in small pieces, one frame each."""
+    """LIVE-01: the frames of every difficult text, in small pieces, give the page's HTML."""
     live, viewer, other = LiveText("m_1"), Viewer(), Viewer(reads_short=True)
     for start in range(0, len(text), size):
         live.append(text[start : start + size])
@@ -199,7 +199,7 @@ def test_frames_tell_what_they_cost() -> None:
 
 
 def test_short_frame_holds_only_what_is_new() -> None:
-    """LIVE-02: neither the tags behind new text nor the text of a block that was the tail come again."""
+    """LIVE-02: a short frame contains neither the closing tags behind new text nor the text of the former tail."""
     live = LiveText("m_abcdef")
     for text in ("Hello 😀 wor", "ld", "."):
         live.append(text)

@@ -3,7 +3,7 @@
 import pytest
 
 from chat.rendering.markdown import highlight, render
-from chat.rendering.markdown.blocks import normalise
+from chat.rendering.markdown.blocks import normalize
 from chat.rendering.markdown.external_images import is_signed, signature
 from chat.rendering.markdown.render import BlockCache
 from tests.rendering.documents import ANSWER, TRAPS
@@ -45,8 +45,8 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize(("language", "code"), LANGUAGES.items())
-def test_code_is_coloured_and_complete(language: str, code: str) -> None:
-    """MSG-12: code in thirty languages is shown character by character, in colours of classes only."""
+def test_code_is_colored_and_complete(language: str, code: str) -> None:
+    """MSG-12: code in thirty languages is shown character by character, in colors of classes only."""
     (block,) = render.blocks(f"```{language}\n{code}\n```")
     body = block.split('<code class="hl">')[1].split("</code>")[0]
     assert '<span class="' in body
@@ -72,26 +72,26 @@ def test_code_block_has_a_head_with_language_and_buttons() -> None:
     [("py", "Python"), ("c++", "C++"), ("sh", "Bash"), ("svg", "SVG"), ("rust", "Rust"), ("text", ""), ("foo", "foo")],
 )
 def test_language_is_called_what_people_call_it(written: str, label: str) -> None:
-    """UI-11: the name of the language, none for plain text, and an unknown language as written."""
+    """UI-11: the name is the common name of the language, none for plain text, and an unknown one as written."""
     assert f'<span class="code-lang">{label}</span>' in render.blocks(f"```{written}\nx\n```")[0]
 
 
 def test_changed_lines_of_a_diff_are_marked_whole() -> None:
-    """UI-11: with their line ends, so that the mark reaches from side to side."""
+    """UI-11: the mark includes the line end, so that it covers the width of the block."""
     (block,) = render.blocks("```diff\n x\n-a\n-b\n+c\n```")
     assert ' x\n<span class="gd">-a\n-b\n</span><span class="gi">+c\n</span></code>' in block
 
 
 @pytest.mark.parametrize("code", ["x = 1\n" * 5_000, "x = '" + "a" * 2_000 + "'", "x = 1" + "\n" * 500 + "y = 2"])
 def test_code_too_long_to_read_stays_plain(code: str) -> None:
-    """MSG-12: a huge block is shown whole, without the cost of colours."""
+    """MSG-12: a huge block is shown whole, without the cost of colors."""
     (block,) = render.blocks(f"```python\n{code}\n```")
     assert "<span class=" not in block.split("<pre")[1]
     assert code in block
 
 
 def test_code_that_takes_too_long_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: a lexer that takes too long costs the colours, not the code."""
+    """MSG-12: a lexer that takes too long costs the colors, not the code."""
     monkeypatch.setattr(highlight, "MAX_SECONDS", 0)
     assert '<code class="hl">def f(): pass\n</code>' in render.draw_all("```python\ndef f(): pass\n```")[0]
 
@@ -193,8 +193,8 @@ def test_hostile_text_is_shown(text: str) -> None:
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_everything_said_can_be_encoded_and_drawn_again(text: str) -> None:
-    """MSG-12: rendering gives the same HTML each time, from the cache or not, in valid UTF-8."""
-    assert render.blocks(text) == render.blocks(text) == render.draw_all(normalise(text))
+    """MSG-12: the HTML is the same each time, with and without the cache, and is valid UTF-8."""
+    assert render.blocks(text) == render.blocks(text) == render.draw_all(normalize(text))
     assert render.render(text).encode().decode() == render.render(text)
 
 

@@ -1,4 +1,4 @@
-"""A stream ends with the blocks of the page, and its tail always equals drawing all of it."""
+"""Streams of Markdown, which end with the blocks of the page. The tail always equals a new rendering."""
 
 from importlib import import_module
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it.token import Token
 
 from chat.rendering.markdown import parser, render
-from chat.rendering.markdown.blocks import normalise
+from chat.rendering.markdown.blocks import normalize
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 from tests.rendering.documents import ANSWER, TRAPS, pieces, texts
 from tests.support.effort import cases
@@ -38,13 +38,13 @@ def stream_blocks(cut: list[str], *, drawing: bool = False) -> tuple[str, ...]:
 @given(pieces(), st.booleans())
 def test_stream_cut_anywhere_ends_as_the_page(cut: list[str], drawing: bool) -> None:
     """LIVE-01: for any pieces, the frozen blocks are those of the whole text."""
-    assert stream_blocks(cut, drawing=drawing) == render.draw_all(normalise("".join(cut)))
+    assert stream_blocks(cut, drawing=drawing) == render.draw_all(normalize("".join(cut)))
 
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_trap_fed_by_characters_ends_as_the_page(text: str) -> None:
-    """LIVE-01, MSG-12: the same for every trap, one character at a time."""
-    assert stream_blocks(list(text), drawing=True) == render.draw_all(normalise(text))
+    """LIVE-01, MSG-12: every difficult text, fed by single characters, ends with the page's blocks."""
+    assert stream_blocks(list(text), drawing=True) == render.draw_all(normalize(text))
 
 
 @settings(deadline=None, max_examples=cases(200))
@@ -68,8 +68,8 @@ def test_tail_drawn_at_every_piece_equals_tail_drawn_once(cut: list[str]) -> Non
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_tail_of_every_prefix_equals_tail_drawn_once(text: str) -> None:
-    """LIVE-01: the same for every prefix of every trap."""
-    assert_tail_drawn_often_equals_once(list(text[:150]))  # every prefix again costs the square of the length
+    """LIVE-01: the tail of every prefix of every difficult text equals a single rendering."""
+    assert_tail_drawn_often_equals_once(list(text[:150]))  # every prefix takes quadratic time
 
 
 def assert_tail_drawn_often_equals_once(cut: list[str]) -> None:
@@ -118,7 +118,7 @@ def test_block_freezes_with_the_first_letter_of_the_next(block: str) -> None:
     assert stream.tail_html() == "<p>T</p>"
 
 
-def test_open_code_is_plain_and_frozen_code_is_coloured() -> None:
+def test_open_code_is_plain_and_frozen_code_is_colored() -> None:
     """UI-01: code is highlighted when its block is finished."""
     stream = MarkdownStream()
     stream.feed("```python\ndef f(): pass\n")
@@ -128,7 +128,7 @@ def test_open_code_is_plain_and_frozen_code_is_coloured() -> None:
 
 
 def test_answer_is_drawn_while_it_streams() -> None:
-    """UI-01: half an answer shows its finished blocks and its tail."""
+    """UI-01: an unfinished answer shows its finished blocks and its tail."""
     stream = MarkdownStream()
     stream.feed(ANSWER[: ANSWER.index("Watch it") + 5])
     assert len(stream.blocks) == 3
@@ -136,7 +136,7 @@ def test_answer_is_drawn_while_it_streams() -> None:
 
 
 def test_row_that_brings_missing_cells_stays_in_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: the parser ends a table that lacks too many cells, but not before the row is complete."""
+    """LIVE-01: the parser ends a table that lacks too many cells only after the row is complete."""
     for module in ("markdown_it.rules_block.table", "chat.rendering.markdown.tail"):
         monkeypatch.setattr(import_module(module), "MAX_AUTOCOMPLETED_CELLS", 20)
     cut = ["|a|b|c|d|\n|-|-|-|-|\n", *["e\n"] * 6, "f", "|g|h|i\n", "j\n", "k\n", "\nend"]
@@ -177,13 +177,13 @@ WORDS += [
 @settings(deadline=None, max_examples=cases(300))
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12), st.lists(st.sampled_from(WORDS), max_size=12))
 def test_long_paragraph_is_drawn_from_where_it_has_grown(before: list[str], after: list[str]) -> None:
-    """LIVE-01: no mark, link or escape that ends later changes what was settled before it."""
+    """LIVE-01: no mark, link or escape that ends later changes the settled beginning of a paragraph."""
     long = "It begins with plain words. " * 40
     assert_tail_drawn_often_equals_once([long, *before, "some more words ", *after, "and an end"])
 
 
 def test_long_paragraph_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-01: a frame of a paragraph of 20 KB with emphasis parses what is new, not all of it."""
+    """LIVE-01: a frame of a 20 KB paragraph with emphasis parses only its end."""
     parsed: list[int] = []
     tokens_of = parser._inline_tokens
 

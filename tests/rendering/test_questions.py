@@ -1,4 +1,4 @@
-"""Questions of agents as cards, and what was answered and decided (UI-12)."""
+"""Cards for the questions of agents, their answers and decisions (UI-12)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ QUESTIONS: dict[str, Json] = {
         "fields": [
             {"id": "n", "label": "Number", "type": "number"},
             {"id": "y", "label": "Sure", "type": "yes_no"},
-            {"id": "c", "label": "Colours", "type": "choices", "options": ["Red", "Blue"]},
+            {"id": "c", "label": "Colors", "type": "choices", "options": ["Red", "Blue"]},
         ],
     },
 }
 
 
 def asked(kind: str, arguments: object = None, **columns: Any) -> str:
-    """Return the HTML of a call that waits, or as `columns` say."""
+    """Return the HTML of a waiting call, with other columns if given."""
     payload = QUESTIONS.get(kind) if arguments is None else arguments
     values = {"type": "tool_group", "tool_name": kind, "question": kind, "arguments": payload, "model": "one"}
     return frames.message_html(message(**{**values, "status": "waiting", **columns}))
@@ -63,14 +63,14 @@ def test_waiting_question_is_a_form_of_its_kind(kind: str) -> None:
         ("plan_review", {"decision": "reject", "comment": "Too soon"}, "Rejected Comment Too soon"),
         ("feedback", {"a": "Sour"}, "Apples Sour"),
         ("action_selection", "a", "Apples"),
-        ("form", {"n": 2, "y": False}, "Number 2 Sure No Colours –"),
-        ("form", {"c": ["Red", "Blue"]}, "Number – Sure – Colours Red, Blue"),
+        ("form", {"n": 2, "y": False}, "Number 2 Sure No Colors –"),
+        ("form", {"c": ["Red", "Blue"]}, "Number – Sure – Colors Red, Blue"),
         ("form", "edited by hand", "&quot;edited by hand&quot;"),
         ("selection", None, "null"),
     ],
 )
 def test_answer_is_shown_as_people_read_it(kind: str, answer: object, words: str) -> None:
-    """Without controls, and with who gave it."""
+    """An answered question has no controls, and shows the user who answered."""
     html = answered(kind, answer)
     assert f"{words} Bo answered" in text_of(html)
     assert "<form" not in html
@@ -84,16 +84,16 @@ def test_changed_plan_is_shown() -> None:
 
 
 def test_accepted_note_says_what_it_waits_for() -> None:
-    """MSG-12: a note for the workspace of a member is a proposal, which the model knows from the result."""
+    """MSG-12: a member's note for the workspace is shown as a proposal, which the result tells the model."""
     answer = {"decision": "save", "note": "Use tabs", "scope": "workspace"}
     columns = {"arguments": {"note": "Use tabs", "scope": "workspace"}}
     proposal = {**answer, "waits_for": "an owner or admin of the workspace"}
-    assert "Waits for an owner or admin" in answered("memory", answer, result=json.dumps(proposal), **columns)
+    assert "Waiting for an owner or admin" in answered("memory", answer, result=json.dumps(proposal), **columns)
     assert "Waits for" not in answered("memory", answer, result=json.dumps(answer), **columns)
 
 
 def test_arguments_that_are_texts_have_fields() -> None:
-    """One for each; JSON for all others, and for what a field would change."""
+    """Text arguments have a field each. Other arguments, and texts that a field would change, are edited as JSON."""
     html = asked("approval", {"path": "a.txt", "content": "\none\n"}, tool_name="write_file")
     assert re.findall('name="(argument[^"]*)"', html) == ["argument-path", "argument-content"]
     assert ">\n\none\n</textarea>" in html
@@ -112,7 +112,7 @@ def test_arguments_that_are_texts_have_fields() -> None:
     ],
 )
 def test_command_that_ends_with_a_code_is_marked_as_failed(tool: str, result: str, mark: str) -> None:
-    """UI-10: for screen readers, too; what the model reads stays as it is."""
+    """UI-10: the mark is there for screen readers, too, and the model's text does not change."""
     html = asked("", {"command": "x"}, tool_name=tool, result=result, status="complete")
     assert f'<span class="sr-only">{mark}</span>' in html
 
@@ -124,14 +124,15 @@ def test_question_without_an_answer_says_so() -> None:
 
 @pytest.mark.parametrize("arguments", [{}, "no object", {"question": "Which?", "choices": "none"}])
 def test_unreadable_question_is_a_tool_card(arguments: object) -> None:
-    """Its arguments were edited by hand."""
+    """A question with invalid hand-edited arguments is shown as a tool card."""
     html = asked("selection", arguments)
     assert 'class="tool"' in html
     assert "<form" not in html
 
 
 def test_approval_shows_what_would_run() -> None:
-    """A command as in a terminal, other arguments as a table, long ones in boxes; and all as JSON to edit."""
+    """A command is shown as in a terminal, other arguments as a table with boxes for long ones, and all as editable
+    JSON."""
     arguments = {"command": "ls <b>", "timeout": 5, "note": "one\ntwo"}
     html = asked("approval", arguments, tool_name="bash")
     words = text_of(html)
@@ -163,7 +164,7 @@ def test_decision_is_shown_below_the_call(answer: object, status: str, words: st
 
 
 def test_decision_in_the_minute_of_its_message_has_no_time_of_its_own() -> None:
-    """The message shows the time beside it already."""
+    """A decision in the same minute as its message shows no time of its own, because the message shows it."""
     at = timezone.now()
     answer = {"approved": True, "scope": "once"}
     html = answered("approval", answer, arguments={"target": "x"}, tool_name="deploy", timestamp=at, answered_at=at)
@@ -179,7 +180,7 @@ def test_call_without_a_decision_of_its_own(status: str, words: str) -> None:
 
 
 def test_long_plan_is_not_rendered_on_the_event_loop() -> None:
-    """Another process renders it, as it does a long answer."""
+    """Another process renders a long plan, like a long answer."""
     plan = "\n".join(f"- [{number}](https://example.org/{number}) *a* `b`" for number in range(500))
     waiting = {"type": "tool_group", "question": "plan_review", "status": "waiting"}
     assert frames.is_quick(message(**waiting, arguments=QUESTIONS["plan_review"]))

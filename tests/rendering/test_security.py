@@ -105,7 +105,7 @@ def _texts() -> list[str]:
 
 @pytest.mark.parametrize("text", _texts())
 def test_hostile_text_yields_only_our_markup(text: str) -> None:
-    """MSG-12: whole, and at every prefix of the stream, nothing but the allow-list is in the HTML."""
+    """MSG-12: the HTML of the whole text and of every prefix contains only allowed elements."""
     check(render.render(text))
     stream = MarkdownStream()
     for character in text[:400]:
@@ -118,7 +118,7 @@ def test_hostile_text_yields_only_our_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", VECTORS)
 def test_known_vector_yields_only_our_markup(text: str) -> None:
-    """MSG-12: the same for known attacks on other renderers."""
+    """MSG-12: known attacks on other renderers give only allowed elements."""
     check(render.render(text))
     stream, step = MarkdownStream(), max(1, len(text) // 50)
     for start in range(0, len(text), step):
@@ -130,14 +130,14 @@ def test_known_vector_yields_only_our_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", TRAPS)
 def test_special_markdown_yields_only_our_markup(text: str) -> None:
-    """MSG-12: the same for each construct that the random texts are made of."""
+    """MSG-12: each construct of the random texts gives only allowed elements."""
     check(render.render(text))
 
 
 @settings(deadline=None)
 @given(pieces())
 def test_random_text_yields_only_our_markup(cut: list[str]) -> None:
-    """MSG-12: the same for random Markdown."""
+    """MSG-12: random Markdown gives only allowed elements."""
     stream = MarkdownStream()
     for piece in cut:
         stream.feed(piece)

@@ -1,4 +1,4 @@
-"""Rows of the session list: rendered once, and again when anything in them changes."""
+"""Rows of the session list, which are rendered again only when their contents change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTED = Listed(
 
 @contextmanager
 def renderings() -> Iterator[list[str]]:
-    """Collect the names of the templates that are rendered."""
+    """Collect the names of the rendered templates in a list."""
     seen = list[str]()
 
     def note(template: object, **_: object) -> None:
@@ -53,7 +53,7 @@ def test_row_that_has_not_changed_is_not_rendered_again() -> None:
 
 
 def test_row_changes_with_what_it_shows() -> None:
-    """UI-11: its state, the page that shows it, and the language."""
+    """UI-11: a row depends on its state, the page that shows it, and the language."""
     rows = {row_html(each, "") for each in (LISTED, replace(LISTED, working=True), replace(LISTED, title="Other"))}
     assert len(rows) == 3
     assert 'aria-current="page"' in row_html(LISTED, "s_1")
@@ -63,7 +63,7 @@ def test_row_changes_with_what_it_shows() -> None:
 
 
 def test_row_has_the_present_name_of_its_owner() -> None:
-    """Users are equal by their ids: a name that has changed must not come from an earlier row."""
+    """A row shows a changed name, although users with the same id are equal."""
     ana, renamed = User(pk=7, username="ana", display_name="Ana"), User(pk=7, username="ana", display_name="Anastasia")
     assert "Shared by Ana<" in row_html(replace(LISTED, owner=ana), "")
     assert "Shared by Anastasia<" in row_html(replace(LISTED, owner=renamed), "")

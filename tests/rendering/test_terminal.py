@@ -33,7 +33,7 @@ from chat.rendering.text.terminal import screen
     ],
 )
 def test_ansi_becomes_classes_and_everything_else_is_escaped(output: str, html: str) -> None:
-    """UI-10: ANSI colours become classes; MSG-12: all else is shown exactly."""
+    """UI-10: ANSI colors become classes; MSG-12: all other characters are shown exactly."""
     assert screen(output).shown == html
 
 
@@ -43,8 +43,8 @@ def test_output_of_500_lines_is_whole() -> None:
     assert (shown.shown.count("\n") + 1, shown.rest, shown.lines) == (500, "", 500)
 
 
-def test_longer_output_shows_200_lines_and_keeps_the_rest_with_its_colour() -> None:
-    """UI-10: above that, the first 200 and "show all"."""
+def test_longer_output_shows_200_lines_and_keeps_the_rest_with_its_color() -> None:
+    """UI-10: longer output shows the first 200 lines and "show all"."""
     shown = screen("\x1b[32m" + "\n".join(map(str, range(501))))
     assert (shown.shown.count("\n") + 1, shown.lines) == (200, 501)
     assert shown.rest.startswith('<span class="fg2">200\n201')

@@ -25,7 +25,7 @@ def side(pieces: list[Piece], kind: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
-    """MSG-11: the pieces give exactly both texts, and no two adjacent pieces are of the same kind."""
+    """MSG-11: the pieces give exactly both texts, and adjacent pieces have different kinds."""
     pieces = difference(before, after)
     assert (side(pieces, "gone"), side(pieces, "new")) == (before, after)
     kinds = [piece.kind for piece in pieces]
@@ -69,12 +69,12 @@ def test_both_texts_are_in_their_difference(before: str, after: str) -> None:
     ],
 )
 def test_whole_words_are_compared(before: str, after: str, expected: list[Change]) -> None:
-    """MSG-11: never half of a word; scripts without spaces are compared by letter."""
+    """MSG-11: words are compared as a whole, and scripts without spaces by letter."""
     assert changes(difference(before, after)) == expected
 
 
 def test_long_stretches_are_cut_and_counted() -> None:
-    """MSG-11: unchanged text is shown only next to changes."""
+    """MSG-11: unchanged text is shown only beside changes."""
     before = "x " * 1000 + "old" + " y" * 1000
     pieces = shown(before, before.replace("old", "new"))
     head, gone, new, tail = pieces
@@ -99,7 +99,7 @@ def test_line_break_alone_is_seen() -> None:
     ],
 )
 def test_giant_texts_are_bounded(before: str, after: str) -> None:
-    """MSG-12: two very different megabytes; the shown pieces stay small."""
+    """MSG-12: the difference of two very different megabytes takes bounded time, and the shown pieces are small."""
     pieces = shown(before, after)
     assert len(pieces) <= MOST_PIECES + 1
     assert sum(len(piece.text) + len(piece.end) for piece in pieces) <= 2 * LONGEST + MOST_PIECES * (

@@ -16,7 +16,7 @@ from chat.models import ChatMessage
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.messages.file_changes import change_of
 from chat.rendering.messages.frames import message_html
-from chat.rendering.text.json_text import DEEPEST, coloured, laid_out
+from chat.rendering.text.json_text import DEEPEST, colored, laid_out
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 VALUES = st.recursive(
@@ -29,7 +29,8 @@ NONE: dict[str, object] = {}
 
 
 def shown(result: str, tool: str = "web_fetch", arguments: object = NONE) -> list[str]:
-    """The texts of the card's <pre> elements as a browser reads them: it drops a newline right after the tag."""
+    """Return the texts of the card's <pre> elements as a browser reads them, without a newline directly after the
+    tag."""
     row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name=tool, arguments=arguments, result=result)
     html = message_html(MessageSnapshot.from_row(row))
     inside = [part.split(">", 1)[1].split("</pre>")[0] for part in html.split("<pre")[1:]]
@@ -66,7 +67,7 @@ def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"url": "https://', "[1, 2]", "plain <b>text</b>"])
 def test_arguments_that_are_no_object_are_shown_as_the_model_wrote_them(text: str) -> None:
-    """UI-02: in the card and in what is copied of it, without the key under which the row has them."""
+    """UI-02: invalid arguments are shown and copied without the key under which the row stores them."""
     arguments = read_arguments(text)
     assert shown("Not a JSON object.", arguments=arguments)[0] == laid_out(text)
     row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name="web_fetch", arguments=arguments)
@@ -87,13 +88,14 @@ def test_rest_of_a_long_output_keeps_its_first_newline() -> None:
 
 @pytest.mark.parametrize("text", ['["' + '\\"' * 9_000, '{"a\\\n' * 3_000, '["' + "\\" * 18_001])
 def test_strings_that_nothing_closes_end_with_their_lines(text: str) -> None:
-    """MSG-12: a page fetched by a tool may have them; searching from each of them again kept a core busy."""
-    assert unescape(re.sub("<[^>]*>", "", coloured(text))) == text
-    assert coloured('["a\n1]') == '[<span class="s">"a</span>\n<span class="m">1</span>]'
+    """MSG-12: an unclosed string ends with its line, because searching from each of them again took too long."""
+    assert unescape(re.sub("<[^>]*>", "", colored(text))) == text
+    assert colored('["a\n1]') == '[<span class="s">"a</span>\n<span class="m">1</span>]'
 
 
 def test_large_changes_of_a_file_are_shown_without_comparing_each_line() -> None:
-    """UI-10: comparing takes quadratic time, 200 KB took 9 s each time that someone opened the session."""
+    """UI-10: a large change is shown without a comparison of lines, which took 9 s for 200 KB each time the session was
+    opened."""
     old, new = ("\n".join(chr(0x4E00 + place * step % 120) for place in range(50_000)) for step in (7, 11))
     began = thread_time()
     tool = ToolSnapshot("c1", "edit_file", {"path": "a.txt", "old": old, "new": new}, "at line 1.", False, None)

@@ -93,14 +93,14 @@ def test_long_runs_of_marks_are_quick() -> None:
 
 
 def test_copied_code_cannot_end_its_own_fence() -> None:
-    """MSG-12: fences are longer than those in the text; JSON arguments and results are indented."""
+    """MSG-12: fences are longer than those in the text, and JSON arguments and results are indented."""
     copied = as_markdown(tool(arguments={"a": [1]}, result="```\nx\n```\n"))
     assert copied == '**web_fetch**\n\n```json\n{\n  "a": [\n    1\n  ]\n}\n```\n\n````\n```\nx\n```\n````'
     assert as_markdown(message(text=" *x*\n")) == " *x*\n"
 
 
 def test_copied_message_has_links_to_its_files() -> None:
-    """MSG-12: files with any name; only the text if no site is configured."""
+    """MSG-12: files with any name get links. If no site is configured, only the text is copied."""
     file = AttachmentSnapshot("a_1", "a [b]_*`.png", "image", "image/png", 1, 1, 1, None)
     links = "- [a \\[b\\]\\_\\*\\`.png](https://parley.example/attachments/a_1)"
     said, silent = (replace(message(text=text), attachments=(file,)) for text in (" Hi\n", ""))
@@ -110,7 +110,7 @@ def test_copied_message_has_links_to_its_files() -> None:
 
 
 def test_mentions_are_marked_outside_of_code_and_links() -> None:
-    """LIVE-07: with the users, and without a change of the text."""
+    """LIVE-07: mentions have their users, and the text does not change."""
     text = "@Bo: `@Bo` https://example.com/@Bo @Ana"
     mentions = [MentionSnapshot(7, 0, 3), MentionSnapshot(8, 35, 4), MentionSnapshot(9, 35, 4)]
     made = user_text_html(text, mentions)
@@ -122,20 +122,20 @@ def test_mentions_are_marked_outside_of_code_and_links() -> None:
 
 
 def test_no_part_of_a_longer_name_is_marked() -> None:
-    """LIVE-07: the name of someone else begins alike."""
+    """LIVE-07: a name that is only a part of a longer name is not marked."""
     made = user_text_html("@Bo, ask @Bobby or x@Bo.com", [MentionSnapshot(1, 0, 3)])
     assert made.count('class="mention"') == 1
     assert made.startswith("<span")
 
 
 def test_name_of_a_mention_is_escaped() -> None:
-    """LIVE-07: a display name can be HTML."""
+    """LIVE-07: a display name with HTML is escaped."""
     made = user_text_html("Hi @<b>Bo", [MentionSnapshot(7, 3, 6)])
     assert made == 'Hi <span class="mention" data-mentions="7">@&lt;b&gt;Bo</span>'
 
 
 def test_mentions_of_agents_are_chips() -> None:
-    """RUN-17: as those of people; a place that has no @ any more is none."""
+    """RUN-17: mentions of agents are chips, and a place that no longer has an @ is ignored."""
     agents = [AgentMentionSnapshot("one", 0, 6), AgentMentionSnapshot("two", 11, 14), AgentMentionSnapshot("two", 7, 3)]
     made = user_text_html("@agent and @Code Reviewer, `@agent`", [], agents)
     assert re.findall(r'<span class="mention">(.*?)</span>', made) == ["@agent", "@Code Reviewer"]

@@ -1,4 +1,4 @@
-"""Arguments while a model writes them: readable at every character, the same however they are cut, and safe."""
+"""The arguments of a call that the model is writing: readable at every character, however they are split, and safe."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def values(html: str) -> dict[str, str]:
 
 
 def test_a_file_is_readable_before_it_is_complete() -> None:
-    """UI-10: line breaks are line breaks, and the beginning is shown at once."""
+    """UI-10: line breaks are shown as line breaks, and the beginning is shown immediately."""
     html = drawn('{"path": "a.py", "content": "def f():\\n\\treturn \\"<b>\\" # \\u00e9\\ud83d\\ude00')
     assert values(html) == {"path": "a.py", "content": 'def f():\n\treturn "<b>" # é😀'}
     assert "&lt;b&gt;" in html
 
 
-@example(arguments={"0": None}, cuts=[6], ascii=False)  # a value that comes alone
+@example(arguments={"0": None}, cuts=[6], ascii=False)  # a value without others
 @given(st.dictionaries(KEYS, JSON, max_size=4), st.lists(st.integers(0, 400), max_size=20), st.booleans())
 def test_arguments_are_the_same_however_they_are_cut(
     arguments: dict[str, object], cuts: list[int], ascii: bool
 ) -> None:
-    """UI-10: every text value is shown as it is, other values as JSON."""
+    """UI-10: text values are shown as they are, and other values as JSON, however the arguments are split."""
     text = json.dumps(arguments, ensure_ascii=ascii)
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
     html = drawn(*(text[start:end] for start, end in pairwise(places)))
@@ -71,7 +71,7 @@ def test_what_is_no_object_is_shown_as_it_is(text: str) -> None:
 
 
 def test_no_frame_redraws_what_is_long() -> None:
-    """UI-10: the cost of a frame does not grow with the message."""
+    """UI-10: the cost of a frame does not depend on the length of the message."""
     live = LiveArguments("m")
     live.append('{"content": "')
     live.frame()

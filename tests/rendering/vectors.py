@@ -1,7 +1,7 @@
 r"""Texts that have broken chats, sanitisers and terminals, as a user or a model might write them.
 
-Based on OWASP's cheat sheet, DOMPurify's and html5sec's collections, with cases for Markdown, formulas, streaming and
-terminals.
+They are based on OWASP's cheat sheet and the collections of DOMPurify and html5sec, with cases for Markdown, formulas,
+streaming and terminals.
 """
 
 SCRIPTS = (

@@ -1,8 +1,7 @@
-"""Two workers and two sessions on real rows, in every order of steps that Hypothesis finds: what must hold of claims.
-
-The workers are the real `LeaseKeeper`, `lease`, `open_claim` and `record`, driven without threads, event loop or sleep:
-time is a number that `time_passes` raises. What a runner and a bridge do with the results is repeated here in short.
-"""
+"""A state machine that checks claims: two workers and two sessions on real rows, with steps in any order that
+Hypothesis finds. The workers are the real `LeaseKeeper`, `lease`, `open_claim` and `record`. They run without
+threads, event loop or sleep: time is a number that `time_passes` raises. What a runner and a bridge do with the
+results is repeated here in short."""
 
 from __future__ import annotations
 
@@ -33,12 +32,12 @@ from chat.services.runs.recording import Batch, Job, Outcome, PendingText, recor
 from chat.services.sessions.lifecycle import create_session
 
 ROUNDS = 20
-# Of one turn, without a finished response. A turn that follows another one in the same claim begins with none.
+# The most runs of one turn without a finished response. The next turn in the same claim is counted separately.
 MOST_PLAYS = MOST_ATTEMPTS + 1
 
 
 class LostAnswer(OperationalError):  # noqa: N818  # the answer is lost, the work is done
-    """The transaction is committed, but the connection breaks before the client knows."""
+    """The error of a connection that breaks after the COMMIT, before the client receives its answer."""
 
 
 @contextmanager
@@ -59,7 +58,7 @@ def answer_lost(name: str) -> Iterator[None]:
 
 
 class SimulatedLock:
-    """The locks of all processes: that of one which has died, or lost its connection, is free."""
+    """The locks of all processes; the lock of a process that has died or lost its connection is free."""
 
     grace = GRACE
     free_ones: ClassVar[set[str]] = set()
@@ -78,7 +77,7 @@ class SimulatedLock:
 
 @dataclass
 class Run:
-    """A claim as its bridge knows it. `pending`: what was submitted, and is not known to be written."""
+    """A claim as its bridge sees it. `pending` is the submitted job, with its texts, until it is confirmed."""
 
     claim: Claim
     written: int = 0
@@ -91,7 +90,7 @@ class Run:
 
 @dataclass(eq=False)
 class Node:
-    """A process. `silent`: its network swallows what it sends to the database; `paused`: it does not run."""
+    """A process. If `silent`, its network drops what it sends to the database; if `paused`, it does not run."""
 
     keeper: LeaseKeeper
     runs: dict[str, Run] = field(default_factory=dict)
@@ -102,7 +101,7 @@ class Node:
 
 @dataclass
 class Ledger:
-    """What was committed: rows by session, and the texts of streaming rows by offset."""
+    """The committed data: the rows of each session, and the texts of streaming rows by offset."""
 
     rows: dict[str, set[str]] = field(default_factory=dict)
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -144,7 +143,7 @@ def in_doubt(machine: Claims) -> list[At]:
 
 
 def rule_of(choose: Callable[[Claims], Sequence[Any]], **drawn: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
-    """Make a rule for one of what the machine has at the moment, if it has any."""
+    """Make a rule that runs with one of the machine's present items, and is skipped if there are none."""
     drawn["at"] = st.runner().flatmap(lambda machine: st.sampled_from(list(choose(machine))))
     return lambda step: precondition(lambda machine: bool(choose(machine)))(rule(**drawn)(step))  # type: ignore[call-overload]  # mypy takes what is drawn for bundles
 
@@ -154,7 +153,8 @@ fates = st.sampled_from(["ok", "ok", "answer lost", "rolled back"])
 
 
 class Claims(RuleBasedStateMachine):
-    """Each assertion is an invariant; `teardown` lets all recover, and checks that everything was served."""
+    """The state machine: each assertion is an invariant; `teardown` lets all nodes recover and checks that all work was
+    served."""
 
     ana: ClassVar[User]
     playing: ClassVar[Claims]
@@ -179,7 +179,7 @@ class Claims(RuleBasedStateMachine):
     def _node(self) -> Node:
         return Node(LeaseKeeper(SimulatedLock(), clock=lambda: self.now))
 
-    # -- people -----------------------------------------------------------------------------------------------------
+    # -- users ------------------------------------------------------------------------------------------------------
 
     @rule(place=places)
     def send(self, place: int) -> None:
@@ -197,7 +197,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(connected, way=st.sampled_from(["pause", "silence", "disconnect"]))
     def disturb(self, at: Node, way: str) -> None:
-        """Suspend a process, silence its network, or cut its heartbeat's connection, which both sides notice."""
+        """Suspend a process, silence its network, or cut its heartbeat's connection so that both sides notice."""
         at.paused, at.silent = way == "pause", way == "silence"
         if way == "disconnect":
             SimulatedLock.free_ones.add(at.keeper.worker_id)
@@ -210,13 +210,13 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(connected, way=st.sampled_from(["pause", "silence"]))
     def vanish(self, at: Node, way: str) -> None:
-        """Cut a process off for so long that the other one has its sessions."""
+        """Cut a process off until the other one has taken over its sessions."""
         self.disturb(at, way)
         self._taken_over(at.keeper.worker_id)
 
     @rule_of(connected, times=st.integers(1, 2 * MOST_PLAYS))
     def crash(self, at: Node, times: int) -> None:
-        """End a process, and the next one that has its sessions, and so on."""
+        """End a process, then the process that takes over its sessions, and so on."""
         for _ in range(times):
             SimulatedLock.free_ones.add(at.keeper.worker_id)
             self.nodes.remove(at)
@@ -226,11 +226,11 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(connected)
     def look(self, at: Node) -> None:
-        """Look between two beats whether the other process has died."""
+        """Check between two heartbeats whether the other process has died."""
         at.keeper.look()
 
     def _taken_over(self, worker_id: str) -> None:
-        """Let time pass until the other process, if it can, has noticed, and has claimed the sessions."""
+        """Let time pass until the other process has noticed the failure and claimed the sessions, if it is able to."""
         for other in [node for node in connected(self) if node.keeper.worker_id != worker_id][:1]:
             while worker_id in lease.other_workers(""):
                 self.now += other.keeper.interval
@@ -239,7 +239,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(connected)
     def restart(self, at: Node) -> None:
-        """End a process in order; another one takes its place."""
+        """End a process in an orderly way and start another one in its place."""
         for run in at.runs.values():
             self.plays[run.turn] -= 1
         at.keeper.end()
@@ -247,12 +247,12 @@ class Claims(RuleBasedStateMachine):
 
     @rule()
     def replicated(self) -> None:
-        """From here on, a failover forgets."""
+        """Mark the point from which a failover loses transactions."""
         self._mark, self._marked = transaction.savepoint(), deepcopy((self.ledger, self.plays))
 
     @rule_of(lambda machine: machine.nodes, claims=st.booleans())
     def fail_over(self, at: Node, claims: bool) -> None:
-        """Make a replica the database that lacks the last transactions; perhaps a worker claims there at once."""
+        """Promote a replica that lacks the last transactions; a worker may claim a session there immediately."""
         transaction.savepoint_rollback(self._mark)
         self.ledger, self.plays = deepcopy(self._marked)
         for run in (run for node in self.nodes for run in node.runs.values()):
@@ -262,7 +262,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(able_to_claim)
     def claim_and_be_forgotten(self, at: Node) -> None:
-        """Claim, just before a failover that forgets it and lets the other worker claim; then write."""
+        """Claim just before a failover that loses the claim and lets the other worker claim; then write."""
         self.replicated()
         self.claim(at)
         for other in [each for each in able_to_claim(self) if each is not at]:
@@ -317,7 +317,7 @@ class Claims(RuleBasedStateMachine):
         present = node.runs.get(claim.session_id)
         if present is None or present.claim.worker_id != claim.worker_id or present.claim.epoch < claim.epoch:
             run = node.runs[claim.session_id] = Run(claim)
-            open_claim(claim, 0.0)  # the answer is lost: the bridge asks again
+            open_claim(claim, 0.0)  # the answer is lost, so the bridge sends the call again
             self._opened(node, run, open_claim(claim, 0.0))
 
     # -- the bridge -------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(able_to_write, fate=fates)
     def write(self, at: At, fate: str) -> None:
-        """Write a row, and text into the row that streams."""
+        """Write a row, and text into the streaming row."""
         node, run = at
         changes: list[Change] = [insert(ids.message_id(), run.turn, "complete")]
         if not run.stream:
@@ -348,12 +348,12 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(able_to_write, fate=fates)
     def respond(self, at: At, fate: str) -> None:
-        """Finish a response: the turn makes progress."""
+        """Finish a response, which counts as progress of the turn."""
         self._submit(*at, fate, RecordUsage("demo", "one", 1, 10, 2))
 
     @rule_of(able_to_speak)
     def speak(self, at: At) -> None:
-        """Write text alone, without a job, as most of a run's writes are."""
+        """Write only text, without a job, as in most writes of a run."""
         node, run = at
         text = append(run)
         (outcome,) = record([], [text]).texts
@@ -365,7 +365,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(at_work)
     def publish(self, at: At) -> None:
-        """Publish live text, which no transaction guards."""
+        """Publish live text, which no transaction protects."""
         node, run = at
         if self.now < node.safe_until and not run.is_forgotten:
             is_mine = row_of(run.claim).claimant == run.claim.worker_id
@@ -378,7 +378,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule_of(in_doubt, fate=fates)
     def retry(self, at: At, fate: str) -> None:
-        """Write what is not known to be written, as the writer does until it knows."""
+        """Repeat the writes that are not confirmed, as the writer does."""
         self._write(*at, fate)
 
     def _finish(self, node: Node, run: Run, fate: str, *before: Change) -> None:
@@ -426,7 +426,7 @@ class Claims(RuleBasedStateMachine):
         self.ledger.texts.setdefault(text.message_id, {})[text.offset] = text.text
 
     def _answered(self, node: Node, run: Run, job: Job, batch: Batch) -> None:
-        """Do what a bridge does with what became of a job."""
+        """Handle the result of a job as a bridge does."""
         (recorded,) = batch.jobs
         if recorded.outcome is Outcome.FENCED:
             node.runs.pop(run.claim.session_id)
@@ -438,7 +438,7 @@ class Claims(RuleBasedStateMachine):
             if not run.turn:
                 node.runs.pop(run.claim.session_id)
 
-    # -- at last ----------------------------------------------------------------------------------------------------
+    # -- the end ----------------------------------------------------------------------------------------------------
 
     def teardown(self) -> None:
         try:
@@ -482,7 +482,7 @@ def is_served(session: Session) -> bool:
 
 
 def append(run: Run) -> PendingText:
-    """Add a piece of text to the row that streams; its offset is its words."""
+    """Add a piece of text to the streaming row; the text is its own offset."""
     text = PendingText(run.claim, run.stream, run.length, f"{run.length},")
     run.length += len(text.text)
     return text
@@ -494,6 +494,6 @@ def insert(message_id: str, turn: str, status: str) -> InsertMessage:
 
 
 def end(message_id: str) -> list[Change]:
-    """End the row that streams, if one does."""
+    """End the streaming row, if there is one."""
     update = UpdateMessage(message_id, "message_updated", {"status": "interrupted"}, compact=True)
     return [update] if message_id else []

@@ -1,11 +1,14 @@
-"""RUN-17, CTX-06: several agents in one session: who answers, in which order, and what each of them gets."""
+"""RUN-17, CTX-06: sessions with several agents: which agents answer, in which order, and the context that each of them
+gets."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
 
+from agents.errors import RequestRejected
 from agents.messages import Message, ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
@@ -14,7 +17,8 @@ from chat.models import Session, User
 from chat.projections.context import SEVERAL_SENDERS
 from chat.queries import cast
 from chat.queries.messages import session_snapshot
-from chat.services.messages.editing import edit
+from chat.queries.turn_outcomes import Outcome, TurnOutcome, read_outcome
+from chat.services.messages.editing import edit, restore
 from chat.services.runs.control import retry_here
 from chat.services.sessions import lifecycle
 from chat.services.sessions.agents import add_agent, remove_agent
@@ -57,7 +61,10 @@ def said(messages: list[Message] | tuple[Message, ...]) -> list[tuple[str, str]]
 
 
 async def test_only_the_agent_that_is_addressed_answers(node: TestNode, ana: User) -> None:
-    """RUN-17: with its own model, prompt and tools; an unaddressed message is for the session's own agent."""
+    """RUN-17: only the addressed agent answers, with its own model, prompt and tools.
+
+    The session's own agent answers other messages.
+    """
     provider = node.script([["Found."], [CALL], ["42."]], CONFIG)
     session = await several(node, ana)
     await node.send(session, ana, "@Researcher, look it up")
@@ -83,7 +90,8 @@ async def test_only_the_agent_that_is_addressed_answers(node: TestNode, ana: Use
 
 
 async def test_agents_answer_one_after_the_other(node: TestNode, ana: User) -> None:
-    """RUN-17, CTX-06: in the order of the message, each in a turn of its own; each reads what the others said."""
+    """RUN-17, CTX-06: the agents answer in the order of the message, each in its own turn, and each reads the earlier
+    answers."""
     provider = node.script([["A fact."], ["A doubt."], ["A sum."]], CONFIG)
     session = await several(node, ana, "researcher", "critic")
     await node.send(session, ana, "@researcher @critic and @agent, please")
@@ -104,7 +112,10 @@ async def test_agents_answer_one_after_the_other(node: TestNode, ana: User) -> N
 
 
 async def test_other_agents_tools_and_reasoning_are_their_own(node: TestNode, ana: User) -> None:
-    """CTX-06: another agent gets what was said with a tool's help, not the call; its own calls come back whole."""
+    """CTX-06: another agent gets the text of an answer, without its tool calls.
+
+    Each agent gets its own calls back in full.
+    """
     provider = node.script([["Let me see.", CALL], ["It is 42."], ["Checked."], ["Still 42."]], CONFIG)
     session = await several(node, ana)
     for text in ("6*7?", "@researcher, is that so?", "Well?"):
@@ -117,7 +128,7 @@ async def test_other_agents_tools_and_reasoning_are_their_own(node: TestNode, an
 
 
 async def test_stop_ends_the_agents_that_have_not_answered(node: TestNode, ana: User) -> None:
-    """RUN-07: no other agent begins after a stop; the next message works."""
+    """RUN-07: after a stop, no other agent begins, and the next message is answered."""
     gate = Gate()
     node.script([["A fact", gate], ["Back."]], CONFIG)
     session = await several(node, ana)
@@ -133,7 +144,10 @@ async def test_stop_ends_the_agents_that_have_not_answered(node: TestNode, ana: 
 
 
 async def test_an_answer_is_retried_by_its_agent(node: TestNode, ana: User) -> None:
-    """RUN-12: with the agents after it; from the message on, all that it addresses."""
+    """RUN-12: a retry of an answer includes the agents after it.
+
+    A retry of the message includes all agents that it addresses.
+    """
     node.script([["A fact."], ["A doubt."], ["A doubt again."], ["Another fact."], ["A third doubt."]], CONFIG)
     session = await several(node, ana, "researcher", "critic")
     await node.send(session, ana, "@researcher @critic")
@@ -153,8 +167,95 @@ async def test_an_answer_is_retried_by_its_agent(node: TestNode, ana: User) -> N
     await node.do(check_rest, session)
 
 
+FAILS = RequestRejected("The request is malformed.")
+TITLES = {"agent": "Assistant", "researcher": "Researcher", "critic": "Critic"}
+
+
+@pytest.mark.parametrize("failing", ["researcher", "critic"])
+async def test_retry_of_one_failed_agent_keeps_the_answers_of_the_others(
+    node: TestNode, ana: User, failing: str
+) -> None:
+    """RUN-12, RUN-17: only the failed agent answers again, after the others and without a confirmation. Its error can
+    be restored."""
+    names = ["researcher", "critic", "agent"]
+    node.script([*([FAILS] if name == failing else [f"By {name}."] for name in names), ["At last."]], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    asked = await node.send(session, ana, "@researcher @critic @agent")
+    await node.idle(session)
+    error = next(row for row in await node.rows(session) if row.type == "error")
+    retry = functools.partial(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    found = await node.do(retry, preview=True)
+    assert (found.messages, found.last_answer, found.attempt) == (1, True, "")
+    await node.do(retry)
+    await node.idle(session)
+    rows = await node.rows(session)
+    others = [(name, f"By {name}.") for name in names if name != failing]
+    assert [row[::3] for row in await answers(node, session)] == [*others, (failing, "At last.")]
+    assert [row.pk for row in rows if row.role == "user"] == [asked.id]
+    assert [row.type for row in rows].count("error") == 0
+    assert said(node.provider.requests[-1].messages) == [
+        ("user", "[Ana] @researcher @critic @agent"),
+        *(("user", f"[{TITLES[name]}] {text}") for name, text in others),
+    ]
+    await node.do(check_rest, session)
+    await node.do(restore, session=session, author=ana, message_id=error.pk)
+    assert [row.type for row in await node.rows(session)].count("error") == 1
+    await node.do(check_rest, session)
+
+
+async def test_outcome_follows_the_failed_agent_to_its_new_answer(node: TestNode, ana: User) -> None:
+    """RUN-12, MSG-02: once the failed agent answers again, the outcome of the message is that of its new turn."""
+    gate = Gate()
+    node.script([[FAILS], ["A doubt."], [FAILS], [gate, "At last."]], CONFIG)
+    session = await several(node, ana, "critic")
+    asked = await node.send(session, ana, "@agent @critic")
+    await node.idle(session)
+    outcome = functools.partial(node.do, read_outcome, session.pk, asked.id)
+    assert await outcome() == TurnOutcome(Outcome.FAILED, asked.turn_id or "", asked.sequence)
+    error = next(row for row in await node.rows(session) if row.type == "error")
+    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await node.idle(session)
+    error = next(row for row in await node.rows(session) if row.type == "error")
+    assert error.turn_id != asked.turn_id
+    assert await outcome() == TurnOutcome(Outcome.FAILED, error.turn_id, asked.sequence)
+    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await gate.reached()
+    assert (await outcome()).outcome is Outcome.RUNNING
+    gate.open()
+    await node.idle(session)
+    assert await outcome() == TurnOutcome(Outcome.COMPLETED, error.turn_id, asked.sequence)
+    await node.do(check_rest, session)
+
+
+async def test_a_failed_agent_keeps_what_it_did_before(node: TestNode, ana: User) -> None:
+    """RUN-12, CTX-03: the failed agent's calls stay with their results, and its retry continues from them."""
+    node.script([[CALL], [FAILS], ["A doubt."], ["It is 42."]], CONFIG)
+    session = await several(node, ana, "critic")
+    await node.send(session, ana, "@agent @critic")
+    await node.idle(session)
+    error = next(row for row in await node.rows(session) if row.type == "error")
+    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await node.idle(session)
+    assert [row[::3] for row in await answers(node, session)] == [("critic", "A doubt."), ("agent", "It is 42.")]
+    assert [len(message.tool_calls) for message in node.provider.requests[-1].messages].count(1) == 1
+    await node.do(check_rest, session)
+
+
+async def test_retry_of_a_failed_agent_asks_first_when_people_have_written_since(node: TestNode, ana: User) -> None:
+    """RUN-12: if users have written since, the retry would withdraw their messages, so it needs a confirmation."""
+    node.script([[FAILS], ["A doubt."], ["Fine."]], CONFIG)
+    session = await several(node, ana, "critic")
+    await node.send(session, ana, "@agent @critic")
+    await node.idle(session)
+    await node.send(session, ana, "Thanks")
+    await node.idle(session)
+    error = next(row for row in await node.rows(session) if row.type == "error")
+    with pytest.raises(ServiceError, match="This removes 4 messages"):
+        await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+
+
 async def test_edited_message_addresses_others(node: TestNode, ana: User) -> None:
-    """RUN-12, RUN-17: the agents that the message mentions now answer it again."""
+    """RUN-12, RUN-17: after an edit, the agents that the message now mentions answer it again."""
     node.script([["A fact."], ["A doubt."]], CONFIG)
     session = await several(node, ana, "researcher", "critic")
     asked = await node.send(session, ana, "@researcher")
@@ -166,7 +267,9 @@ async def test_edited_message_addresses_others(node: TestNode, ana: User) -> Non
 
 
 async def test_queued_messages_come_after_the_agents_at_work(node: TestNode, ana: User) -> None:
-    """RUN-06: a break for them ends no agent's work: it goes on in the next turn, before those they address."""
+    """RUN-06: the break for a queued message does not end an agent's work.
+    It continues in the next turn, before the agents that the message addresses.
+    """
     gate = Gate()
 
     def reply(request: Request) -> Reply:
@@ -190,7 +293,7 @@ async def test_queued_messages_come_after_the_agents_at_work(node: TestNode, ana
 
 
 async def test_agents_are_added_removed_and_copied(node: TestNode, ana: User) -> None:
-    """RUN-17: they are in snapshots, forks and files; what a removed one has said stays its own."""
+    """RUN-17: snapshots, forks and imported files contain the agents. The messages of a removed agent keep its name."""
     provider = node.script([["A fact."], ["Mine."]], CONFIG)
     session = await several(node, ana)
     await node.send(session, ana, "@researcher")
@@ -214,7 +317,8 @@ async def test_agents_are_added_removed_and_copied(node: TestNode, ana: User) ->
 
 
 async def test_a_removed_agent_comes_back_as_it_was(node: TestNode, ana: User) -> None:
-    """RUN-17: with the session's own copy, in its place, whatever has become of the agent since."""
+    """RUN-17: a removed agent returns to its place with the session's own copy of its settings, once, even if requested
+    twice."""
     node.script([], CONFIG)
     session = await several(node, ana, "researcher", "critic")
     before = (await fresh(node, session)).config

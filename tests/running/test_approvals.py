@@ -1,9 +1,10 @@
-"""UI-12, UI-20: rules of a workspace, and calls that several people, or people with a role, have to approve."""
+"""UI-12, UI-20: approval rules of a workspace, and calls that several users, or users with a role, have to approve."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ import pytest
 from agents.providers.scripted import Reply
 from chat.errors import ServiceError
 from chat.models import ApprovalRule, ChatMessage, Membership, SecurityEvent, Session, Share, User, Workspace
+from chat.queries.approvals import approvers_present
 from chat.queries.session_list import listing
+from chat.rendering.messages.frames import message_html
 from chat.rendering.messages.questions import QuestionCard
 from chat.services.batches import Deadline
 from chat.services.deletion.names import ERASED_SENDER, erase_names
-from chat.services.people import workspace_rules
+from chat.services.maintenance import jobs
+from chat.services.people import members, sharing, workspace_rules
+from chat.services.sessions import lifecycle
 from chat.snapshots import MessageSnapshot
 from tests.running.test_waiting import CONFIG, answer, deploy_call, deploying, results, waiting
 from tests.support.rest import check_rest
@@ -49,7 +54,7 @@ def decided(row: ChatMessage, field: str) -> list[Any]:
 
 
 def waits_for(user: User, session: Session) -> bool:
-    """Tell whether the list says that a session waits for the user."""
+    """Return whether the session list marks a session as waiting for the user."""
     (row,) = (row for group in listing(user, UTC).groups for row in group.rows if row.id == session.pk)
     return row.waiting
 
@@ -61,7 +66,7 @@ async def refused(node: TestNode, session: Session, author: User, row: ChatMessa
 
 
 async def test_two_people_have_to_approve(node: TestNode, ana: User, bo: User) -> None:
-    """Each once; what was decided is on the row, and the call runs with the last approval."""
+    """Each user counts once. The row records the decisions, and the call runs after the last approval."""
     ran: list[str] = []
     node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy(production)", verdict="ask", approvals=2)
@@ -89,7 +94,7 @@ async def test_two_people_have_to_approve(node: TestNode, ana: User, bo: User) -
 
 
 async def test_one_refusal_ends_it(node: TestNode, ana: User, bo: User) -> None:
-    """After an approval, too; the model reads who refused."""
+    """One refusal ends the call even after an approval, and the model reads who refused."""
     ran: list[str] = []
     node.script([[deploy_call()], ["As you wish."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy", verdict="ask", approvals=2)
@@ -104,7 +109,7 @@ async def test_one_refusal_ends_it(node: TestNode, ana: User, bo: User) -> None:
 
 
 async def test_other_arguments_have_to_be_approved_again(node: TestNode, ana: User, bo: User) -> None:
-    """Who changes them has approved them; the others have to agree again."""
+    """A user who changes the arguments approves them; the other users have to approve again."""
     ran: list[str] = []
     node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy", verdict="ask", approvals=2)
@@ -121,7 +126,7 @@ async def test_other_arguments_have_to_be_approved_again(node: TestNode, ana: Us
 
 
 async def test_other_arguments_can_need_more_approvals(node: TestNode, ana: User, bo: User) -> None:
-    """UI-20: a call cannot get past a rule by being changed while it is approved, and what it needs never gets less."""
+    """UI-20: changed arguments cannot evade a rule, and the number of approvals that a call needs never decreases."""
     ran: list[str] = []
     node.script([[deploy_call("staging")], ["Done."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy(production)", verdict="ask", approvals=2, approvers="owner")
@@ -144,14 +149,19 @@ async def test_other_arguments_can_need_more_approvals(node: TestNode, ana: User
 
 
 async def test_only_the_named_role_approves(node: TestNode, ana: User, bo: User) -> None:
-    """What was allowed for the session does not cover it, and every editor may refuse."""
+    """Users without the role that a rule names cannot approve the call; after one of them got the role, they can.
+
+    The session list shows the session as waiting only for users with the role.
+    """
     ran: list[str] = []
     node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy", verdict="ask", approvers="admin")
     session = await begun(node, ana, bo)
     (row,) = await waiting(node, session)
     assert await refused(node, session, bo, row, YES) == "forbidden"
+    assert [await node.do(waits_for, each, session) for each in (ana, bo)] == [False, False]
     await node.do(Membership.objects.filter(user=bo).update, role="admin")
+    assert [await node.do(waits_for, each, session) for each in (ana, bo)] == [False, True]
     await answer(node, session, bo, row, YES)
     await node.idle(session)
     assert ran == ["production"]
@@ -161,7 +171,8 @@ async def test_only_the_named_role_approves(node: TestNode, ana: User, bo: User)
 async def test_approval_of_someone_who_lost_the_right_does_not_count(
     node: TestNode, ana: User, bo: User, workspace: Workspace, lost: str
 ) -> None:
-    """UI-20: they are on the card no more, and another person has to agree; back in, they can approve again."""
+    """UI-20: the approval of a user who lost the right is marked as lapsed, and another user has to approve in their
+    place."""
     ran: list[str] = []
     node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
     await rule(node, ana, rule="deploy", verdict="ask", approvals=2, approvers="admin")
@@ -190,8 +201,139 @@ async def test_approval_of_someone_who_lost_the_right_does_not_count(
     await node.do(check_rest, session)
 
 
+@pytest.mark.parametrize("lost", ["share", "role", "membership", "account"])
+async def test_card_shows_that_an_approval_has_lapsed(
+    node: TestNode, ana: User, bo: User, workspace: Workspace, lost: str
+) -> None:
+    """UI-20: the card shows the lapsed approval before the next decision.
+    A service that takes the right away updates the card immediately. A right that was lost without a service is found
+    by the maintenance job.
+    """
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying([])])
+    await rule(node, ana, rule="deploy", verdict="ask", approvals=2, approvers="admin")
+    await node.do(Membership.objects.filter(user=ana).update, role="owner")
+    await node.do(Membership.objects.filter(user=bo).update, role="admin")
+    session = await begun(node, ana, bo)
+    (row,) = await waiting(node, session)
+    await node.do(jobs.run)  # the first run also purges
+    await answer(node, session, bo, row, YES)
+    assert not await node.do(jobs.run)
+    about: dict[str, Any] = {"author": ana, "workspace_id": workspace.pk, "user_id": bo.pk}
+    take: dict[str, Callable[[], object]] = {
+        "share": lambda: sharing.unshare(session=session, author=ana, user=bo),
+        "role": lambda: members.change_role(**about, role="member"),
+        "membership": lambda: members.remove(**about),
+        "account": lambda: User.objects.filter(pk=bo.pk).update(is_active=False),
+    }
+    await node.do(take[lost])
+    assert await node.do(jobs.run) == (lost == "account")
+    (row,) = await waiting(node, session)
+    assert (decided(row, "lapsed"), (row.approval or {})["agreed"]) == ([True], [])
+    card = await node.do(lambda: str(message_html(MessageSnapshot.from_row(row))))
+    assert "2 more approvals of owners or admins needed" in card
+    assert "<bdi>Bo</bdi> approved this but no longer has permission" in card
+    assert 'data-approved=""' in card
+    await answer(node, session, ana, row, {"approved": False, "comment": ""})
+    await node.idle(session)
+    await node.do(check_rest, session)
+
+
+async def test_lost_right_is_checked_only_where_it_counts(
+    node: TestNode, ana: User, bo: User, workspace: Workspace
+) -> None:
+    """UI-20: a changed share checks the waiting calls of its session, and a changed role those of its workspace.
+
+    The calls of other sessions wait for the maintenance job.
+    """
+    node.script([[deploy_call()]] * 3, CONFIG, [deploying([])])
+    dee = await node.do(person, "Dee")
+    for owner in (ana, dee):
+        await rule(node, owner, rule="deploy", verdict="ask", approvals=2)
+    await node.do(Membership.objects.filter(user=ana).update, role="owner")
+    await node.do(Membership.objects.create, user=bo, workspace_id=dee.memberships.values_list("workspace")[:1])
+    sessions = [await begun(node, owner, bo) for owner in (ana, ana, dee)]
+    for session in sessions:
+        (row,) = await waiting(node, session)
+        await answer(node, session, bo, row, YES)
+    await node.do(Share.objects.filter(user=bo, session__in=sessions[1:]).delete)
+
+    async def lapsed() -> list[bool]:
+        return [(await waiting(node, session))[0].approval["decisions"][0]["lapsed"] for session in sessions]  # type: ignore[index]
+
+    await node.do(sharing.unshare, session=sessions[0], author=ana, user=bo)
+    assert await lapsed() == [True, False, False]
+    await node.do(members.change_role, author=ana, workspace_id=workspace.pk, user_id=bo.pk, role="admin")
+    assert await lapsed() == [True, True, False]
+    await node.do(jobs.run)
+    assert await lapsed() == [True, True, True]
+
+
+@pytest.mark.django_db
+def test_users_who_can_approve_in_a_session_are_counted(ana: User, bo: User) -> None:
+    """UI-20: active users who can write in the session count, also through an open session, by the role they have."""
+    session = lifecycle.create_session(owner=ana)
+    roles = Membership.objects.filter(user=bo)
+    roles.update(role="admin")
+    assert approvers_present(session) == {"": 1, "admin": 0, "owner": 0}
+    let_in(session, bo, "viewer")
+    assert approvers_present(session) == {"": 1, "admin": 0, "owner": 0}
+    let_in(session, bo, "editor")
+    assert approvers_present(session) == {"": 2, "admin": 1, "owner": 0}
+    roles.update(role="owner")
+    assert approvers_present(session) == {"": 2, "admin": 1, "owner": 1}
+    User.objects.filter(pk=bo.pk).update(is_active=False)
+    assert approvers_present(session) == {"": 1, "admin": 0, "owner": 0}
+    User.objects.filter(pk=bo.pk).update(is_active=True)
+    Share.objects.filter(session=session).delete()
+    assert approvers_present(session) == {"": 1, "admin": 0, "owner": 0}
+    Session.objects.filter(pk=session.pk).update(workspace_role="editor")
+    session.refresh_from_db()
+    assert approvers_present(session) == {"": 2, "admin": 1, "owner": 1}
+
+
+@pytest.mark.parametrize("lost", ["share", "role", "membership"])
+async def test_user_who_regains_the_right_approves_again(
+    node: TestNode, ana: User, bo: User, workspace: Workspace, lost: str
+) -> None:
+    """UI-20: a lapsed approval does not count again by itself; its user approves again, and the call runs."""
+    ran: list[str] = []
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
+    await rule(node, ana, rule="deploy", verdict="ask", approvals=2, approvers="admin")
+    await node.do(Membership.objects.filter(user=ana).update, role="owner")
+    await node.do(Membership.objects.filter(user=bo).update, role="admin")
+    session = await begun(node, ana, bo)
+    (row,) = await waiting(node, session)
+    await answer(node, session, bo, row, YES)
+    share = partial(sharing.share, session=session, author=ana, user=bo, role="editor")
+    change = partial(members.change_role, author=ana, workspace_id=workspace.pk, user_id=bo.pk)
+
+    def lose() -> None:
+        about: dict[str, Any] = {"author": ana, "workspace_id": workspace.pk}
+        if lost == "membership":
+            members.bring_back(**about, undo=members.remove(**about, user_id=bo.pk).undo)
+        elif lost == "share":
+            sharing.unshare(session=session, author=ana, user=bo)
+            share()
+        else:
+            change(role="member")
+            change(role="admin")
+
+    await node.do(lose)
+    (row,) = await waiting(node, session)
+    assert (row.approval or {})["agreed"] == []
+    assert await node.do(waits_for, bo, session)
+    await answer(node, session, ana, row, YES)
+    (row,) = await waiting(node, session)
+    await answer(node, session, bo, row, YES)
+    await node.idle(session)
+    assert ran == ["production"]
+    assert decided(await node.do(ChatMessage.objects.get, pk=row.pk), "lapsed") == [True, False, False]
+    await node.do(check_rest, session)
+
+
 async def test_rules_of_the_workspace_deny_and_allow(node: TestNode, ana: User) -> None:
-    """Denied calls never run, in no session; what is allowed runs unasked; rules can be removed and brought back."""
+    """A call that a rule denies does not run, and its result gives the reason. A call that a rule allows runs without
+    approval."""
     ran: list[str] = []
     script: list[Reply] = [[deploy_call("production"), deploy_call("test", 2)], ["Done."]]
     node.script(script, CONFIG, [deploying(ran)])
@@ -205,7 +347,9 @@ async def test_rules_of_the_workspace_deny_and_allow(node: TestNode, ana: User) 
 
 @pytest.mark.django_db
 def test_rules_are_made_by_owners_and_admins(workspace: Workspace, ana: User) -> None:
-    """UI-12: of valid text, each once, and a removed one comes back as it was."""
+    """UI-12: an admin adds rules, and a member cannot. Invalid values are refused.
+    A second rule for the same calls replaces the first one. A removed rule is restored unchanged.
+    """
 
     def save(**values: Any) -> ApprovalRule:
         return workspace_rules.save(author=ana, workspace_id=workspace.pk, **values)

@@ -1,4 +1,4 @@
-"""UI-18: a call that asks people something while it runs: who answers, and what else can happen in the meantime."""
+"""UI-18: tool calls that ask a question while they run: who answers, and what else can happen while the call waits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOUR = {"action": "accept", "content": {"people": 4}}
 
 
 def booking(*, seconds: float = 900, times: int = 1, heard: list[Any] | None = None) -> Tool:
-    """Return a tool that asks so often, and returns what it got."""
+    """Return a tool that asks `times` questions and returns the answers."""
 
     @tool(time_limit=20)
     async def book(context: ToolContext) -> str:
@@ -81,7 +81,8 @@ def records(row: ChatMessage) -> list[Any]:
 
 
 async def test_answer_goes_to_the_running_call(node: TestNode, ana: User) -> None:
-    """UI-18: the call keeps its process, all see that it waits for people, and the row says who answered what."""
+    """UI-18: the call stays in its process while it waits, all viewers see that it waits for users, and the row records
+    each answer with its user."""
     session = await begun(node, ana, booking())
     row = await asked(node, session)
     run = await node.do(SessionRun.objects.get, pk=session.pk)
@@ -107,7 +108,7 @@ async def test_answer_goes_to_the_running_call(node: TestNode, ana: User) -> Non
 
 
 async def test_waiting_request_of_a_client_ends_when_people_are_asked(node: TestNode, ana: User) -> None:
-    """UI-18: REST and MCP clients learn that a person has to answer."""
+    """UI-18: REST and MCP clients receive a response that says that a person has to answer."""
     node.script([[CALL], ["Done."]], tools=[booking()])
     session = await node.session(ana)
     sent = await node.send(session, ana, "Book a table")
@@ -119,7 +120,8 @@ async def test_waiting_request_of_a_client_ends_when_people_are_asked(node: Test
 
 
 async def test_first_answer_counts(node: TestNode, ana: User) -> None:
-    """UI-18: a second answer is refused with the name of who was first; one for an earlier question is refused, too."""
+    """UI-18: a second answer is refused with the name of the user who answered first; an answer to an earlier question
+    is refused."""
     session = await begun(node, ana, booking(times=2))
     bo = await node.do(person, "Bo")
     await node.do(let_in, session, bo, "editor")
@@ -141,7 +143,7 @@ async def test_first_answer_counts(node: TestNode, ana: User) -> None:
 
 
 async def test_answer_is_found_without_a_wakeup(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-18: wakeups are hints; the rows are looked at from time to time."""
+    """UI-18: without a wakeup, the answer is found because the worker polls the rows."""
     monkeypatch.setattr(bridge, "ANSWER_POLL", 0.01)
     monkeypatch.setattr(asking, "send", lambda wakeup: None)
     session = await begun(node, ana, booking())
@@ -151,7 +153,7 @@ async def test_answer_is_found_without_a_wakeup(node: TestNode, ana: User, monke
 
 
 async def test_message_skips_the_question(node: TestNode, ana: User) -> None:
-    """UI-18, RUN-06: the tool hears "cancel", the turn ends with its call, and the next one answers the message."""
+    """UI-18, RUN-06: the tool gets "cancel", the turn ends with its call, and the next turn answers the message."""
     session = await begun(node, ana, booking())
     await asked(node, session)
     await node.send(session, ana, "Never mind")
@@ -166,7 +168,7 @@ async def test_message_skips_the_question(node: TestNode, ana: User) -> None:
 
 
 async def test_stop_ends_the_wait(node: TestNode, ana: User) -> None:
-    """UI-18, RUN-08: the call is interrupted, and its question can't be answered any more."""
+    """UI-18, RUN-08: Stop interrupts the call, and its question can no longer be answered."""
     session = await begun(node, ana, booking())
     row = await asked(node, session)
     assert await node.cancel(session, ana)
@@ -179,7 +181,7 @@ async def test_stop_ends_the_wait(node: TestNode, ana: User) -> None:
 
 
 async def test_process_that_stops_withdraws_the_question(node: TestNode, ana: User, settings: Settings) -> None:
-    """UI-18: the tool hears "cancel" and can end its call; the turn goes on in the next process."""
+    """UI-18: the tool gets "cancel" and can finish its call; the turn continues in the next process."""
     settings.GRACE_SECONDS = 20
     session = await begun(node, ana, booking())
     await asked(node, session)
@@ -194,7 +196,8 @@ async def test_process_that_stops_withdraws_the_question(node: TestNode, ana: Us
 
 
 async def test_question_that_no_one_answers_expires(node: TestNode, ana: User) -> None:
-    """UI-18: the call goes on by itself, and its card says that no one answered."""
+    """UI-18: when the time is over, the tool gets "cancel" and the call ends. The row records that the question
+    expired."""
     session = await begun(node, ana, booking(seconds=0.05))
     await node.idle(session)
     row = await the_call(node, session)
@@ -202,7 +205,7 @@ async def test_question_that_no_one_answers_expires(node: TestNode, ana: User) -
 
 
 async def test_call_can_ask_only_so_much(node: TestNode, ana: User) -> None:
-    """UI-18: the eleventh question is cancelled without asking."""
+    """UI-18: the eleventh question of a call is cancelled without being shown."""
     session = await begun(node, ana, booking(times=11))
     for number in range(1, 11):
         await answer(node, session, ana, await asked(node, session, number), {"action": "decline"})
@@ -213,7 +216,7 @@ async def test_call_can_ask_only_so_much(node: TestNode, ana: User) -> None:
 
 
 async def test_run_without_people_is_told_so(node: TestNode, ana: User) -> None:
-    """MSG-09: nothing waits in a session that a program has started."""
+    """MSG-09: in a session in the mode `run`, a tool cannot ask questions, so nothing waits."""
     node.script([[CALL], ["Done."]], tools=[booking()])
     session = await node.session(ana)
     await node.do(Session.objects.filter(pk=session.pk).update, mode=Session.Mode.RUN)
@@ -224,7 +227,7 @@ async def test_run_without_people_is_told_so(node: TestNode, ana: User) -> None:
 
 
 async def test_retried_tools_ask_again(node: TestNode, ana: User) -> None:
-    """UI-18, RUN-12: the earlier answer stays with the earlier attempt."""
+    """UI-18, RUN-12: a retry asks again, and the earlier answer stays with the earlier attempt."""
     session = await begun(node, ana, booking())
     await answer(node, session, ana, await asked(node, session), FOUR)
     await node.idle(session)
@@ -239,7 +242,7 @@ async def test_retried_tools_ask_again(node: TestNode, ana: User) -> None:
 
 
 async def test_erasing_a_user_erases_what_they_answered(node: TestNode, ana: User) -> None:
-    """UI-18: neither name nor words stay in the record."""
+    """UI-18: erasing a user removes their name and the content of their answer from the record."""
     session = await begun(node, ana, booking())
     bo = await node.do(person, "Bo")
     await node.do(let_in, session, bo, "editor")

@@ -1,4 +1,4 @@
-"""Claims under every order of steps; and each known fault of a claim, put back, is found."""
+"""Tests of claims under any order of steps, and of the machine itself: it finds each known fault that is put back."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.support.effort import cases
 
 pytestmark = pytest.mark.django_db
 STEPS = 50
-# Orders of steps for the claims as they are, and at most so many for each fault, beginning with one that finds it soon.
+# Correct claims run EXAMPLES examples. For a fault, up to MOST_TRIES seeds are tried, starting with a good one.
 EXAMPLES = cases(15)
 MOST_TRIES = 40
 
 
 def play(ana: User, number: int, *, examples: int) -> None:
-    """Try some orders of steps; the number decides which."""
+    """Run some orders of steps, which the seed determines."""
     Claims.ana = ana
     limits = settings(
         max_examples=examples,
@@ -42,7 +42,7 @@ def play(ana: User, number: int, *, examples: int) -> None:
 
 
 def test_claims_hold_in_every_order(ana: User) -> None:
-    """RUN-07, RUN-15: one worker at a time writes and publishes, no row is lost, everything asked for is served."""
+    """RUN-07, RUN-15: one worker at a time writes and publishes, no row is lost, and every request is served."""
     play(ana, 0, examples=EXAMPLES)
 
 
@@ -51,29 +51,29 @@ renew = lease.renew
 
 
 def nothing_unserved(*values: Any) -> lease_keeper.Reconciliation:
-    """The worker does not look for sessions that it owns and does not run."""
+    """Put back a worker that does not search for sessions that it owns without running them."""
     return replace(reconcile(*values), unserved=[])
 
 
 def nothing_lost(*values: Any) -> lease_keeper.Reconciliation:
-    """The worker does not look for claims that are not its own any more."""
+    """Put back a worker that does not check whether it has lost claims."""
     return replace(reconcile(*values), lost=[])
 
 
 def renewed_in_time(worker_id: str) -> bool:
-    """A late renewal is refused, although no other worker has the sessions."""
+    """Put back a lease that cannot be renewed late, even if no other worker has taken over its sessions."""
     running = [node for node in Claims.playing.nodes if node.keeper.worker_id == worker_id]
     is_late = any(Claims.playing.now > node.safe_until + 2.5 for node in running)
     return not is_late and renew(worker_id)
 
 
 def same_epoch(run: locking.RunColumns, claim: lease.Claim) -> bool:
-    """A claim is recognised by its epoch alone."""
+    """Put back the comparison of claims by epoch alone."""
     return run.epoch == claim.epoch and run.owner_id is not None
 
 
 def unnumbered(jobs: Iterable[Job], locked: locking.Locked) -> Iterator[Outcome]:
-    """Jobs have no numbers: what was written is written again."""
+    """Put back jobs without numbers, which are written twice when they are repeated."""
     for job in jobs:
         run = locked.runs.get(job.claim.session_id)
         yield Outcome.WRITTEN if run is not None and run.admits(job.claim) else Outcome.FENCED
@@ -81,7 +81,7 @@ def unnumbered(jobs: Iterable[Job], locked: locking.Locked) -> Iterator[Outcome]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that claims have had: what the machine says of it, what puts it back, and the number to begin with."""
+    """A fault that claims once had: the machine's message, the patch that puts the fault back, and the first seed."""
 
     found: str
     place: object
@@ -103,10 +103,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.sqlite  # whether the machine finds a fault does not depend on the database
+@pytest.mark.sqlite  # the result does not depend on the database
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_fault_that_is_put_back_is_found(ana: User, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
-    """RUN-15: the machine is strict enough."""
+    """RUN-15: the machine finds each known fault when it is put back."""
     monkeypatch.setattr(fault.place, fault.name, fault.value)
     with pytest.raises(AssertionError, match=fault.found):
         search(ana, fault.number)

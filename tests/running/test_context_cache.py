@@ -1,7 +1,5 @@
-"""What a process keeps of contexts: less to read, and never another context than the rows have.
-
-tests/services/test_history_random.py compares both after every change that there is.
-"""
+"""The contexts that a process keeps: they save reads, and never differ from the rows.
+tests/services/test_history_random.py compares both after every possible change."""
 
 from __future__ import annotations
 
@@ -13,9 +11,8 @@ from pytest_django.fixtures import Settings
 from agents.events import Usage
 from agents.messages import ToolCall
 from chat.models import ChatMessage, Session, User
-from chat.queries.request_facts import request_facts
-from chat.runner import context_cache
-from chat.runner.context_cache import CHARS_OF_ROW, ContextCache
+from chat.queries import context_rows
+from chat.queries.context_rows import CHARS_OF_ROW, ContextCache, request_facts
 from chat.services.messages import editing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import TestNode
@@ -52,7 +49,7 @@ def texts_read(cache: ContextCache, session: Session) -> int:
 
 @pytest.mark.django_db
 def test_only_changes_are_read(session: Session, ana: User, settings: Settings) -> None:
-    """CTX-01: a request of a long session costs what is new in it; the newest known row is looked at again."""
+    """CTX-01: a request of a long session reads only new rows, and checks the newest known row again."""
     settings.CHECK_CONTEXT_CACHE = False
     cache = ContextCache()
     assert texts_read(cache, session) == 3
@@ -70,7 +67,7 @@ def test_only_changes_are_read(session: Session, ana: User, settings: Settings) 
 def test_transactions_that_a_failover_lost_are_forgotten(
     session: Session, ana: User, settings: Settings, lost: str
 ) -> None:
-    """MSG-01: other changes get the revisions of the lost ones, and more: the number alone proves nothing."""
+    """MSG-01: rows that a failover lost are dropped from the cache even if new changes got their revisions."""
     settings.CHECK_CONTEXT_CACHE = False
     cache = ContextCache()
     rows = {row.sequence: row for row in session.chat_messages.all()}
@@ -97,9 +94,9 @@ def test_transactions_that_a_failover_lost_are_forgotten(
 def test_least_recently_used_session_is_dropped(
     session: Session, ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CTX-01: the memory for contexts is bounded; a session that is larger than that is not kept."""
+    """CTX-01: the memory for contexts is bounded, and a session that exceeds the bound is not kept."""
     settings.CHECK_CONTEXT_CACHE = False
-    monkeypatch.setattr(context_cache, "MOST_CHARS", 7 * CHARS_OF_ROW)
+    monkeypatch.setattr(context_rows, "MOST_CHARS", 7 * CHARS_OF_ROW)
     other = create_session(owner=ana, title="Other")
     for number, text in enumerate(TEXTS, 1):
         add(other, number, text)
@@ -113,7 +110,7 @@ def test_least_recently_used_session_is_dropped(
 
 @pytest.mark.django_db
 def test_kept_rows_are_compared_with_the_stored_ones(session: Session) -> None:
-    """MSG-01: with CHECK_CONTEXT_CACHE, which all tests have on, a change without a revision is an error."""
+    """MSG-01: with CHECK_CONTEXT_CACHE, which is on in all tests, a change without a revision raises an error."""
     cache = ContextCache()
     read(cache, session)
     session.chat_messages.filter(sequence=1).update(text="Changed by hand")
@@ -122,7 +119,9 @@ def test_kept_rows_are_compared_with_the_stored_ones(session: Session) -> None:
 
 
 async def test_rounds_of_a_turn_read_what_is_new(node: TestNode, ana: User) -> None:
-    """CTX-01, RUN-16: each round's request has the rounds before it, and an edit in the meantime."""
+    """CTX-01, RUN-16: each round's request contains the earlier rounds.
+    The next turn's request contains an edit made before it.
+    """
     calls = [[ToolCall(f"c{number}", "calculator", {"expression": "1+1"})] for number in range(3)]
     provider = node.script([*calls, ["Two.", Usage(1, 1)], ["Fine."]])
     session = await node.session(ana)

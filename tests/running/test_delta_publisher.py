@@ -1,4 +1,4 @@
-"""DeltaPublisher: text to the viewers, in frames, after its message and never without it."""
+"""DeltaPublisher: it sends text to the viewers in frames, after the message of the text and never without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chat.services.runs.recording import Recorded
 
 
 class Viewer:
-    """Hears what is published about a session."""
+    """A viewer that collects what is published about a session."""
 
     def __init__(self) -> None:
         self.layer = get_channel_layer()
@@ -47,7 +47,7 @@ async def viewer() -> AsyncIterator[Viewer]:
 
 
 def recorded(stream: OutgoingText) -> asyncio.Future[Recorded]:
-    """The message's own change, on its way to the database."""
+    """Return a future for the write of the message's own row, whose result announces the message."""
     future: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
     future.add_done_callback(stream.announce)
     return future
@@ -61,7 +61,10 @@ def grow(deltas: DeltaPublisher, stream: OutgoingText, *texts: str) -> None:
 
 
 async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
-    """LIVE-02: the first token goes at once, the next ones are collected; each frame says where its text begins."""
+    """LIVE-02: the first token is sent immediately and the next ones are collected.
+
+    Each frame names the offset of its text.
+    """
     deltas, stream = DeltaPublisher(), OutgoingText("s_1", "m_1", "text", 2, 2)
     recorded(stream).set_result(Recorded())
     await asyncio.sleep(0)
@@ -72,7 +75,7 @@ async def test_text_of_a_moment_is_one_frame(viewer: Viewer) -> None:
 
 
 async def test_text_waits_for_its_message(viewer: Viewer) -> None:
-    """LIVE-01: no one hears of a message's text before the message."""
+    """LIVE-01: text of a message is published only after the message."""
     deltas, first, second = (
         DeltaPublisher(),
         OutgoingText("s_1", "m_1", "text", 0, 0),
@@ -90,7 +93,7 @@ async def test_text_waits_for_its_message(viewer: Viewer) -> None:
 
 
 async def test_text_of_a_message_that_could_not_be_written_is_not_published(viewer: Viewer) -> None:
-    """RUN-15: a claim that was lost, a change that was refused: its text goes nowhere."""
+    """RUN-15: text is not published if the claim was lost or the change was refused."""
     fates: list[Callable[[asyncio.Future[Recorded]], object]] = [
         lambda future: future.set_exception(ValueError("refused")),
         lambda future: future.cancel(),
@@ -110,7 +113,7 @@ async def test_text_of_a_message_that_could_not_be_written_is_not_published(view
 
 
 async def test_dropped_stream_says_no_more(viewer: Viewer) -> None:
-    """LIVE-01: its last words went with its end."""
+    """LIVE-01: a dropped stream publishes no more text, because the message's end contains its last words."""
     deltas, stream, other = (
         DeltaPublisher(),
         OutgoingText("s_1", "m_1", "text", 0, 0),

@@ -1,4 +1,4 @@
-"""A runner that drains: it claims nothing more, and its turns end or go to another worker without a cut."""
+"""Runners that drain: they claim no more sessions, and their turns end or move to another worker uninterrupted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.server
 
 @pytest_asyncio.fixture
 async def old(node: TestNode) -> AsyncIterator[Runner]:
-    """The node's runner, and a place for the next one."""
+    """The node's runner."""
     from chat.runner import runtime
 
     assert runtime._runtime is not None
@@ -29,7 +29,7 @@ async def old(node: TestNode) -> AsyncIterator[Runner]:
 
 
 async def test_streaming_answer_ends_before_the_runner_does(node: TestNode, old: Runner, ana: User) -> None:
-    """RUN-15: an answer that is being written is not cut, and no other session is claimed."""
+    """RUN-15: a draining runner finishes the answer that streams and claims no other session."""
     gate = Gate()
     node.script([["One", gate, " and two."], ["Later."]])
     session, other = await node.session(ana), await node.session(ana)
@@ -50,7 +50,10 @@ async def test_streaming_answer_ends_before_the_runner_does(node: TestNode, old:
 
 
 async def test_turn_with_tools_is_handed_over_between_responses(node: TestNode, old: Runner, ana: User) -> None:
-    """RUN-15, CTX-03: the tools that run are finished, then another worker asks the model; no row says so."""
+    """RUN-15, CTX-03: the running tools finish, then another worker requests the next response.
+
+    No row mentions the handover.
+    """
     bench = Workbench()
     node.script([["Working.", ToolCall("c1", "work", {"n": 1})], ["Done."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -77,7 +80,7 @@ async def test_turn_with_tools_is_handed_over_between_responses(node: TestNode, 
 
 
 async def test_stop_works_while_a_runner_drains(node: TestNode, old: Runner, ana: User) -> None:
-    """RUN-07, RUN-08: a turn that is to end before the process does can still be stopped."""
+    """RUN-07, RUN-08: a turn whose end a draining runner waits for can still be stopped."""
     gate = Gate()
     node.script([["One", gate, " and two."]])
     session = await node.session(ana)

@@ -1,4 +1,4 @@
-"""What a runner goes through in production: answers that get lost, claims that others take, threads that are busy."""
+"""Faults that a runner meets in production: lost answers, claims that other workers take, and busy threads."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from tests.support.workers import declare_all_dead
 
 @pytest_asyncio.fixture
 async def hasty(node: TestNode, settings: Settings) -> TestNode:
-    """A node whose heartbeat comes often."""
+    """A node with short heartbeat intervals."""
     settings.LEASE_SECONDS = 0.5
     await node.restart()
     return node
 
 
 async def answers(node: TestNode, session: Session) -> list[tuple[str, str]]:
-    """(status, text) of what the agent said, and of errors."""
+    """Return (status, text) of the agent's answers and errors."""
     rows = await node.rows(session)
     return [(row.status, row.text) for row in rows if row.role == "assistant" or row.type == "error"]
 
@@ -51,7 +51,8 @@ async def answers(node: TestNode, session: Session) -> list[tuple[str, str]]:
 async def test_session_runs_when_the_answer_to_its_claim_was_lost(
     hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-15: the answer to the claim's COMMIT is lost. The worker owns the session, and notices that it does."""
+    """RUN-15: if the answer to the claim's COMMIT is lost, the worker owns the session, notices it, and runs the
+    session."""
     really = lease.claim
     lost: list[lease.Claim] = []
 
@@ -77,7 +78,10 @@ async def test_session_runs_when_the_answer_to_its_claim_was_lost(
 async def test_turn_runs_that_was_begun_with_a_claim_whose_answer_was_lost(
     hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-01, RUN-15: the message is in the rows, and the worker owns the session; it notices that it does."""
+    """RUN-01, RUN-15: if the answer to the COMMIT is lost, the message is stored and the worker owns the session.
+
+    It notices and runs it.
+    """
     lost: list[BegunTurn] = []
 
     def lose(runner: Runner, turn: BegunTurn) -> None:
@@ -99,7 +103,7 @@ async def test_turn_runs_that_was_begun_with_a_claim_whose_answer_was_lost(
 async def test_turn_is_stopped_before_the_runner_has_it(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-07: the stop comes between the transaction that begins the turn and its first step."""
+    """RUN-07: a stop between the transaction that begins the turn and its first step ends the turn."""
     really = Runner.take
 
     def take(runner: Runner, turn: BegunTurn) -> None:
@@ -118,7 +122,10 @@ async def test_turn_is_stopped_before_the_runner_has_it(
 async def test_answers_to_commits_that_are_lost_change_nothing(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MSG-01, RUN-10: every write is committed at its first try, but reported as failed; a message waits."""
+    """MSG-01, RUN-10: every write is committed at the first try but reported as failed.
+
+    Nothing is written twice, and a queued message waits.
+    """
     tries = itertools.count()
 
     def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
@@ -144,7 +151,7 @@ async def test_answers_to_commits_that_are_lost_change_nothing(
 async def test_work_that_takes_all_threads_costs_no_lease(
     hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-15: contexts that take longer to read than a lease lasts. Claims go on, and nothing runs twice."""
+    """RUN-15: reading contexts takes longer than a lease lasts. Claims are still renewed, and nothing runs twice."""
     may_go = threading.Event()
 
     def brief(session_id: str) -> AgentInput:
@@ -160,7 +167,7 @@ async def test_work_that_takes_all_threads_costs_no_lease(
             await hasty.send(session, ana, "Hi")
         await hasty.until(lambda: SessionRun.objects.filter(owner__isnull=False).count() == len(sessions))
         before = (await hasty.do(Worker.objects.get)).lease_until
-        # Longer than a lease: the one of now ends before the last of these begins.
+        # Longer than a lease: the present lease ends before the last of these begins.
         await hasty.until(lambda: (Worker.objects.get().lease_until - before).total_seconds() > 0.6)
     finally:
         may_go.set()
@@ -172,14 +179,14 @@ async def test_work_that_takes_all_threads_costs_no_lease(
 
 
 def take(session: Session, *, epoch: int) -> str:
-    """Let another worker have a session, which a failover has made the rows forget of whom it was."""
+    """Let another worker take a session after a failover that lost its owner from the rows."""
     other = lease.register_worker()
     SessionRun.objects.filter(pk=session.pk).update(owner=other, claimant=other, epoch=epoch, written=0)
     return other
 
 
 async def test_epoch_that_a_failover_hands_out_again_is_another_claim(node: TestNode, ana: User) -> None:
-    """RUN-15: the rows have forgotten a claim, and another worker gets the same epoch. One of the two writes."""
+    """RUN-15: a failover loses a claim, and another worker gets the same epoch. Only one of the two can write."""
     gate = Gate()
     node.script([["Once", gate, " upon a time."], ["Twice."]])
     session = await node.session(ana)
@@ -205,14 +212,14 @@ def the_runner() -> Runner:
 
 
 async def until_unsafe(runner: Runner) -> None:
-    """Wait until others may have the runner's sessions."""
+    """Wait until other workers may take over the runner's sessions."""
     async with asyncio.timeout(20):
         while time.monotonic() < runner._safe_until:  # noqa: ASYNC110  # a moment has no event
             await asyncio.sleep(0.01)
 
 
 async def no_stream(node: TestNode) -> None:
-    """Wait until the model is not read any more."""
+    """Wait until no stream of the model is read any more."""
     async with asyncio.timeout(20):
         while node.provider.streaming:  # noqa: ASYNC110  # the run ends by itself, or is ended
             await asyncio.sleep(0.01)
@@ -221,7 +228,10 @@ async def no_stream(node: TestNode) -> None:
 async def test_run_that_only_speaks_is_cut_by_its_first_text_that_is_refused(
     node: TestNode, ana: User, settings: Settings
 ) -> None:
-    """RUN-15: the heartbeat is a long way off, and the answer is one endless text: nothing but text is written."""
+    """RUN-15: a run that lost its claim ends with its first refused text, long before the next heartbeat.
+
+    It writes only text.
+    """
     settings.LEASE_SECONDS = 600
     await node.restart()
     node.script([endless()])
@@ -240,7 +250,7 @@ def endless() -> Reply:
 
 
 async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: TestNode, ana: User) -> None:
-    """RUN-15: the model thinks, so that nothing is written which could be refused."""
+    """RUN-15: the heartbeat ends a run that lost its claim and writes nothing, because the model sends nothing."""
     gate = Gate()
     hasty.script([["Once", gate]])
     session = await hasty.session(ana)
@@ -253,8 +263,11 @@ async def test_run_that_is_silent_is_cut_by_the_heartbeat(hasty: TestNode, ana: 
 
 
 async def test_heartbeat_that_hangs_mutes_its_runs(hasty: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-15, LIVE-01: no error tells that the network swallows everything. Text is published until others may have
-    the session, and held back from then on; when the answer comes after all, it goes out and the run goes on."""
+    """RUN-15, LIVE-01: no error reports a network that drops everything.
+
+    Text is published until other workers may have the session. Then it is held back, and when the late answer arrives
+    it is published and the run continues.
+    """
     gates = [Gate(), Gate()]
     hasty.script([["Once ", gates[0], "upon a time", gates[1], "."]])
     session = await hasty.session(ana)
@@ -288,9 +301,10 @@ async def test_heartbeat_that_hangs_mutes_its_runs(hasty: TestNode, ana: User, m
 
 
 class Crashing:
-    """A model in mid-answer at each crash; `tools` are the requests that it answers by a call, after which it goes on.
+    """A model that is in mid-answer at each crash.
 
-    `said` is the text of its latest answer.
+    `tools` holds the numbers of the requests that it answers with a tool call before it continues. `said` is the text
+    of its latest answer.
     """
 
     def __init__(self, node: TestNode, session: Session, *, tools: Collection[int] = ()) -> None:
@@ -306,7 +320,7 @@ class Crashing:
         return [self.said, Gate()]
 
     async def crash(self) -> None:
-        """Take the session from its worker in mid-answer, as if it had died."""
+        """Take the session from its worker in mid-answer, as if the worker had died."""
         await self._house.until(self._is_streaming)
         before = self.said
         await self._house.do(declare_all_dead)
@@ -321,7 +335,7 @@ class Crashing:
 
 
 async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: TestNode, ana: User) -> None:
-    """RUN-10, RUN-15: with words about it, and Retry, which tries as often again."""
+    """RUN-10, RUN-15: after some crashed attempts, the turn is closed with an explanation. Retry starts it again."""
     session = await hasty.session(ana)
     crashing = Crashing(hasty, session)
     hasty.script(crashing)
@@ -339,7 +353,7 @@ async def test_turn_that_ends_its_process_is_closed_after_some_attempts(hasty: T
 
 
 async def test_turn_that_makes_progress_may_lose_many_processes(hasty: TestNode, ana: User) -> None:
-    """RUN-15: attempts are counted from the last finished response on."""
+    """RUN-15: attempts are counted from the last finished response."""
     session = await hasty.session(ana)
     crashing = Crashing(hasty, session, tools={MOST_ATTEMPTS})
     hasty.script(crashing)
@@ -353,7 +367,7 @@ async def test_turn_that_makes_progress_may_lose_many_processes(hasty: TestNode,
 
 
 async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(node: TestNode, ana: User) -> None:
-    """RUN-10, RUN-15: a server that is away for some messages answers the next one."""
+    """RUN-10, RUN-15: turns that failed or were stopped do not count as attempts of the next turn."""
     gates = [Gate() for _ in range(MOST_ATTEMPTS)]
     failing = [[AuthenticationFailed("Wrong key.")]] * MOST_ATTEMPTS
     node.script([*failing, *[[gate] for gate in gates], ["Hello."]])
@@ -372,7 +386,7 @@ async def test_turns_that_fail_or_are_stopped_are_no_attempts_at_the_next_one(no
 
 
 async def test_stop_is_quick_because_it_wakes_the_runner(node: TestNode, ana: User, settings: Settings) -> None:
-    """RUN-07: the heartbeat, which would find it, is a long way off."""
+    """RUN-07: Stop takes effect long before the next heartbeat, which would find it too."""
     settings.LEASE_SECONDS = 600
     await node.restart()
     gate = Gate()

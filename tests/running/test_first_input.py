@@ -1,4 +1,4 @@
-"""The input of a turn that has just begun, which the thread builds that has begun it."""
+"""The input of a new turn, which is built by the thread that has begun the turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import translation
 
-from chat.languages import speaking
+from chat.languages import in_language
 from chat.models import Attachment, ChatMessage, PushSubscription, User
 from chat.runner import agent_input, push_notices
 from chat.runner.agent_input import AgentInput, build_agent_input, first_input
@@ -24,7 +24,7 @@ from tests.support.testing_node import TestNode
 
 @pytest.fixture
 def begun(transactional_db: None, ana: User) -> Iterator[BegunTurn]:
-    """Return a plain turn that has just begun."""
+    """A plain turn that has just begun."""
     desk = Desk(lease.register_worker())
     unregister = local_runner.register(desk)
     session = create_session(owner=ana, title="Plan")
@@ -34,18 +34,19 @@ def begun(transactional_db: None, ana: User) -> Iterator[BegunTurn]:
 
 
 def test_first_input_is_what_the_runner_would_read(begun: BegunTurn, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-01, RUN-16: whatever the language of who has sent the message."""
+    """MSG-01, RUN-16: the input equals the one that the runner would read, in any language of the user who sent the
+    message."""
     assert first_input(begun) == build_agent_input(begun.claim.session_id)
     languages = list[object]()
     monkeypatch.setattr(agent_input, "_build", lambda *_: languages.append(translation.get_language()))
-    speaking("de", first_input, begun)
+    in_language("de", first_input, begun)
     assert languages == ["en"]
 
 
 def test_long_contexts_and_files_are_left_to_the_runner(
     begun: BegunTurn, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-16: the thread that begins turns begins those of others, too."""
+    """RUN-16: long contexts and files are left to the runner, so that the thread can begin other turns."""
     assert first_input(begun) is not None
     with monkeypatch.context() as patched:
         patched.setattr(agent_input, "SHORT_CONTEXT", begun.last_sequence - 1)
@@ -56,7 +57,8 @@ def test_long_contexts_and_files_are_left_to_the_runner(
 
 
 def test_what_fails_is_left_to_the_runner(begun: BegunTurn) -> None:
-    """RUN-16: the message is accepted, and the turn ends with the error."""
+    """RUN-16: if the input cannot be built, there is none, so the message is accepted and the runner reports the
+    error."""
     begun.session.provider, begun.session.model = "none", "none"
     assert first_input(begun) is None
 
@@ -64,7 +66,7 @@ def test_what_fails_is_left_to_the_runner(begun: BegunTurn) -> None:
 async def test_input_of_a_turn_is_not_used_for_the_next(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-06, RUN-08: the first turn is stopped before it begins, while another message waits."""
+    """RUN-06, RUN-08: if the first turn is stopped before it begins, the next one does not use its input."""
     node.script(lambda request: [f"Re: {request.messages[-1].text}"])
     session, begins, on_begun = await node.session(ana), list[asyncio.Task[None]](), Runner._on_begun
 
@@ -85,7 +87,7 @@ async def test_input_of_a_turn_is_not_used_for_the_next(
 
 
 def test_ended_runs_cost_one_query_where_no_one_wants_notices(begun: BegunTurn, django_assert_num_queries: Any) -> None:
-    """UI-22: every turn ends, and most installations send no push messages."""
+    """UI-22: a finished run costs one query if no user has registered for push messages."""
     assert not PushSubscription.objects.exists()
     ended = push_notices.EndedRun(begun.claim.session_id, begun.claim.epoch, begun.state.turn_id)
     with django_assert_num_queries(1):

@@ -1,4 +1,4 @@
-"""Who may run a session: claims, epochs and leases, straight on the rows."""
+"""Claims, epochs and leases, tested directly on the rows: which worker may run a session."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def due(ana: User) -> Session:
 
 
 def close(claim: Claim) -> bool:
-    """End the turn; False when the claim is lost."""
+    """End the turn; return False if the claim is lost."""
     done = InsertMessage(ids.message_id(), "turn_done", {"type": "turn_done"})
     number = SessionRun.objects.get(pk=claim.session_id).written + 1
     return record([Job(claim, number, [done, CloseTurn()])], []).jobs[0].outcome is Outcome.WRITTEN
 
 
 def test_only_work_that_is_due_is_claimed(ana: User) -> None:
-    """RUN-01: once, with the first epoch; idle sessions are not claimed."""
+    """RUN-01: a due session is claimed once, with the first epoch. Idle sessions are not claimed."""
     create_session(owner=ana)
     worker = lease.register_worker()
     assert not lease.is_work_due()
@@ -58,7 +58,7 @@ def test_only_work_that_is_due_is_claimed(ana: User) -> None:
 
 
 def test_claims_are_a_few_at_a_time(ana: User) -> None:
-    """RUN-15: so that several workers share the work."""
+    """RUN-15: a worker claims a few sessions at a time, so that several workers share the work."""
     sessions = {due(ana).pk for _ in range(5)}
     worker = lease.register_worker()
     batches = [lease.claim(worker, 2) for _ in range(4)]
@@ -67,7 +67,10 @@ def test_claims_are_a_few_at_a_time(ana: User) -> None:
 
 
 def test_session_that_has_waited_longest_is_claimed_first(ana: User) -> None:
-    """RUN-15: by the time of its first unserved request, however often it is asked for after that."""
+    """RUN-15: sessions are claimed in the order of their first unserved request.
+
+    Further requests do not change the order.
+    """
     sessions = [due(ana) for _ in range(4)]
     for age, session in enumerate(sessions):
         SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=age))
@@ -78,7 +81,7 @@ def test_session_that_has_waited_longest_is_claimed_first(ana: User) -> None:
 
 
 def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> None:
-    """RUN-15: a session that ran for an hour is not served before those that came in the meantime."""
+    """RUN-15: a session that ran for an hour is not served before sessions that were requested during that hour."""
     session, worker = due(ana), lease.register_worker()
     SessionRun.objects.filter(pk=session.pk).update(due_since=F("due_since") - timedelta(hours=1))
     (claim,) = lease.claim(worker, 1)
@@ -89,7 +92,8 @@ def test_session_that_was_served_waits_from_its_next_request_on(ana: User) -> No
 
 
 def test_worker_whose_lease_is_over_claims_nothing(ana: User) -> None:
-    """RUN-15: it was suspended, and others may be about to declare it dead; after a renewal it may claim."""
+    """RUN-15: a worker that was suspended past its lease claims nothing until it renews, because others may declare it
+    dead."""
     due(ana)
     worker = lease.register_worker()
     expire(worker)
@@ -99,7 +103,7 @@ def test_worker_whose_lease_is_over_claims_nothing(ana: User) -> None:
 
 
 def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -> None:
-    """RUN-15: the old claim can write nothing any more."""
+    """RUN-15: after a takeover, the old claim cannot write."""
     session, first, second = due(ana), lease.register_worker(), lease.register_worker()
     (old,) = lease.claim(first, 10)
     assert lease.claim(second, 10) == []
@@ -114,12 +118,12 @@ def test_session_of_a_dead_worker_is_taken_over_with_a_higher_epoch(ana: User) -
 
 
 def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
-    """RUN-15: the decision and the takeover are one compare-and-set."""
+    """RUN-15: the decision that a worker is dead and the takeover are one compare-and-set."""
     due(ana)
     worker = lease.register_worker()
     lease.claim(worker, 10)
     seen = lease.other_workers("")[worker]
-    expire(worker)  # any change is a sign
+    expire(worker)  # any change shows that the worker lives
     assert not lease.take_over(worker, seen)
     assert not lease.take_over("w_unknown", seen)
     assert SessionRun.objects.get().owner_id == worker
@@ -128,7 +132,7 @@ def test_worker_that_gave_a_sign_of_life_is_not_taken_over(ana: User) -> None:
 
 
 def test_late_lease_is_renewed_unless_other_workers_have_the_sessions() -> None:
-    """RUN-15: a database that was away for all costs no turn."""
+    """RUN-15: a database outage that affects all workers costs no turn."""
     worker = lease.register_worker()
     expire(worker)
     before = Worker.objects.get(pk=worker).lease_until
@@ -140,7 +144,10 @@ def test_late_lease_is_renewed_unless_other_workers_have_the_sessions() -> None:
 
 
 def test_worker_that_retires_gives_its_sessions_back(ana: User) -> None:
-    """RUN-15: at once, without waiting for the lease; the next claim has a new epoch. No attempt has failed."""
+    """RUN-15: a retiring worker returns its sessions immediately.
+
+    The next claim has a new epoch and no failed attempt.
+    """
     session, worker = due(ana), lease.register_worker()
     lease.claim(worker, 10)
     lease.release_worker(worker)
@@ -161,7 +168,8 @@ def test_workspaces_take_turns_when_more_is_due_than_a_worker_takes(ana: User) -
 
 
 def test_workspaces_take_turns_when_places_become_free_one_by_one(ana: User) -> None:
-    """RUN-01: the workspace with the fewest running sessions is next, however old and long another one's backlog is."""
+    """RUN-01: the workspace with the fewest running sessions is next, however old and long the backlog of another one
+    is."""
     backlog = [due(ana) for _ in range(30)]
     zoe = person("Zoe")
     late = [due(zoe) for _ in range(2)]
@@ -171,7 +179,7 @@ def test_workspaces_take_turns_when_places_become_free_one_by_one(ana: User) -> 
 
 
 def test_session_that_is_handed_over_does_not_count_as_failed(ana: User) -> None:
-    """RUN-15: only turns that make processes fail are given up."""
+    """RUN-15: a handover is not a failed attempt; only turns that make processes fail are given up."""
     session, worker = due(ana), lease.register_worker()
     for _ in range(5):
         (claim,) = lease.claim(worker, 1)
@@ -180,7 +188,7 @@ def test_session_that_is_handed_over_does_not_count_as_failed(ana: User) -> None
 
 
 def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
-    """RUN-15: an old claim takes nothing from the new one."""
+    """RUN-15: an old claim cannot give back the new one."""
     due(ana)
     first, second = lease.register_worker(), lease.register_worker()
     (old,) = lease.claim(first, 10)
@@ -195,7 +203,7 @@ def test_claim_is_given_back_by_its_holder_alone(ana: User) -> None:
 
 
 def test_owned_session_is_adopted_once(ana: User) -> None:
-    """RUN-15: the worker never heard of its claim; the adoption is a claim like any other."""
+    """RUN-15: a worker adopts a session whose claim it never learned of. The adoption has the rights of any claim."""
     session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 1)
     adopted = lease.adopt(claim)
@@ -207,7 +215,7 @@ def test_owned_session_is_adopted_once(ana: User) -> None:
 
 
 def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
-    """RUN-06: what was wanted in the meantime is served before the session is released."""
+    """RUN-06: requests that arrive while a claim runs are served before the session is released."""
     session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     send_message(session=session, author=ana, text="More")
@@ -220,7 +228,8 @@ def test_request_that_comes_while_a_claim_runs_is_not_lost(ana: User) -> None:
 
 
 def test_epoch_alone_opens_nothing(ana: User) -> None:
-    """RUN-15: after a failover another worker may have been given the same epoch."""
+    """RUN-15: the epoch alone does not open a claim, because after a failover another worker may have the same
+    epoch."""
     due(ana)
     (claim,) = lease.claim(lease.register_worker(), 10)
     for opening in (open_claim, open_turn):
@@ -229,7 +238,7 @@ def test_epoch_alone_opens_nothing(ana: User) -> None:
 
 
 def test_claim_without_work_is_given_back(ana: User) -> None:
-    """RUN-15: asked for, but nothing is open and nothing waits."""
+    """RUN-15: a claim is given back if the session was requested but has no open turn and no queued message."""
     session, worker = create_session(owner=ana), lease.register_worker()
     lease.request(session.pk)
     (claim,) = lease.claim(worker, 10)
@@ -238,7 +247,7 @@ def test_claim_without_work_is_given_back(ana: User) -> None:
 
 
 def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
-    """RUN-07: from any process: the heartbeat reads it."""
+    """RUN-07: the owner's heartbeat finds a stop that any process has written."""
     session, worker = due(ana), lease.register_worker()
     (claim,) = lease.claim(worker, 10)
     turn = SessionRun.objects.get(pk=session.pk).turn_id
@@ -251,7 +260,7 @@ def test_stop_is_found_by_the_worker_that_owns_the_run(ana: User) -> None:
 
 
 def at_once(*works: Callable[[], object]) -> None:
-    """Do things in threads that start together; what they raise is raised here."""
+    """Run functions in threads that start together, and raise their errors here."""
     start, failures = threading.Barrier(len(works)), []
 
     def do(work: Callable[[], object]) -> None:
@@ -274,7 +283,8 @@ def at_once(*works: Callable[[], object]) -> None:
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_worker_locks_only_what_it_claims(ana: User) -> None:
-    """RUN-15: others skip what is locked, and would not look again at once."""
+    """RUN-15: a worker locks only the rows that it claims, because others skip locked rows and do not retry
+    immediately."""
     sessions = [due(ana).pk for _ in range(5)]
     claimed, looked = threading.Event(), threading.Event()
     claims, free = list[Claim](), list[str]()
@@ -299,7 +309,7 @@ def test_worker_locks_only_what_it_claims(ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_no_session_is_claimed_twice_at_once(ana: User) -> None:
-    """RUN-15: eight workers, each session one claim."""
+    """RUN-15: eight workers that claim at the same time get each session once."""
     sessions = {due(ana).pk for _ in range(12)}
     claims: list[Claim] = []
 
@@ -315,7 +325,10 @@ def test_no_session_is_claimed_twice_at_once(ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
-    """RUN-15: workers that lose, give back and take over at random: one holder at a time, each with its own epoch."""
+    """RUN-15: workers lose, give back and take over claims at random.
+
+    There is one holder at a time, each with its own epoch.
+    """
     session = due(ana)
     claims: list[Claim] = []
     written: list[int] = []
@@ -344,7 +357,10 @@ def test_epochs_only_grow_and_never_repeat(ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
-    """RUN-06: people send while turns end, in threads: nothing stays queued in an idle session, and all is served."""
+    """RUN-06: users send while turns end in other threads.
+
+    No message stays queued in an idle session, and all are answered.
+    """
     session, worker = due(ana), lease.register_worker()
     sent, wake = threading.Event(), threading.Event()
 
@@ -385,7 +401,7 @@ def test_no_message_is_left_behind_when_a_turn_ends(ana: User) -> None:
 
 
 def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
-    """RUN-01: what is due, and what is a worker's own, is in indexes without all the others."""
+    """RUN-01: the queries for due and for owned sessions use indexes that leave out sessions at rest."""
     made = Session.objects.bulk_create(Session(owner=ana, workspace=ana.workspaces.get()) for _ in range(2000))
     SessionRun.objects.bulk_create(SessionRun(session=each, wanted=3, done=3) for each in made)
     worker = lease.register_worker()
@@ -397,7 +413,7 @@ def test_finding_work_reads_no_sessions_at_rest(ana: User) -> None:
 
 
 def plan(ask: Callable[[], object]) -> str:
-    """The plan of the one query that something makes."""
+    """Return the plan of the one query that a function runs."""
     with CaptureQueriesContext(connection) as captured:
         ask()
     (sql,) = [query["sql"] for query in captured.captured_queries if query["sql"].startswith("SELECT")]

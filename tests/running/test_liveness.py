@@ -1,4 +1,4 @@
-"""Which workers count as dead: by their locks and by their leases, never by comparing clocks."""
+"""How workers are declared dead: by their locks and their leases, never by comparing clocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.database import maintenance
 
 SIGN = Renewal(datetime(2026, 1, 1, tzinfo=UTC), 10.0)
 LATER = Renewal(SIGN.lease_until + timedelta(seconds=2), 10.0)
-# A clock that was an hour ahead when it wrote this.
+# A time written by a clock that was an hour ahead.
 AHEAD = Renewal(SIGN.lease_until + timedelta(hours=1), 10.0)
 HOLDER = """
 import fcntl, os, sys
@@ -39,7 +39,7 @@ def dead(watch: Watch, now: float, *signs: tuple[str, Renewal], free: tuple[str,
 
 @pytest.mark.parametrize("sign", [SIGN, AHEAD])
 def test_worker_without_a_sign_for_its_lease_is_dead(sign: Renewal) -> None:
-    """RUN-15: whatever time its lease names: it counts from when it was first seen."""
+    """RUN-15: the lease counts from when it was first seen, whatever time it names."""
     watch = Watch(gap=6.0, grace=1.0)
     for now in (0.0, 5.0, 9.9):
         assert dead(watch, now, ("w", sign)) == set()
@@ -47,7 +47,7 @@ def test_worker_without_a_sign_for_its_lease_is_dead(sign: Renewal) -> None:
 
 
 def test_any_change_is_a_sign_of_life() -> None:
-    """RUN-15: also of a worker whose database clock was set back."""
+    """RUN-15: any change is a sign of life, even from a worker whose database clock was set back."""
     watch = Watch(gap=6.0, grace=1.0)
     for now, sign in ((0.0, LATER), (5.0, SIGN), (10.0, SIGN), (14.9, SIGN)):
         assert dead(watch, now, ("w", sign)) == set()
@@ -55,7 +55,8 @@ def test_any_change_is_a_sign_of_life() -> None:
 
 
 def test_worker_that_could_not_check_declares_no_other_dead() -> None:
-    """RUN-15: a database that was away was away for the others too; a look that took long is one of its end."""
+    """RUN-15: after an outage or a slow check no worker is declared dead, because the other workers may have been
+    affected too."""
     watch = Watch(gap=6.0, grace=1.0)
     dead(watch, 0.0, ("w", SIGN), free=("w",))
     assert dead(watch, 30.0, ("w", SIGN), free=("w",)) == set()
@@ -64,7 +65,8 @@ def test_worker_that_could_not_check_declares_no_other_dead() -> None:
 
 
 def test_worker_whose_lock_is_free_for_a_while_is_dead() -> None:
-    """RUN-15: unless it takes it again, or shows a sign of life."""
+    """RUN-15: a worker is dead if its lock stays free for a while, unless it takes the lock again or shows a sign of
+    life."""
     watch = Watch(gap=6.0, grace=1.0)
     assert dead(watch, 0.0, ("w", SIGN), free=("w",)) == set()
     assert dead(watch, 0.9, ("w", SIGN)) == set()
@@ -75,7 +77,7 @@ def test_worker_whose_lock_is_free_for_a_while_is_dead() -> None:
 
 
 def test_process_that_has_ended_lets_go_of_its_file(tmp_path: Path) -> None:
-    """RUN-15: the system lets go of it, however the process ended."""
+    """RUN-15: the operating system releases the lock on the file, however the process ended."""
     lock = FileLock(tmp_path / "parley.sqlite3")
     lock.hold("w_mine")
     path = tmp_path / "parley.sqlite3.workers" / "w_other"
@@ -93,7 +95,7 @@ def test_process_that_has_ended_lets_go_of_its_file(tmp_path: Path) -> None:
 
 
 def test_worker_that_cannot_write_its_file_continues(tmp_path: Path) -> None:
-    """RUN-15: its lease has to do."""
+    """RUN-15: a worker that cannot write its lock file relies on its lease."""
     (tmp_path / "parley.sqlite3.workers").write_text("no folder")
     lock = FileLock(tmp_path / "parley.sqlite3")
     lock.hold("w_mine")
@@ -104,7 +106,7 @@ def test_worker_that_cannot_write_its_file_continues(tmp_path: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_connection_that_ends_lets_go_of_its_lock() -> None:
-    """RUN-15: of the server's own accord; taking it twice needs no second release."""
+    """RUN-15: the server releases the lock of a closed connection. A lock that was taken twice needs one release."""
     lock = AdvisoryLock(0.0)
     lock.hold("w_mine")
     lock.hold("w_mine")
@@ -122,14 +124,15 @@ def test_connection_that_ends_lets_go_of_its_lock() -> None:
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_free_locks_prove_nothing_after_a_restart_of_the_database() -> None:
-    """RUN-15: no worker has had the time to come back."""
+    """RUN-15: after a restart of the database, free locks are ignored until the workers have had time to reconnect."""
     assert AdvisoryLock(10**6).free(["w_other"]) == set()
 
 
 @pytest.mark.both_databases
 @pytest.mark.django_db
 def test_dead_worker_is_found_between_two_beats(ana: User) -> None:
-    """RUN-15: the next beat says that its sessions are due."""
+    """RUN-15: a dead worker is found between two heartbeats, and the next heartbeat reports that its sessions are
+    due."""
     now = 0.0
     keepers = [LeaseKeeper(SimulatedLock(), clock=lambda: now) for _ in range(2)]
     survivor, victim = keepers

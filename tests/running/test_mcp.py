@@ -21,7 +21,7 @@ from tests.support.testing_node import TestNode
 
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
 ADD = ToolCall("a1", "tests__add", {"first": 40, "second": 2})
-# The server does not call it read-only.
+# A tool that the server does not mark as read-only.
 FAIL = ToolCall("f1", "tests__fail", {})
 
 
@@ -35,12 +35,12 @@ def config(*command: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starting a program takes longer than 2 seconds on a busy machine."""
+    """A longer timeout, because starting a program takes more than 2 seconds on a busy machine."""
     monkeypatch.setattr(connection, "FIRST_WAIT", 60.0)
 
 
 async def start(node: TestNode, script: Script, *command: str) -> None:
-    """Start the node with an agent that has the tools of a server."""
+    """Start the node with an agent that uses the tools of a server."""
     node.script(script, config(*command))
     await node.restart()
 
@@ -61,7 +61,7 @@ async def test_first_response_has_the_tools_of_a_server_that_starts_for_it(node:
 
 
 async def test_tool_that_may_change_something_waits_for_people(node: TestNode, ana: User) -> None:
-    """UI-12: the server's own error is what the model reads."""
+    """UI-12: a tool that may change something waits for approval. The model reads the server's own error."""
     await start(node, [[FAIL], ["Oh."]], sys.executable, str(SERVER))
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -77,7 +77,7 @@ async def test_tool_that_may_change_something_waits_for_people(node: TestNode, a
 
 
 async def test_server_that_cannot_start_changes_no_turn(node: TestNode, ana: User) -> None:
-    """Its tools are missing, and a call of one says so."""
+    """The turn runs without the server's tools, and a call of one of them returns an error."""
     await start(node, [[ADD], ["It is not there."]], "/no/such/program")
     session = await node.session(ana)
     await node.send(session, ana, "What is 40 and 2?")
@@ -89,14 +89,14 @@ async def test_server_that_cannot_start_changes_no_turn(node: TestNode, ana: Use
 
 
 def names_of_tools(node: TestNode) -> list[str]:
-    """Return the server's tools that the last request had."""
+    """Return the names of the server's tools in the last request."""
     return [tool.name for tool in node.provider.requests[-1].tools if tool.name.startswith("tests__")]
 
 
 async def test_server_of_a_workspace_follows_its_changes(
     node: TestNode, ana: User, workspace: Workspace, settings: Settings
 ) -> None:
-    """Its tools come without a restart, and go when it is switched off."""
+    """A server's tools appear without a restart, and disappear when the server is switched off."""
     settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
     with serving() as first, serving() as second:
         node.script([[ADD], ["42."], ["Again."], ["Gone."]])

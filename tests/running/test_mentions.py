@@ -1,4 +1,5 @@
-"""RUN-17: messages that are not for the agent: people talk to each other, and the agent reads it when it is asked."""
+"""RUN-17: messages that are not for the agent: users talk to each other, and the agent reads them when it is
+mentioned."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ async def test_talk_that_is_not_in_the_context_is_not_answered(node: TestNode, a
 
 
 async def test_talk_during_a_turn_waits_for_its_end_without_a_new_one(node: TestNode, ana: User) -> None:
-    """The tool round is not a break for it, and Stop does not hold it."""
+    """A message between users does not interrupt a tool round. It is delivered after the turn and starts no other
+    one."""
     gate, began = asyncio.Event(), asyncio.Event()
 
     @tool()
@@ -127,7 +129,7 @@ async def test_stop_does_not_hold_messages_that_are_not_for_the_agent(node: Test
 
 
 async def test_talk_beside_a_question_does_not_end_the_wait(node: TestNode, ana: User) -> None:
-    """UI-12: people may talk about the question before they answer."""
+    """UI-12: users may talk about a question before they answer it."""
     config = {
         "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
         "agents": {"agent": {"model": "scripted/one", "tools": ["confirmation"]}},

@@ -1,4 +1,4 @@
-"""What operators ask of workers takes effect with the next heartbeat: drain, hand over, close."""
+"""Requests of operators to workers, which take effect at the next heartbeat: drain, hand over, close."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def second(first: Runner) -> AsyncIterator[Runner]:
 
 
 def beat(*runners: Runner) -> None:
-    """Let heartbeats come now."""
+    """Send heartbeats now."""
     for runner in runners:
         assert runner._heartbeat is not None
         runner._heartbeat.hurry()
@@ -51,7 +51,10 @@ def owner(session: object) -> str | None:
 async def test_drained_worker_hands_over_and_takes_nothing(
     node: TestNode, first: Runner, second: Runner, ana: User
 ) -> None:
-    """OPS-08, RUN-15: its turn continues at the other worker without a cut; later it takes sessions again."""
+    """OPS-08, RUN-15: the drained worker's turn continues at the other worker without a break.
+
+    Later the worker takes sessions again.
+    """
     bench = Workbench()
     node.script([["Working.", ToolCall("c1", "work", {"n": 1})], ["Done."], ["More."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -76,7 +79,7 @@ async def test_drained_worker_hands_over_and_takes_nothing(
 
 
 async def test_turn_is_handed_over_to_another_worker(node: TestNode, first: Runner, second: Runner, ana: User) -> None:
-    """OPS-08: the worker that had it does not take it back while there is another."""
+    """OPS-08: the previous worker does not take the turn back while another worker is available."""
     bench = Workbench()
     node.script([["Working.", ToolCall("c1", "work", {"n": 1})], ["Done."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -96,7 +99,7 @@ async def test_turn_is_handed_over_to_another_worker(node: TestNode, first: Runn
 
 
 async def test_only_worker_continues_what_it_hands_over(node: TestNode, first: Runner, ana: User) -> None:
-    """OPS-08: a request that no other worker can meet holds nothing up."""
+    """OPS-08: if there is no other worker, a request to hand over blocks nothing."""
     bench = Workbench()
     node.script([["Working.", ToolCall("c1", "work", {"n": 1})], ["Done."]], tools=[bench.tool])
     session = await node.session(ana)
@@ -113,7 +116,10 @@ async def test_only_worker_continues_what_it_hands_over(node: TestNode, first: R
 async def test_turn_that_hangs_is_closed_by_another_worker(
     node: TestNode, first: Runner, second: Runner, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OPS-08, RUN-08: its worker does not answer to Stop; the partial answer stays, and the next message works."""
+    """OPS-08, RUN-08: the hanging worker ignores Stop, so another one closes the turn.
+
+    The partial answer stays, and the next message works.
+    """
     gate = Gate()
     node.script([["One", gate], ["Two."]])
     session = await node.session(ana)

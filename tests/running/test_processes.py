@@ -1,4 +1,4 @@
-"""Processes that die, freeze and wake: two real ones on one database."""
+"""Processes that are killed, frozen and resumed: two real ones on one database."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 
 pytestmark = pytest.mark.server
-# What a crash may lose: what is said within the writer's interval, and what a busy machine adds to it.
+# The time in seconds whose text a crash may lose: the writer's interval, plus the delay of a busy machine.
 LOSS = 0.25 + 0.75
 
 
 class NodeProcess:
-    """A process of tests.support.node: what it told, line by line."""
+    """A process that runs tests.support.node; its output is read line by line."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -36,7 +36,7 @@ class NodeProcess:
         self.dug: list[str] = []
 
     async def until(self, *, words: int = 0, dug: int = 0) -> None:
-        """Read until it is ready, has said so many words, or dug so often."""
+        """Read lines until the process reports that it is ready, or the wanted number of words or tool runs."""
         assert self.process.stdout is not None
         async with asyncio.timeout(60):
             while words > len(self.said) or dug > len(self.dug) or not (words or dug):
@@ -58,7 +58,7 @@ class NodeProcess:
         self.process.send_signal(what)
 
     async def kill(self) -> None:
-        """End it in the middle of whatever it does, and hear its last words."""
+        """Kill the process at any point and read the rest of its output."""
         if self.process.returncode is None:
             self.process.kill()
         assert self.process.stdout is not None
@@ -69,7 +69,7 @@ class NodeProcess:
 
 
 class Cluster:
-    """A node without a runner, which sends and looks, and the processes that run its sessions."""
+    """A node without a runner, which sends and reads, and the processes that run its sessions."""
 
     def __init__(self) -> None:
         self.node = TestNode()
@@ -97,7 +97,9 @@ class Cluster:
 
     @staticmethod
     def freeze(process: NodeProcess) -> None:
-        """Stop a node. On SQLite between two transactions: inside one, it would keep the database locked."""
+        """Suspend a node.
+        On SQLite, wait until it is between two transactions, because inside one it would keep the database locked.
+        """
         with transaction.atomic():
             process.signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.process.pid, os.WSTOPPED)
@@ -116,12 +118,13 @@ async def cluster(transactional_db: None, settings: Settings) -> AsyncIterator[C
 
 
 async def kept(cluster: Cluster, session: Session) -> str:
-    """The interrupted text of a session."""
+    """Return the interrupted text of a session."""
     return (await cluster.node.do(ChatMessage.objects.get, session=session, status="interrupted", type="text")).text
 
 
 async def test_killed_process_loses_a_moment_of_text_at_most(cluster: Cluster, ana: User) -> None:
-    """RUN-15: kill -9 in mid-answer; the next process keeps what was said, and goes on from there."""
+    """RUN-15: after kill -9 in mid-answer, only text of the last moment is lost, and the next process continues from
+    there."""
     process = await cluster.start()
     session = await cluster.node.session(ana)
     await cluster.node.send(session, ana, "Speak")
@@ -142,9 +145,10 @@ async def test_killed_process_loses_a_moment_of_text_at_most(cluster: Cluster, a
     await cluster.node.do(check_rest, session)
 
 
-@pytest.mark.sqlite  # where the lock is a file; on PostgreSQL it says nothing until a lease after the server's start
+@pytest.mark.sqlite  # the lock is a file; on PostgreSQL, locks prove nothing until one lease after the server's start
 async def test_session_of_a_killed_process_does_not_wait_for_its_lease(cluster: Cluster, ana: User) -> None:
-    """RUN-15: its lock is free, which is proof that it is dead."""
+    """RUN-15: the free lock of a killed process proves that it is dead, so its sessions are taken over before the lease
+    ends."""
     process = await cluster.start(lease_seconds=600)
     session = await cluster.node.session(ana)
     await cluster.node.send(session, ana, "Speak")
@@ -158,7 +162,7 @@ async def test_session_of_a_killed_process_does_not_wait_for_its_lease(cluster: 
 
 
 async def test_killed_process_runs_no_tool_twice(cluster: Cluster, ana: User) -> None:
-    """RUN-15: kill -9 in mid-tool; the model learns of it, and decides itself."""
+    """RUN-15: after kill -9 during a tool call, the call is not repeated. The model is informed and decides itself."""
     process = await cluster.start()
     session = await cluster.node.session(ana)
     await cluster.node.send(session, ana, "Dig")
@@ -174,7 +178,8 @@ async def test_killed_process_runs_no_tool_twice(cluster: Cluster, ana: User) ->
 
 
 async def test_process_that_wakes_from_the_dead_cannot_write(cluster: Cluster, ana: User) -> None:
-    """RUN-15: frozen for longer than its lease, it is taken over; awake again it changes nothing, and serves on."""
+    """RUN-15: a process that was frozen past its lease and resumed cannot write to the lost session, and serves further
+    sessions."""
     frozen = await cluster.start()
     session = await cluster.node.session(ana)
     await cluster.node.send(session, ana, "Speak")

@@ -1,12 +1,13 @@
-"""Push messages about sessions: to whom, with what, and what a failing push service costs (UI-22)."""
+"""Push messages about sessions: their recipients and contents, and the cost of a failing push service (UI-22)."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -19,12 +20,12 @@ from agents.errors import AgentError
 from agents.messages import ToolCall
 from agents.toolbox.public_addresses import Address
 from agents.toolbox.web_client import Policy
-from chat.models import PushSubscription, RunState, Session, SessionRun, User
+from chat.models import Membership, PushSubscription, RunState, Session, SessionRun, User, UserSessionState
 from chat.runner import push_delivery, push_notices, push_notifier
 from chat.runner.push_delivery import Result, deliver
 from chat.runner.push_notices import EndedRun, Mentioned, example, pushes_about
-from chat.services.people import members
-from chat.services.sessions import lifecycle, user_state
+from chat.services.people import members, sharing, workspace_rules
+from chat.services.sessions import actions, lifecycle, user_state
 from tests.running.test_waiting import ASK, CONFIG, answer, deploy_call, deploying, waiting
 from tests.support.push_service import HOST, Browser, PushService, Resolver, browsers_of, subscribed
 from tests.support.testing_node import TestNode, let_in
@@ -38,7 +39,7 @@ def anywhere(_address: Address) -> bool:
 
 @pytest_asyncio.fixture
 async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PushService]:
-    """A push service that is asked at once, without the pauses of a real one."""
+    """A push service that is called immediately, without the delays of the real notifier."""
     async with PushService() as service:
         monkeypatch.setattr(push_delivery, "POLICY", Policy(allows=anywhere, resolver=Resolver(service.port)))
         monkeypatch.setattr(push_delivery, "TLS", service.trusted)
@@ -51,7 +52,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PushService]
 
 @asynccontextmanager
 async def dripping(service: PushService) -> AsyncIterator[int]:
-    """Run another server with the service's certificate, which sends a header without end; yield its port."""
+    """Run a second server with the service's certificate, which sends a header without end; yield its port."""
 
     async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -59,7 +60,7 @@ async def dripping(service: PushService) -> AsyncIterator[int]:
             while True:
                 writer.write(b"1")
                 await writer.drain()
-                await asyncio.sleep(0.05)  # the pace of the server, which is what the test is about
+                await asyncio.sleep(0.05)  # the pace of the server, which the test measures
 
     async with await asyncio.start_server(drip, "127.0.0.1", ssl=service.context) as server:
         yield server.sockets[0].getsockname()[1]
@@ -73,7 +74,7 @@ async def ended(node: TestNode, session: Session) -> EndedRun:
 
 
 async def told(node: TestNode, *sessions: Session) -> list[str]:
-    """Return to which browsers something about these sessions would be sent now."""
+    """Return the browsers to which messages about these sessions would be sent now."""
     pushes = await node.do(pushes_about, [await ended(node, session) for session in sessions])
     return sorted(each.request.url.rsplit("/", 1)[1] for each in pushes)
 
@@ -81,7 +82,10 @@ async def told(node: TestNode, *sessions: Session) -> list[str]:
 async def test_approval_that_waits_reaches_who_may_give_it(
     node: TestNode, ana: User, bo: User, service: PushService
 ) -> None:
-    """UI-22: encrypted for their browsers and signed, with title and who asks what, and nothing of the arguments."""
+    """UI-22: the message is encrypted for each browser and signed.
+
+    It has the title and the tool's name, without arguments.
+    """
     node.script([[deploy_call("the secret server")], ["Done."]], CONFIG, [deploying([])])
     session = await node.session(ana)
     await node.do(let_in, session, bo, "viewer")
@@ -106,8 +110,27 @@ async def test_approval_that_waits_reaches_who_may_give_it(
     assert await node.do(browsers_of, bo) == ["viewer's"]
 
 
+async def test_approval_of_admins_reaches_admins_alone(
+    node: TestNode, ana: User, bo: User, service: PushService
+) -> None:
+    """UI-22, UI-20: if a call needs an approval of admins, only admins and owners are notified, not other editors."""
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying([])])
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    for user, browser in ((ana, "ana's"), (bo, "bo's")):
+        await node.do(subscribed, user, browser)
+    await node.do(Membership.objects.filter(user=bo).update, role="admin")
+    save = partial(workspace_rules.save, author=bo, workspace_id=session.workspace_id, verdict="ask")
+    await node.do(partial(save, rule="deploy", approvers="admin"))
+    await node.send(session, ana, "Deploy")
+    await waiting(node, session)
+    assert await told(node, session) == ["bo's"]
+    await node.do(Membership.objects.filter(user=ana).update, role="owner")
+    assert await told(node, session) == ["ana's", "bo's"]
+
+
 async def test_questions_say_what_is_asked(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: as the page's own notifications."""
+    """UI-22: a question has the same text as the page's own notification."""
     node.script([[ASK]], CONFIG)
     session = await node.session(ana)
     phone = await node.do(subscribed, ana, "phone")
@@ -119,7 +142,10 @@ async def test_questions_say_what_is_asked(node: TestNode, ana: User, service: P
 async def test_long_answers_reach_who_has_not_seen_them(
     node: TestNode, ana: User, bo: User, service: PushService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """UI-22: the owner, and who has asked; not other editors, not after a look, and not for short turns."""
+    """UI-22: the owner and the user who asked are notified after long turns, unless they have read the answer.
+
+    Others are not.
+    """
     node.script([["Fine."], ["Fine."]], CONFIG)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -145,7 +171,9 @@ async def test_long_answers_reach_who_has_not_seen_them(
 async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
     node: TestNode, ana: User, service: PushService
 ) -> None:
-    """UI-22: who stops an agent knows it."""
+    """UI-22: a stopped turn sends nothing, because the user who stopped it knows.
+    A failed turn reports the failure.
+    """
     node.script([[AgentError("It broke.")]], CONFIG)
     session = await node.session(ana)
     phone = await node.do(subscribed, ana, "phone")
@@ -164,7 +192,7 @@ async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
 
 
 async def test_mentions_reach_who_has_not_read_them(node: TestNode, ana: User, bo: User, service: PushService) -> None:
-    """LIVE-07, UI-22: viewers, too; with the message's address, and nothing of its text."""
+    """LIVE-07, UI-22: mentioned users, including viewers, get the message's address without its text."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "viewer")
     await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
@@ -187,7 +215,7 @@ async def test_mentions_reach_who_has_not_read_them(node: TestNode, ana: User, b
 
 
 async def test_mention_of_who_has_left_is_not_told(node: TestNode, ana: User, bo: User, service: PushService) -> None:
-    """LIVE-07, LIVE-06: access counts when the push message is sent."""
+    """LIVE-07, LIVE-06: access is checked when the push message is sent."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     sent = await node.send(session, ana, "@Bo, look")
@@ -202,7 +230,7 @@ async def test_mention_of_who_has_left_is_not_told(node: TestNode, ana: User, bo
 async def test_mentions_of_one_moment_reach_each_of_their_people(
     node: TestNode, ana: User, bo: User, service: PushService
 ) -> None:
-    """LIVE-07: messages of a session name two people, and one of them twice, who is notified once."""
+    """LIVE-07: two users who are mentioned in several messages of a session are each notified once."""
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
@@ -215,7 +243,7 @@ async def test_mentions_of_one_moment_reach_each_of_their_people(
 
 
 async def test_what_has_gone_on_is_not_told(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: a question that was answered in the meantime, a session that is deleted or no longer shared."""
+    """UI-22: nothing is sent for a question that was answered, or for a session that was deleted."""
     node.script([[ASK], [ASK], ["Done."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Clean up")
@@ -233,7 +261,7 @@ async def test_what_has_gone_on_is_not_told(node: TestNode, ana: User, service: 
 
 
 async def test_members_who_have_left_are_not_told(node: TestNode, ana: User, bo: User, service: PushService) -> None:
-    """UI-22, LIVE-06: access counts when the message is sent."""
+    """UI-22, LIVE-06: access of members is checked when the message is sent."""
     node.script([[ASK]], CONFIG)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -245,8 +273,64 @@ async def test_members_who_have_left_are_not_told(node: TestNode, ana: User, bo:
     assert await told(node, session) == []
 
 
+@pytest.mark.parametrize("lost", ["unshared", "left", "closed"])
+async def test_nothing_is_sent_after_a_session_is_no_longer_shared(
+    node: TestNode, ana: User, bo: User, service: PushService, lost: str
+) -> None:
+    """UI-22, LIVE-06: a user who has lost a session gets no push message about its end, a question or a mention in it.
+
+    The owner removes the share, the user leaves, or the owner closes the session to the workspace.
+    """
+    node.script([["Fine."], [ASK]], CONFIG)
+    done, asking = [await node.session(ana) for _ in range(2)]
+    for session in (done, asking):
+        if lost == "closed":
+            await node.do(partial(sharing.open_to_workspace, session=session, author=ana, role="editor"))
+            await node.do(partial(UserSessionState.objects.get_or_create, session=session, user=bo))
+        else:
+            await node.do(partial(sharing.share, session=session, author=ana, user=bo, role="editor"))
+    await node.send(done, bo, "Think")
+    await node.idle(done)
+    asked = await node.send(asking, ana, "@agent, @Bo, clean up")
+    await waiting(node, asking)
+    await node.do(subscribed, bo, "bo's")
+    mention = Mentioned(asking.pk, asked.id)
+    assert await told(node, done, asking) == ["bo's", "bo's"]
+    assert len(await node.do(pushes_about, [mention])) == 1
+    for session in (done, asking):
+        take: dict[str, Callable[[], object]] = {
+            "unshared": partial(sharing.unshare, session=session, author=ana, user=bo),
+            "left": partial(actions.leave, bo, session.pk),
+            "closed": partial(sharing.open_to_workspace, session=session, author=ana, role=""),
+        }
+        await node.do(take[lost])
+    assert await told(node, done, asking) == []
+    assert await node.do(pushes_about, [mention]) == []
+
+
+async def test_failed_message_is_not_repeated_after_access_has_ended(
+    node: TestNode, ana: User, bo: User, service: PushService
+) -> None:
+    """UI-22, LIVE-06: before a message is repeated, because the push service has failed, access is checked again."""
+    node.script([[ASK]], CONFIG)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    for user, browser in ((ana, "ana's"), (bo, "bo's")):
+        await node.do(subscribed, user, browser)
+        service.answers[browser] = [503, 201]
+
+    async def unshare(path: str) -> None:
+        if path == "bo's":
+            await node.do(partial(sharing.unshare, session=session, author=ana, user=bo))
+
+    service.before_answer = unshare
+    await node.send(session, ana, "Clean up")
+    await node.until(PushSubscription.objects.filter(user=ana, last_success_at__isnull=False).exists)
+    assert sorted(taken.path for taken in service.taken) == ["ana's", "ana's", "bo's"]
+
+
 async def test_sessions_are_looked_at_together(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: the queries do not grow with the number of sessions."""
+    """UI-22: the number of queries does not grow with the number of sessions."""
     node.script(lambda _request: ["Fine."], CONFIG)
     await node.do(subscribed, ana, "phone")
     sessions = [await node.session(ana) for _ in range(6)]
@@ -264,7 +348,7 @@ async def test_sessions_are_looked_at_together(node: TestNode, ana: User, servic
 
 
 async def test_expired_subscriptions_are_removed(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: the service answers 410 or 404 for a browser that has unsubscribed."""
+    """UI-22: a subscription is removed if the service answers 410 or 404, because the browser has unsubscribed."""
     node.script([[ASK]], CONFIG)
     for path, status in (("gone", 410), ("lost", 404), ("busy", 503), ("refused", 403)):
         await node.do(subscribed, ana, path)
@@ -282,7 +366,8 @@ async def test_expired_subscriptions_are_removed(node: TestNode, ana: User, serv
 async def test_addresses_inside_are_not_connected_to(
     node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    """UI-22: a name that leads inside when the message is sent, whatever it was when the browser was registered."""
+    """UI-22: a name that resolves to an internal address at the time of sending is refused, even if it was valid at
+    registration."""
 
     class Inside(Resolver):
         async def resolve(
@@ -299,7 +384,7 @@ async def test_addresses_inside_are_not_connected_to(
 
 
 async def test_redirects_are_not_followed(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: they would lead to an address that no one has checked."""
+    """UI-22: redirects are not followed, because their targets are not checked."""
     await node.do(subscribed, ana, "phone")
     service.answers["phone"] = [307]
     pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
@@ -310,19 +395,19 @@ async def test_redirects_are_not_followed(node: TestNode, ana: User, service: Pu
 async def test_service_that_never_ends_its_answer_keeps_no_place(
     node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """UI-22: a user chooses the address, and others' messages wait behind theirs."""
+    """UI-22: a service that never completes its response is given up, so that other users' messages are not delayed."""
     monkeypatch.setattr(push_delivery, "SECONDS", 0.5)
     await node.do(subscribed, ana, "phone")
     pushes = [await node.do(lambda: example(PushSubscription.objects.select_related("user").get()))]
     async with asyncio.timeout(20), dripping(service) as port:
         monkeypatch.setattr(push_delivery, "POLICY", Policy(allows=anywhere, resolver=Resolver(port)))
-        assert await deliver(pushes, patient=False) == [Result.FAILED]
+        assert await deliver(pushes) == [Result.FAILED]
 
 
 async def test_without_a_key_nothing_is_sent(
     node: TestNode, ana: User, service: PushService, settings: Settings
 ) -> None:
-    """UI-22: an installation of several processes without VAPID_PRIVATE_KEY works without notifications."""
+    """UI-22: an installation without VAPID_PRIVATE_KEY works, but sends no push messages."""
     settings.VAPID_PRIVATE_KEY = ""
     node.script([[ASK]], CONFIG)
     session = await node.session(ana)
@@ -333,7 +418,7 @@ async def test_without_a_key_nothing_is_sent(
 
 
 async def test_long_titles_fit(node: TestNode, ana: User, service: PushService) -> None:
-    """UI-22: whatever characters they have."""
+    """UI-22: titles are shortened to fit, whatever characters they contain."""
     ask = ToolCall("c1", "confirmation", {"question": "\x01😀" * 400})
     node.script([[ask]], CONFIG)
     session = await node.session(ana)

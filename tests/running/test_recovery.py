@@ -1,4 +1,4 @@
-"""Sessions as a dead process left them heal by themselves: rows first, then a node that finds them."""
+"""Recovery of sessions that a dead process has left: first on the rows, then by a node that finds them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def call(number: int, status: str, result: str = "") -> dict[str, Any]:
 TOLD_LOST = ("tool_group", "interrupted", TOOL_LOST)
 NOT_BEGUN = ("tool_group", "interrupted", TOOL_NOT_BEGUN)
 SAID_SHOWN: Shown = [("text", "complete", "Look")]
-# What the rows held → what is shown when the turn was resumed, and when it was closed.
+# The rows before → the messages shown after the turn was resumed, and after it was closed.
 LEFT: dict[str, tuple[list[dict[str, Any]], Shown, Shown]] = {
     "before the first token": ([], [*ANSWER, *DONE], [*ANSWER, *DONE]),
     "in the text": (
@@ -108,7 +108,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], Shown, Shown]] = {
 
 
 def leave(session: Session, author: User, left: list[dict[str, Any]], state: str = "running") -> None:
-    """Put the rows of a turn as a process left them that died two minutes ago, when others have noticed."""
+    """Store the rows of a turn whose process died two minutes ago and has been declared dead."""
     turn_id, died = ids.turn_id(), timezone.now() - timedelta(minutes=2)
     SessionRun.objects.filter(pk=session.pk).update(
         state=state, turn_id=turn_id, turn_started_at=died, wanted=1, epoch=7, written=3, attempts=1
@@ -133,7 +133,7 @@ def _moved(delta: MessageDelta) -> MessageDelta:
 
 @pytest_asyncio.fixture
 async def asleep(transactional_db: None) -> AsyncIterator[TestNode]:
-    """A node that has not been started: its database is at hand."""
+    """A node that has not been started but whose database can be used."""
     node = TestNode()
     bench = Workbench()
     bench.let_go(1, 2, 3)
@@ -148,7 +148,9 @@ async def asleep(transactional_db: None) -> AsyncIterator[TestNode]:
 async def test_turn_of_a_dead_process_heals(
     asleep: TestNode, ana: User, settings: Settings, point: str, recovery: str
 ) -> None:
-    """RUN-15, CTX-03: what was said is kept, what ran is not run again, what had not begun is; then it goes on."""
+    """RUN-15, CTX-03: the text is kept and calls that ran are not repeated.
+    With RECOVERY=resume, calls that had not begun run and the turn continues; with RECOVERY=close, it is closed.
+    """
     settings.RECOVERY = recovery
     left, resumed, closed = LEFT[point]
     session = await asleep.session(ana)
@@ -167,7 +169,7 @@ async def test_turn_of_a_dead_process_heals(
 
 @pytest.mark.parametrize("point", LEFT)
 async def test_turn_that_was_being_stopped_is_stopped(asleep: TestNode, ana: User, point: str) -> None:
-    """RUN-07, RUN-15: Stop is a state that outlives the process; the model is not asked again."""
+    """RUN-07, RUN-15: the stop is stored, so it survives the process, and the model gets no further request."""
     left, _, _ = LEFT[point]
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, left, "cancelling")
@@ -183,7 +185,7 @@ async def test_turn_that_was_being_stopped_is_stopped(asleep: TestNode, ana: Use
 
 
 async def test_resumed_model_is_asked_to_go_on(asleep: TestNode, ana: User) -> None:
-    """RUN-15, CTX-01: it sees what it had said, that it was cut, and the note."""
+    """RUN-15, CTX-01: the resumed model gets its earlier text, marked as interrupted, and a note to continue."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
     await asleep.start()
@@ -196,7 +198,7 @@ async def test_resumed_model_is_asked_to_go_on(asleep: TestNode, ana: User) -> N
 
 
 async def test_model_learns_of_a_lost_tool_call(asleep: TestNode, ana: User) -> None:
-    """RUN-15: it decides itself whether to try again; nothing runs twice behind its back."""
+    """RUN-15: the model decides whether to repeat a lost tool call; nothing runs twice without its request."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [SAID, call(1, "running")])
     await asleep.start()
@@ -206,7 +208,7 @@ async def test_model_learns_of_a_lost_tool_call(asleep: TestNode, ana: User) -> 
 
 
 async def test_calls_without_ids_of_their_own_are_carried_out(asleep: TestNode, ana: User) -> None:
-    """RUN-15, MSG-10: one has the other's id, one has none: each gets its own result."""
+    """RUN-15, MSG-10: a call without an id and one with a duplicate id each get their own result."""
     nameless = {**call(3, "pending"), "tool_call_id": ""}
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [call(1, "pending"), {**call(2, "pending"), "tool_call_id": "w1"}, nameless])
@@ -218,7 +220,7 @@ async def test_calls_without_ids_of_their_own_are_carried_out(asleep: TestNode, 
 
 
 async def test_queued_messages_run_after_the_healing(asleep: TestNode, ana: User, bo: User, settings: Settings) -> None:
-    """RUN-15, RUN-06: what people said while no one was there is answered."""
+    """RUN-15, RUN-06: messages that users sent while no process ran are answered."""
     settings.RECOVERY = "close"
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
@@ -235,7 +237,7 @@ async def test_queued_messages_run_after_the_healing(asleep: TestNode, ana: User
 
 
 async def test_turn_time_counts_from_its_beginning(asleep: TestNode, ana: User) -> None:
-    """MSG-05: a person waited all that time; what was said while no one measured has no duration."""
+    """MSG-05: the turn's duration includes the outage. Text that was cut off by the outage has no duration."""
     session = await asleep.session(ana)
     await asleep.do(leave, session, ana, [CUT])
     await asleep.start()
@@ -247,7 +249,7 @@ async def test_turn_time_counts_from_its_beginning(asleep: TestNode, ana: User) 
 
 
 async def test_answer_continues_after_a_restart(node: TestNode, ana: User) -> None:
-    """RUN-15: an operator restarts: the text is kept to the last word, and the model goes on from there."""
+    """RUN-15: after an operator's restart, the text is kept to the last word and the model continues from there."""
     gate = Gate()
     node.script([["Once ", "upon", gate], [" a time"]])
     session = await node.session(ana)
@@ -267,7 +269,7 @@ async def test_answer_continues_after_a_restart(node: TestNode, ana: User) -> No
 
 
 async def test_tool_round_continues_after_a_restart(node: TestNode, ana: User) -> None:
-    """RUN-15: finished results stay, the one that ran is reported as lost, and those that waited begin now."""
+    """RUN-15: finished results stay, the call that ran is reported as lost, and the waiting calls run now."""
     bench = Workbench()
     node.script([work(1, 2, 3, name="lone_work"), ["Fine."]], tools=[bench.lone_tool])
     session = await node.session(ana)

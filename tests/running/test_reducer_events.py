@@ -1,4 +1,4 @@
-"""What single events mean for the rows and the viewers."""
+"""The effects of single events on the rows and the viewers."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ DONE = ResponseDone("end", USAGE)
 
 
 def test_turn_has_its_events_in_order() -> None:
-    """RUN-02, RUN-03: first delta, response_done, tool start and end, status beside them, turn_done."""
+    """RUN-02, RUN-03: the events are first delta, response_done, tool start and end with statuses, and turn_done, in
+    this order."""
     turn = Turn().tell(*events_of([["Look ", *calls(1, 2), USAGE], ["Done"]]))
     assert [name for _, name in turn.ledger.names] == [
         "text_delta",
-        "message_updated",  # the text ends with the first call
-        "message_updated",  # two calls appear, pending
+        "message_updated",  # the first call ends the text
+        "message_updated",  # two pending calls appear
         "message_updated",
-        "response_done",  # of the text
-        "message_updated",  # metrics on the last call
+        "response_done",  # of the response with the text
+        "message_updated",  # the last call gets the metrics
         "tool_exec_start",
         "tool_exec_start",
         "tool_exec_end",
@@ -66,7 +67,8 @@ def test_turn_has_its_events_in_order() -> None:
 
 
 def test_response_done_carries_duration_and_usage() -> None:
-    """RUN-02, MSG-05: from the first delta to the end, whatever came in between."""
+    """RUN-02, MSG-05: the duration of a response is measured from the first delta to its end, whatever happens between
+    them."""
     turn = Turn().tell(STARTED, TextDelta("a"), TextDelta("b"), PartDone(Text("ab")))
     _, changes = reduce(turn.state, DONE, turn.clock.tick())
     done, usage = changes
@@ -87,7 +89,7 @@ def test_response_done_carries_duration_and_usage() -> None:
 
 
 def test_tool_row_has_the_time_at_which_its_tool_began() -> None:
-    """MSG-05: not that of the model's call, before which others may have been carried out."""
+    """MSG-05: the row's time is the tool's start, not the model's call, after which other calls may have run first."""
     turn = Turn().tell(STARTED, *(PartDone(call) for call in calls(1)), DONE)
     (called,) = (row["timestamp"] for row in turn.ledger.rows.values() if row["type"] == "tool_group")
     turn.clock.tick()
@@ -101,7 +103,7 @@ def test_tool_row_has_the_time_at_which_its_tool_began() -> None:
 
 
 def test_output_of_a_running_tool_is_shown_and_kept() -> None:
-    """UI-10, RUN-08: as far as it had come when the tool was interrupted; a result takes its place."""
+    """UI-10, RUN-08: the output of an interrupted tool is kept up to that point. A result replaces the output."""
     first, second = calls(1)[0], ToolCall("c2", "double", {"n": 2})
     turn = Turn().tell(STARTED, PartDone(first), PartDone(second), DONE, ToolStarted(first), ToolStarted(second))
     turn.tell(ToolOutput(first.id, "1\n"), ToolOutput(first.id, "1\n2\0\n"), ToolOutput("gone", "x"))
@@ -114,7 +116,7 @@ def test_output_of_a_running_tool_is_shown_and_kept() -> None:
 
 
 def test_first_delta_names_model_and_time() -> None:
-    """RUN-01, MSG-04, MSG-05: the very first row of an answer knows who speaks, and since when."""
+    """RUN-01, MSG-04, MSG-05: the first row of an answer already has its author and its start time."""
     turn = Turn(mode="agent", agent_id="helper").tell(ResponseStarted("two", "other"))
     now = turn.clock.tick()
     _, changes = reduce(turn.state, TextDelta("Hel"), now)
@@ -140,7 +142,7 @@ def test_first_delta_names_model_and_time() -> None:
 
 
 def test_model_switch_leaves_earlier_rows_alone() -> None:
-    """MSG-04, RUN-16: each row has the model of its own response."""
+    """MSG-04, RUN-16: each row names the model of its own response."""
     switched = ResponseStarted("two", "other", None)
     turn = Turn().tell(STARTED, TextDelta("a"), *_whole(ToolCall("c1", "double", {"n": 1})))
     turn.tell(ToolStarted(calls(1)[0]), ToolReturned(ToolResult("c1", "2")))
@@ -157,14 +159,15 @@ def _whole(*parts: ToolCall) -> list[Any]:
 
 
 def test_retry_restarts_the_time_to_the_first_token() -> None:
-    """MSG-06, RUN-10: the latency is that of the attempt that answered."""
+    """MSG-06, RUN-10: the latency is measured for the attempt that answered."""
     failed = RetryScheduled(1, 1.0, Overloaded("busy"))
     turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"), DONE)
     assert turn.ledger.of(type="text")[0]["first_token_latency_ms"] == 1000
 
 
 def test_users_see_the_wait_before_a_failed_request_is_repeated() -> None:
-    """RUN-10, RUN-03: the status names the error and the seconds, and is "thinking" again when the model is asked."""
+    """RUN-10, RUN-03: the status has the error and the seconds to wait, and is "thinking" again when the request is
+    repeated."""
     failed = RetryScheduled(1, 3.2, Overloaded("busy"))
     turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"))
     assert turn.ledger.told == [
@@ -174,7 +177,7 @@ def test_users_see_the_wait_before_a_failed_request_is_repeated() -> None:
 
 
 def test_hidden_reasoning_counts_as_first_token() -> None:
-    """MSG-06, MSG-08: reasoning that is not shown is kept, and was the first that came."""
+    """MSG-06, MSG-08: hidden reasoning is stored and counts as the first token."""
     hidden = PartDone(Thinking("", "scripted", {"redacted": "xyz="}))
     turn = Turn().tell(STARTED, hidden, TextDelta("a"), DONE)
     reasoning, text = turn.ledger.of(role="assistant")
@@ -183,7 +186,7 @@ def test_hidden_reasoning_counts_as_first_token() -> None:
 
 
 def test_text_before_reasoning_keeps_counting() -> None:
-    """MSG-05: every text of a response lasts until the response is done, a reasoning until the next part."""
+    """MSG-05: a text's duration lasts until the response ends, and that of reasoning until the next part."""
     turn = Turn().tell(STARTED, TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), DONE)
     assert [(row["text"], row["duration_ms"]) for row in turn.ledger.of(role="assistant")] == [
         ("a", 3000),
@@ -194,7 +197,7 @@ def test_text_before_reasoning_keeps_counting() -> None:
 
 @pytest.mark.parametrize("reason", ["end", "tool_use"])
 def test_empty_answer_is_said(reason: StopReason) -> None:
-    """RUN-10: a person sees why nothing came, and a program that the turn failed; the tokens are on record."""
+    """RUN-10: an empty answer gives an error row for users and a failed turn for programs; its tokens are counted."""
     turn = Turn().tell(STARTED, ResponseDone(reason, USAGE), TurnFinished("done"))
     error, done = turn.ledger.rows.values()
     assert (done["type"], done["status"]) == ("turn_done", "failed")
@@ -202,7 +205,7 @@ def test_empty_answer_is_said(reason: StopReason) -> None:
 
 
 def test_answer_of_reasoning_alone_is_said_to_be_empty() -> None:
-    """RUN-10: the reasoning has the metrics, and an error row says that no answer followed."""
+    """RUN-10: the reasoning row has the metrics, and an error row reports that no answer followed."""
     turn = Turn().tell(STARTED, ReasoningDelta("hm"), PartDone(Thinking("hm", "scripted")), DONE, TurnFinished("done"))
     reasoning, error, _ = turn.ledger.rows.values()
     assert (reasoning["total_tokens"], "total_tokens" in error) == (120, False)
@@ -211,14 +214,14 @@ def test_answer_of_reasoning_alone_is_said_to_be_empty() -> None:
 
 @pytest.mark.parametrize("reason", ["refusal", "max_tokens"])
 def test_response_that_fails_is_not_called_empty(reason: StopReason) -> None:
-    """RUN-10: one error row with the reason, not two."""
+    """RUN-10: a failed response gives one error row with the reason, without a second one about the empty answer."""
     turn = Turn().tell(*events_of([[Stop(reason), USAGE]]))
     assert len(turn.ledger.of(type="error")) == 1
     assert turn.ledger.of(type="error", text=EMPTY_ANSWER) == []
 
 
 def test_stop_event_follows_the_end_of_the_turn() -> None:
-    """RUN-08: turn_done, then agent_cancelled, then idle, then the release."""
+    """RUN-08: the order is turn_done, agent_cancelled, idle, and then the release."""
     turn = Turn().tell(STARTED)
     _, changes = reduce(turn.state, Stopped(), turn.clock.tick())
     done, *rest = changes
@@ -229,7 +232,7 @@ def test_stop_event_follows_the_end_of_the_turn() -> None:
 
 @pytest.mark.parametrize(("begun", "told"), [(True, [ReportStatus("thinking")]), (False, [])])
 def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[ReportStatus]) -> None:
-    """RUN-03, RUN-15: pages that have seen it begin see the turn go on."""
+    """RUN-03, RUN-15: pages that have shown the start of a lost call see that the turn continues without it."""
     call = calls(1)[0]
     turn = Turn().tell(STARTED, *_whole(call), *([ToolStarted(call)] if begun else []))
     _, changes = reduce(turn.state, ProcessLost(resume=True), turn.clock.tick())
@@ -237,7 +240,7 @@ def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[ReportSt
 
 
 def test_turn_that_ends_for_queued_messages_says_so() -> None:
-    """RUN-06: only that end may be taken back when the messages are withdrawn in the meantime."""
+    """RUN-06: a turn that ends for queued messages is marked, because only that end is undone if they are withdrawn."""
     ends: list[tuple[FinishReason, bool]] = [("done", False), ("limit", False), ("pending", True)]
     for reason, for_queued in ends:
         _, changes = reduce(Turn().state, TurnFinished(reason), Clock().tick())
@@ -245,7 +248,7 @@ def test_turn_that_ends_for_queued_messages_says_so() -> None:
 
 
 def test_unanswered_calls_do_not_keep_a_turn_open() -> None:
-    """MSG-07: a turn that is over leaves nothing pending, whatever the rows held before."""
+    """MSG-07: a turn that has ended has no pending calls, whatever the rows contained before."""
     turn = Turn(tools=(OpenTool("m_9", "c1", "double"),))
     turn.ledger.rows["m_9"] = {"type": "tool_group", "status": "pending"}
     turn.tell(TurnFinished("done"))
@@ -253,7 +256,7 @@ def test_unanswered_calls_do_not_keep_a_turn_open() -> None:
 
 
 def test_lost_process_leaves_no_invented_duration() -> None:
-    """MSG-05, RUN-15: how long a dead process worked is not known; the time it was dead is no duration."""
+    """MSG-05, RUN-15: rows that a dead process left have no duration, because the time of the failure is unknown."""
     turn = Turn(open=OpenText("m_8", False, 50.0), tools=(OpenTool("m_9", "c1", "double", 50.0),))
     turn.ledger.rows["m_8"] = {"type": "text", "status": "streaming", "text": "Hel"}
     turn.ledger.rows["m_9"] = {"type": "tool_group", "status": "running"}
@@ -262,7 +265,8 @@ def test_lost_process_leaves_no_invented_duration() -> None:
 
 
 def test_note_asks_to_continue_only_after_text() -> None:
-    """RUN-15: after cut reasoning there is nothing to continue; after a text there is, whatever came behind it."""
+    """RUN-15: the note asks the model to continue after text that was cut off, even if other items follow, but not
+    after reasoning."""
     said = (ResponseText("m_7", 99.0),)
     for reasoning, texts, notes in ((True, (), 0), (False, said, 1), (True, said, 1)):
         turn = Turn(open=OpenText("m_8", reasoning, 99.0), texts=texts)
@@ -272,7 +276,8 @@ def test_note_asks_to_continue_only_after_text() -> None:
 
 
 def test_any_output_of_a_model_can_be_stored() -> None:
-    """MSG-10, MSG-12: NUL, surrogates, NaN, bottomless nesting, endless names, absurd counts: no column sees them."""
+    """MSG-10, MSG-12: NUL, surrogates, NaN, deep nesting, endless names and absurd counts of a model never reach a
+    column."""
     deep: list[Any] = []
     for _ in range(5000):
         deep = [deep]
@@ -302,7 +307,10 @@ def test_any_output_of_a_model_can_be_stored() -> None:
 
 
 def test_call_of_a_cut_response_is_not_carried_out() -> None:
-    """RUN-15, CTX-03: more might have followed; a call whose response was whole runs after the resume."""
+    """RUN-15, CTX-03: calls of an incomplete response do not run, because more might have followed.
+
+    Calls of a complete response do.
+    """
     begun = Turn().tell(STARTED, PartDone(calls(1)[0]), TextDelta("and"), ProcessLost(resume=True))
     assert [row["result"] for row in begun.ledger.of(type="tool_group", status="interrupted")] == [TOOL_NOT_BEGUN]
     whole = Turn().tell(STARTED, PartDone(calls(1)[0]), DONE, ProcessLost(resume=True))
@@ -310,13 +318,13 @@ def test_call_of_a_cut_response_is_not_carried_out() -> None:
 
 
 def test_items_stand_where_the_model_made_them() -> None:
-    """UI-01, MSG-08: a text that follows a call stands after it."""
+    """UI-01, MSG-08: a text that follows a call is stored after the call."""
     turn = Turn().tell(*events_of([["a", *calls(1), "b", *calls(2), ReasoningDelta("c"), USAGE], ["d"]]))
     assert [row["text"] or row["result"] for row in turn.ledger.of(role="assistant")] == ["a", "2", "b", "4", "c", "d"]
 
 
 def test_items_of_a_response_keep_their_provider_data() -> None:
-    """MSG-08: two texts in succession are two rows, each with its data; a call has its own beside its raw arguments."""
+    """MSG-08: two successive texts are two rows with their own data. A call keeps its data beside its raw arguments."""
     call = ToolCall("c1", "double", {"n": 1}, '{ "n":1}', {"item_id": "fc_1\0"})
     turn = Turn().tell(
         STARTED,
@@ -336,13 +344,13 @@ def test_items_of_a_response_keep_their_provider_data() -> None:
 
 
 def test_response_that_was_stopped_keeps_no_data_of_texts() -> None:
-    """MSG-08: its reasoning does not go back without them, nor they without it."""
+    """MSG-08: texts of a stopped response lose the vendor's data, which goes back only with their reasoning."""
     turn = Turn().tell(STARTED, TextDelta("a"), PartDone(Text("a", {"item_id": "msg_1"})), TextDelta("b"), Stopped())
     assert [row.get("provider_data") for row in turn.ledger.of(type="text")] == [None, None]
 
 
 def test_error_is_kept_with_its_remedy() -> None:
-    """RUN-10: beside the words by which other languages say it."""
+    """RUN-10: an error row stores its code and its remedy, beside the text for translations."""
     turn = Turn().tell(STARTED, TurnFailed(NoCredit("Pay.")))
     assert turn.ledger.of(type="error")[0]["provider_data"] == {"error": {"code": "no_credit", "remedy": "setting"}}
     empty = Turn().tell(STARTED, DONE, TurnFinished("done")).ledger.of(type="error")[0]["provider_data"]

@@ -1,4 +1,4 @@
-"""Wherever a turn ends, what exists gets committed: every prefix of every kind of turn, by every kind of end."""
+"""Every prefix of every kind of turn, ended in every way: all output up to the end is committed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def turns() -> dict[str, list[AgentEvent]]:
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("name", TURNS)
 def test_every_prefix_of_a_turn_can_end(turns: dict[str, list[AgentEvent]], name: str, end: str) -> None:
-    """RUN-08, RUN-15, MSG-05, MSG-06, MSG-07: whatever had happened, no row stays unfinished, and nothing is lost."""
+    """RUN-08, RUN-15, MSG-05, MSG-06, MSG-07: whatever happened before the end, no row stays unfinished, and nothing is
+    lost."""
     for length in range(len(turns[name]) + 1):
         events = turns[name][:length]
         turn = Turn().tell(*events, ENDS[end])
@@ -85,7 +86,7 @@ def check_ends(turn: Turn, *, seconds: int, may_wait: bool) -> None:
 
 
 def check_metrics(turn: Turn, events: Sequence[AgentEvent]) -> None:
-    """One response_done for each response that ended, and its metrics on its last row (RUN-02, MSG-06)."""
+    """Check that each finished response has one response_done, and metrics on its last row (RUN-02, MSG-06)."""
     responses: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for message_id, row in turn.ledger.rows.items():
         if row.get("response_id") and row["type"] != "error":
@@ -101,7 +102,8 @@ def check_metrics(turn: Turn, events: Sequence[AgentEvent]) -> None:
 
 
 def check_texts(turn: Turn, events: Sequence[AgentEvent], *, timed: bool) -> None:
-    """Every word is in the rows, in order; what was written while the process lived has a duration (MSG-05)."""
+    """Check that the rows have all words in order, and that texts written by a living process have a duration
+    (MSG-05)."""
     for kind, event_type in (("text", TextDelta), ("reasoning", ReasoningDelta)):
         said = "".join(event.text for event in events if isinstance(event, event_type))
         rows = turn.ledger.of(type=kind, role="assistant")
@@ -111,7 +113,7 @@ def check_texts(turn: Turn, events: Sequence[AgentEvent], *, timed: bool) -> Non
 
 @pytest.mark.parametrize("name", TURNS)
 def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str) -> None:
-    """RUN-01, RUN-10, UI-12: the loop's last event closes or pauses the turn, and what comes late changes nothing."""
+    """RUN-01, RUN-10, UI-12: the loop's last event closes or pauses the turn, and later events change nothing."""
     turn = Turn().tell(*turns[name])
     if turns[name][-1] == TurnFinished("waiting"):
         assert (turn.ledger.closed, turn.ledger.paused) == (0, 1)
@@ -124,7 +126,7 @@ def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str)
 
 @pytest.mark.parametrize("name", TURNS)
 def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: str) -> None:
-    """RUN-15: after a resume only calls that had not begun are pending; those that had are reported as lost."""
+    """RUN-15: after a resume, only calls that had not begun are pending. Calls that had begun are reported as lost."""
     for length in range(len(turns[name])):
         turn = Turn().tell(*turns[name][:length])
         before = {message_id: dict(row) for message_id, row in turn.ledger.rows.items()}
@@ -143,7 +145,7 @@ def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: 
 
 @pytest.mark.parametrize("name", TURNS)
 def test_model_learns_which_tools_a_stop_interrupted(turns: dict[str, list[AgentEvent]], name: str) -> None:
-    """RUN-08: finished results are kept as they are, the others become the agreed words, is_error."""
+    """RUN-08: finished results stay unchanged. The others get the text for interrupted calls, with is_error."""
     for length in range(len(turns[name])):
         turn = Turn().tell(*turns[name][:length])
         before = {message_id: dict(row) for message_id, row in turn.ledger.rows.items()}

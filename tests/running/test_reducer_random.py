@@ -1,4 +1,4 @@
-"""Whatever the model says and whenever it ends: random turns, told by the real loop, kept by the reducer."""
+"""Random turns, produced by the real loop and stored by the reducer, which can end at any point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ ENDS: list[TurnEvent] = [
 @settings(max_examples=cases(150), deadline=None)
 @given(script=scripts, data=st.data())
 def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) -> None:
-    """RUN-08, RUN-15, CTX-02, CTX-03: rows at rest, and a context that both vendors take."""
+    """RUN-08, RUN-15, CTX-02, CTX-03: the rows are complete after any end, and both vendors accept the context that is
+    built from them."""
     events = told(*script, max_rounds=3)[0]
     length = data.draw(st.integers(0, len(events)))
     end = data.draw(st.sampled_from(ENDS))
@@ -47,7 +48,8 @@ def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) 
 @settings(max_examples=cases(150), deadline=None)
 @given(script=scripts)
 def test_context_from_rows_equals_the_history_of_the_loop(script: list[Reply]) -> None:
-    """MSG-08, CTX-01: before every request the context made from the rows is the loop's own history, byte for byte."""
+    """MSG-08, CTX-01: before every request, the context built from the rows equals the loop's own history byte for
+    byte."""
     events, provider = told(*script, max_rounds=3)
     turn, projected = Turn(), []
     for event in events:
@@ -58,5 +60,5 @@ def test_context_from_rows_equals_the_history_of_the_loop(script: list[Reply]) -
 
 
 def spoken(messages: Sequence[Message]) -> list[Message]:
-    """The messages without those that hold reasoning alone, which no vendor takes back."""
+    """Return the messages without those that contain only reasoning, which no vendor accepts."""
     return [message for message in messages if not all(isinstance(part, Thinking) for part in message.parts)]

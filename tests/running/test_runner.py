@@ -1,4 +1,4 @@
-"""The runner: who it runs, when it steps back, and that nothing of it stays behind."""
+"""The runner: which sessions it runs, when it gives them up, and that it leaves nothing behind when it stops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def execute(*statements: str) -> None:
 
 @asynccontextmanager
 async def workers_away(node: TestNode) -> AsyncIterator[None]:
-    """A database that refuses everything that has to do with leases."""
+    """Make the database refuse all queries about leases."""
     await node.do(execute, "ALTER TABLE chat_worker RENAME TO chat_worker_away")
     try:
         yield
@@ -70,7 +70,7 @@ async def test_two_runners_share_the_work(node: TestNode, ana: User) -> None:
 
 
 async def test_stop_reaches_a_runner_whose_nudge_was_lost(node: TestNode, ana: User, settings: Settings) -> None:
-    """RUN-07: from another process: the heartbeat sees the state."""
+    """RUN-07: if the wakeup of a stop in another process is lost, the heartbeat finds the state."""
     settings.LEASE_SECONDS = 0.5
     await node.restart()
     gate = Gate()
@@ -84,7 +84,7 @@ async def test_stop_reaches_a_runner_whose_nudge_was_lost(node: TestNode, ana: U
 
 
 async def test_runner_that_slept_through_its_lease_cannot_write(node: TestNode, ana: User) -> None:
-    """RUN-15: another worker has the session; the old run is cut, and what it still says goes nowhere."""
+    """RUN-15: another worker has the session, so the old run ends and its further output is dropped."""
     gate = Gate()
     node.script([["Once", gate, " upon a time"], ["Twice."]])
     session = await node.session(ana)
@@ -115,7 +115,7 @@ async def test_runner_that_slept_through_its_lease_cannot_write(node: TestNode, 
 async def test_runner_that_lost_its_lease_restarts_under_a_new_name(
     node: TestNode, ana: User, settings: Settings
 ) -> None:
-    """RUN-15: it takes back what no other worker has taken, under a new name."""
+    """RUN-15: the runner takes back, under a new name, the sessions that no other worker has taken."""
     settings.LEASE_SECONDS = 0.5
     await node.restart()
     gate = Gate()
@@ -135,9 +135,10 @@ async def test_runner_that_lost_its_lease_restarts_under_a_new_name(
 
 
 async def test_run_continues_when_its_lease_is_renewed_late(node: TestNode, ana: User, settings: Settings) -> None:
-    """RUN-15, LIVE-01: longer without a lease than it lasts, but no other worker has the session.
+    """RUN-15, LIVE-01: a run without a lease publishes nothing.
 
-    Nothing is published in the meantime; then the text goes out that was held back, and the same run goes on.
+    If the lease is renewed late and no other worker has taken the session, the run continues and publishes the text
+    that was held back.
     """
     settings.LEASE_SECONDS = 0.5
     await node.restart()
@@ -170,7 +171,7 @@ async def test_run_continues_when_its_lease_is_renewed_late(node: TestNode, ana:
 async def test_session_that_cannot_be_run_is_tried_again(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-10, RUN-15: no session is stuck for good because of what was wrong for a while."""
+    """RUN-10, RUN-15: a session that failed because of a temporary problem is run again."""
     monkeypatch.setattr(runner, "GIVE_BACK_AFTER", 0.05)
     node.script(lambda request: [f"Re: {request.messages[-1].text}"])
     session = await node.session(ana)
@@ -188,22 +189,23 @@ async def test_session_that_cannot_be_run_is_tried_again(
 async def test_runner_outlives_a_database_that_is_away(
     node: TestNode, ana: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-15: it goes on looking for work."""
+    """RUN-15: the runner continues to look for work after a database outage."""
     node.script([["Hello"]])
     session = await node.session(ana)
     async with workers_away(node), asyncio.timeout(20):
         await node.do(send_message, session=session, author=ana, text="Hi")
-        while "Cannot claim" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+        while "Could not claim" not in caplog.text:  # noqa: ASYNC110  # a log has no event
             await asyncio.sleep(0.01)
     await node.idle(session)
     assert (await node.shown(session))[2] == ("text", "complete", "Hello")
 
 
-@pytest.mark.sqlite  # where a table that is gone is a database that is away; PostgreSQL's own: tests/postgres
+@pytest.mark.sqlite  # a missing table is the outage here; tests/postgres has PostgreSQL's
 async def test_turn_waits_for_a_database_that_is_away(
     transactional_db: None, ana: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RUN-10, RUN-15: what a person gets is an answer, not an error; the claim is kept in the meantime."""
+    """RUN-10, RUN-15: the user gets an answer instead of an error after a database outage, and the claim is kept until
+    then."""
     settings.RUNNER = "none"
     node, its_runner = TestNode(), Runner()
     node.script([["Hello"]])
@@ -227,7 +229,8 @@ async def test_turn_waits_for_a_database_that_is_away(
 
 
 async def test_stopped_node_leaves_nothing_behind(transactional_db: None, ana: User) -> None:
-    """RUN-15: in mid-text, in mid-tool, at rest: no task, no open stream, no claim, no worker."""
+    """RUN-15: a node stopped in mid-text, during a tool call or at rest leaves no task, open stream, claim or
+    worker."""
     before = asyncio.all_tasks()
     node, bench, gate = TestNode(), Workbench(), Gate()
 

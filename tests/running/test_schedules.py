@@ -1,4 +1,4 @@
-"""RUN-19: the runs of schedules, from the look that starts them to the end that it notes."""
+"""RUN-19: scheduled runs, from the check that starts them to the recorded outcome."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def modes(node: TestNode, session: Session) -> list[tuple[str, str]]:
 async def test_process_starts_what_is_due_and_notes_its_end(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-19: without anyone who asks for it; the whole turn is in the mode `run`, and the next one is not."""
+    """RUN-19: a due schedule starts without a user. Its whole turn is in the mode `run`, and the next turn is not."""
     node.script([["All is well."], ["Hello."]])
     session = await node.session(ana)
     row = await due(node, session, ana)
@@ -63,7 +63,8 @@ async def test_process_starts_what_is_due_and_notes_its_end(
 
 
 async def test_scheduled_turn_refuses_what_needs_people(node: TestNode, ana: User) -> None:
-    """MSG-09: whatever the mode of the session is; the session itself asks as before."""
+    """MSG-09: a scheduled turn refuses approvals and questions in any mode of the session; later turns ask users
+    again."""
     ran: list[str] = []
     node.script([[ASK, deploy_call()], ["It has to be decided."], [ASK]], CONFIG, tools=[deploying(ran)])
     session = await node.session(ana)
@@ -78,7 +79,7 @@ async def test_scheduled_turn_refuses_what_needs_people(node: TestNode, ana: Use
 
 
 async def test_session_without_tools_has_them_in_a_scheduled_turn(node: TestNode, ana: User) -> None:
-    """MSG-09: the mode of the turn counts, and a session in the mode `chat` stays in it."""
+    """MSG-09: the mode of the turn decides whether tools are available, and the session stays in the mode `chat`."""
     node.script([[CALCULATE], ["42."], ["No tools."]])
     session = await node.session(ana)
     await node.do(lifecycle.configure, session=session, author=ana, mode="chat")
@@ -93,7 +94,8 @@ async def test_session_without_tools_has_them_in_a_scheduled_turn(node: TestNode
 
 
 async def test_scheduled_message_waits_for_the_end_of_a_turn(node: TestNode, ana: User) -> None:
-    """RUN-19: a break between two tool rounds is not an end: the work that a user waits for goes on in its mode."""
+    """RUN-19: a break between two tool rounds is not the end: the turn that a user waits for continues in its own
+    mode."""
     gate = Gate()
     node.script([[gate, CALCULATE], ["It is 42."], ["Reported."]])
     session = await node.session(ana)
@@ -116,7 +118,7 @@ async def test_scheduled_message_waits_for_the_end_of_a_turn(node: TestNode, ana
 
 
 async def test_scheduled_message_does_not_answer_for_people(node: TestNode, ana: User) -> None:
-    """RUN-19: a question stays open until someone answers it; then its turn ends, and the schedule's begins."""
+    """RUN-19: a question stays open until a user answers it. Then its turn ends, and the scheduled turn begins."""
     node.script([[ASK], ["Deleted."], ["Reported."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Delete the table")
@@ -134,7 +136,7 @@ async def test_scheduled_message_does_not_answer_for_people(node: TestNode, ana:
 
 
 async def test_user_who_writes_beside_it_waits_for_the_answer(node: TestNode, ana: User) -> None:
-    """RUN-19: of messages that are delivered together, one of a user decides: questions can be asked."""
+    """RUN-19: if a user's message is delivered together with a scheduled one, the turn may ask questions."""
     gate = Gate()
     node.script([[gate, "Hello."], [ASK]], CONFIG)
     session = await node.session(ana)
@@ -148,7 +150,7 @@ async def test_user_who_writes_beside_it_waits_for_the_answer(node: TestNode, an
 
 
 async def test_scheduled_turn_keeps_its_mode_through_a_restart(node: TestNode, ana: User) -> None:
-    """RUN-15, MSG-09: whichever process continues it reads the mode from the rows."""
+    """RUN-15, MSG-09: the process that continues the turn reads the mode from the rows."""
     gate = Gate()
     node.script([[gate, "Late"], [ASK], ["It has to be decided."]], CONFIG)
     session = await node.session(ana)
@@ -162,7 +164,7 @@ async def test_scheduled_turn_keeps_its_mode_through_a_restart(node: TestNode, a
 
 
 async def test_retried_turn_is_that_of_the_user_who_retries(node: TestNode, ana: User) -> None:
-    """RUN-12, MSG-09: someone waits for it now."""
+    """RUN-12, MSG-09: a retry by a user is not in the mode `run`, because that user waits for it."""
     node.script([["Reported."], [ASK], ["Done."]], CONFIG)
     session = await node.session(ana)
     await due(node, session, ana)
@@ -178,7 +180,7 @@ async def test_retried_turn_is_that_of_the_user_who_retries(node: TestNode, ana:
 
 
 async def test_failed_run_is_noted(node: TestNode, ana: User) -> None:
-    """RUN-19: an error of the provider is the outcome."""
+    """RUN-19: an error of the provider is recorded as the outcome."""
     node.script([[ProviderError("Odd.")]])
     session = await node.session(ana)
     row = await due(node, session, ana)
@@ -190,7 +192,7 @@ async def test_failed_run_is_noted(node: TestNode, ana: User) -> None:
 
 
 async def test_all_agents_of_a_scheduled_message_answer_in_its_mode(node: TestNode, ana: User) -> None:
-    """RUN-17, MSG-09: the turns that follow its first one are the schedule's, too."""
+    """RUN-17, MSG-09: the turns of the further agents belong to the schedule too."""
     node.script([["A fact."], [CALCULATE], ["A doubt."]], TEAM)
     session = await several(node, ana, "researcher")
     await due(node, session, ana, "@researcher and @agent, report")
@@ -205,7 +207,8 @@ async def test_all_agents_of_a_scheduled_message_answer_in_its_mode(node: TestNo
 
 
 async def test_agents_that_a_scheduled_turn_asks_work_in_its_mode(node: TestNode, ana: User) -> None:
-    """RUN-18, MSG-09: their sessions are of no user's either, so nothing in them waits for people."""
+    """RUN-18, MSG-09: subsessions of a scheduled turn are in the mode `run` too, so that nothing in them waits for
+    users."""
     play(node, chief=[["I ask. ", ask("Find the key")], ["It is red."]], helper=[["The key is red."]])
     session = await node.session(ana)
     await due(node, session, ana)

@@ -1,4 +1,4 @@
-"""Traces reach a collector by OpenTelemetry's protocol, with names, ids and counts, and without content."""
+"""Traces reach a collector in OpenTelemetry's protocol, with names, ids and counts, and without content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Attributes = dict[str, Any]
 
 
 class Collector:
-    """A collector that keeps what it gets."""
+    """A collector that stores the traces that it receives."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -79,7 +79,7 @@ async def ask(node: TestNode, owner: User) -> Session:
 
 
 async def test_turn_is_traced_by_the_conventions(node: TestNode, collector: Collector, ana: User) -> None:
-    """OPS-09: a turn with its requests and tools is one trace, found by the session's id."""
+    """OPS-09: a turn with its requests and tools is one trace, which can be found by the session's id."""
     bench = Workbench()
     bench.let_go(1)
     node.script(
@@ -119,7 +119,7 @@ async def test_turn_is_traced_by_the_conventions(node: TestNode, collector: Coll
 
 
 async def test_errors_are_traced_by_kind(node: TestNode, collector: Collector, ana: User) -> None:
-    """OPS-09: what a provider says about an error may quote the conversation."""
+    """OPS-09: the trace of an error has its kind without the provider's message, which may quote the conversation."""
     node.script([[Overloaded("secret of the provider", retry_after=0)], ["Done."]])
     await ask(node, ana)
     await tracing.close_tracing()
@@ -131,7 +131,7 @@ async def test_errors_are_traced_by_kind(node: TestNode, collector: Collector, a
 
 
 async def test_stopped_turn_ends_its_spans(node: TestNode, collector: Collector, ana: User) -> None:
-    """OPS-09: a span that never ends is never sent."""
+    """OPS-09: a stopped turn ends its spans, because open spans are never sent."""
     gate = Gate()
     node.script([["One", gate]])
     session = await node.session(ana)
@@ -146,7 +146,7 @@ async def test_stopped_turn_ends_its_spans(node: TestNode, collector: Collector,
 
 
 async def test_nothing_is_traced_without_an_endpoint(node: TestNode, settings: Settings, ana: User) -> None:
-    """OPS-09: no span is made, and nothing of OpenTelemetry's SDK is asked."""
+    """OPS-09: without an endpoint, no span is made and OpenTelemetry's SDK is not called."""
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = ""
     tracing.open_tracing()
     node.script([["Done."]])
@@ -157,7 +157,7 @@ async def test_nothing_is_traced_without_an_endpoint(node: TestNode, settings: S
 
 
 def test_missing_package_is_an_error_at_the_start(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OPS-09: an operator who asked for traces does not wait for them in vain."""
+    """OPS-09: a missing package fails at the start, so that an operator who configured traces notices it."""
     import sys
 
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://collector:4318"
@@ -168,3 +168,14 @@ def test_missing_package_is_an_error_at_the_start(settings: Settings, monkeypatc
 
     assert error.is_serious()
     assert "requirements/tracing.txt" in str(error.hint)
+
+
+@pytest.mark.parametrize("address", ["collector:4318", "x", "ftp://collector"])
+def test_address_that_cannot_get_traces_is_an_error_at_the_start(settings: Settings, address: str) -> None:
+    """OPS-09: an address without http: or https: fails at the start, because no trace would ever arrive."""
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = address
+
+    (error,) = traces()
+
+    assert error.is_serious()
+    assert "http://collector:4318" in str(error.hint)

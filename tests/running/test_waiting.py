@@ -1,4 +1,4 @@
-"""UI-12: a turn that waits for people: who answers, what the model gets, and what else can happen in the meantime."""
+"""UI-12: turns that wait for users: who answers, what the model gets, and what else can happen while a turn waits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CHOOSE = ToolCall(
 
 
 def deploying(ran: list[str]) -> Tool:
-    """Return a tool that needs an approval, and notes what it was called with."""
+    """Return a tool that needs an approval and records its arguments."""
 
     @tool(approval=True)
     async def deploy(target: str) -> str:
@@ -81,7 +81,7 @@ def results(node: TestNode) -> tuple[ToolResult, ...]:
 
 
 async def test_answer_becomes_the_result_and_the_turn_continues(node: TestNode, ana: User) -> None:
-    """UI-12: nothing runs while the agent waits; the answer is what the model gets, and the row says who gave it."""
+    """UI-12: nothing runs while the agent waits. The answer is the call's result, and the row records who gave it."""
     node.script([["Just to be sure:", ASK], ["Deleted."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Delete the table")
@@ -104,7 +104,7 @@ async def test_answer_becomes_the_result_and_the_turn_continues(node: TestNode, 
 
 
 async def test_wait_outlives_every_process(node: TestNode, ana: User) -> None:
-    """UI-12: a restart changes nothing, and the time of waiting is no part of the turn's duration."""
+    """UI-12: a restart does not end the wait, and the turn's duration does not include it."""
     node.script([[ASK], ["Done."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -133,7 +133,7 @@ async def test_wait_outlives_every_process(node: TestNode, ana: User) -> None:
 
 
 async def test_first_answer_counts(node: TestNode, ana: User) -> None:
-    """UI-12: the second one learns who was first."""
+    """UI-12: the second user is refused with the name of the first."""
     node.script([[ASK], ["Done."]], CONFIG)
     session = await node.session(ana)
     bo = await node.do(person, "Bo", session.workspace)
@@ -149,7 +149,7 @@ async def test_first_answer_counts(node: TestNode, ana: User) -> None:
 
 
 async def test_answer_that_does_not_fit_changes_nothing(node: TestNode, ana: User) -> None:
-    """UI-12: the person learns why, and can answer again."""
+    """UI-12: an invalid answer is refused with the reason, and the user can answer again."""
     node.script([[ASK, CHOOSE], ["Done."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -174,7 +174,7 @@ async def test_answer_that_does_not_fit_changes_nothing(node: TestNode, ana: Use
 
 
 async def test_turn_continues_when_all_calls_are_answered(node: TestNode, ana: User) -> None:
-    """UI-12: other calls of the response run at once; the model gets all results together."""
+    """UI-12: the other calls of the response run immediately. The model gets all results together."""
     calculate = ToolCall("c3", "calculator", {"expression": "6 * 7"})
     node.script([[ASK, calculate, CHOOSE], ["Done."]], CONFIG)
     session = await node.session(ana)
@@ -207,7 +207,8 @@ async def test_message_instead_of_an_answer_ends_the_wait(node: TestNode, ana: U
 
 
 async def test_stop_ends_the_wait(node: TestNode, ana: User) -> None:
-    """UI-12, RUN-07: Stop works though no process runs the turn, and says who pressed it."""
+    """UI-12, RUN-07: Stop ends the wait although no process runs the turn, and the row names the user who stopped
+    it."""
     node.script([[ASK]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -221,7 +222,7 @@ async def test_stop_ends_the_wait(node: TestNode, ana: User) -> None:
 
 
 async def test_approved_call_runs_and_a_refused_one_does_not(node: TestNode, ana: User) -> None:
-    """UI-12: each decision stands on its row; the model reads why a call was refused."""
+    """UI-12: the row records each decision, and the model reads why a call was refused."""
     ran: list[str] = []
     node.script([[deploy_call("test"), deploy_call("production", 2)], ["Done."]], CONFIG, [deploying(ran)])
     session = await node.session(ana)
@@ -246,7 +247,7 @@ async def test_approved_call_runs_and_a_refused_one_does_not(node: TestNode, ana
 
 
 async def test_changed_arguments_are_bounded(node: TestNode, ana: User) -> None:
-    """MSG-12: as a message is, and they must be JSON."""
+    """MSG-12: changed arguments must be JSON and have the limit of a message."""
     ran: list[str] = []
     node.script([[deploy_call()], ["Done."]], CONFIG, [deploying(ran)])
     session = await node.session(ana)
@@ -260,7 +261,7 @@ async def test_changed_arguments_are_bounded(node: TestNode, ana: User) -> None:
 
 
 async def test_arguments_can_be_changed_before_the_call_runs(node: TestNode, ana: User) -> None:
-    """UI-12: the model sees the call as it ran, and the revision keeps what it had asked for."""
+    """UI-12: the model gets the call as it ran, and the revision keeps the original arguments."""
     ran: list[str] = []
     node.script([[deploy_call("production")], ["Done."]], CONFIG, [deploying(ran)])
     session = await node.session(ana)
@@ -278,7 +279,7 @@ async def test_arguments_can_be_changed_before_the_call_runs(node: TestNode, ana
 
 
 async def test_approval_for_the_session_covers_further_calls(node: TestNode, ana: User) -> None:
-    """UI-12: also calls that wait already. Other sessions, and another agent, ask again."""
+    """UI-12: the approval also covers waiting calls. Other sessions, and another agent in this session, ask again."""
     ran: list[str] = []
     script: list[Reply] = [[deploy_call("a"), deploy_call("b", 2)], [deploy_call("c", 3)], ["Done."]]
     node.script(script, CONFIG, [deploying(ran)])
@@ -300,7 +301,7 @@ async def test_approval_for_the_session_covers_further_calls(node: TestNode, ana
 
 
 async def test_only_owners_and_admins_always_allow_a_tool(node: TestNode, ana: User) -> None:
-    """UI-12: for the agent in all sessions of the workspace, until the rule is removed."""
+    """UI-12: members cannot always allow a tool. The rule covers the agent in all sessions until it is removed."""
     ran: list[str] = []
     node.script(
         lambda request: ["Done."] if request.messages[-1].tool_results else [deploy_call()], CONFIG, [deploying(ran)]
@@ -325,7 +326,7 @@ async def test_only_owners_and_admins_always_allow_a_tool(node: TestNode, ana: U
 
 
 async def test_held_message_that_is_sent_ends_the_wait(node: TestNode, ana: User) -> None:
-    """RUN-06: a message that waited since a stop comes instead of the answer, as any other message."""
+    """RUN-06: a message that a stop held and a user sends ends the wait, as any other message does."""
     node.script([[ASK], ["Second."]], CONFIG)
     session = await node.session(ana)
     await node.send(session, ana, "Go")
@@ -342,7 +343,10 @@ async def test_held_message_that_is_sent_ends_the_wait(node: TestNode, ana: User
 
 
 async def test_crash_beside_a_question_keeps_the_question(node: TestNode, ana: User) -> None:
-    """UI-12, RUN-15: a call that ran is reported as lost; the one that waits goes on waiting, and is asked once."""
+    """UI-12, RUN-15: a call that ran is reported as lost.
+
+    The waiting call keeps waiting, and its question is asked once.
+    """
     began = asyncio.Event()
 
     @tool()
@@ -365,7 +369,7 @@ async def test_crash_beside_a_question_keeps_the_question(node: TestNode, ana: U
 
 
 async def test_answer_while_other_calls_run_is_not_lost(node: TestNode, ana: User) -> None:
-    """UI-12: people may answer before the round is over; the turn then goes on without a pause."""
+    """UI-12: users may answer before the round has ended; the turn then continues without a pause."""
     gate = asyncio.Event()
 
     @tool()
@@ -388,7 +392,7 @@ async def test_answer_while_other_calls_run_is_not_lost(node: TestNode, ana: Use
 
 
 async def test_wait_ends_after_the_days_of_the_setting(node: TestNode, ana: User, settings: Settings) -> None:
-    """UI-12: the model learns that no one answered, and goes on; a shorter wait is left alone."""
+    """UI-12: the model learns that no one answered, and the turn continues. A shorter wait is left alone."""
     node.script([[ASK], [ASK], ["I leave it."]], CONFIG)
     session, other = await node.session(ana), await node.session(ana)
     await node.send(session, ana, "Go")
@@ -408,7 +412,7 @@ async def test_wait_ends_after_the_days_of_the_setting(node: TestNode, ana: User
 
 
 async def test_run_mode_refuses_what_needs_people(node: TestNode, ana: User) -> None:
-    """MSG-09: the session is never waiting; with another mode it asks again."""
+    """MSG-09: in the mode `run` the session never waits; in another mode it asks again."""
     node.script([[ASK], ["It has to be decided."], [ASK]], CONFIG)
     session = await node.session(ana)
     await node.do(lifecycle.configure, session=session, author=ana, mode="run")
@@ -416,7 +420,7 @@ async def test_run_mode_refuses_what_needs_people(node: TestNode, ana: User) -> 
     await node.idle(session)
     (call,) = [row for row in await node.rows(session) if row.type == "tool_group"]
     assert (call.status, call.is_error, call.mode, call.question) == ("failed", True, "run", "")
-    assert "no one is there" in call.result
+    assert "no one is available" in call.result
     await node.do(lifecycle.configure, session=session, author=ana, mode="agent")
     await node.send(session, ana, "Clean up")
     assert [row.tool_name for row in await waiting(node, session)] == ["confirmation"]

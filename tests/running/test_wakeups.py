@@ -43,7 +43,7 @@ class Worker:
 
 @pytest.mark.usefixtures("server")
 async def test_work_goes_to_a_worker_with_room() -> None:
-    """A full worker leaves requests for work to others."""
+    """A worker without room leaves requests for work to others."""
     full, free = Worker("full", has_room=False), Worker("free")
     waiting = asyncio.ensure_future(full.next())
     send(Wakeup(WakeupKind.WORK, "s_1"))
@@ -67,7 +67,7 @@ async def test_stop_reaches_only_the_worker_of_the_session() -> None:
 
 @pytest.mark.usefixtures("server")
 async def test_this_process_acts_on_what_it_can() -> None:
-    """A wakeup that this process takes is sent to no other."""
+    """A wakeup that this process handles is not sent to others."""
     worker, taken = Worker("other"), []
 
     def take(wakeup: Wakeup) -> bool:
@@ -84,7 +84,10 @@ async def test_this_process_acts_on_what_it_can() -> None:
 
 
 async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
-    """What is sent while Redis is away is lost, and workers find it by polling; what comes later arrives."""
+    """A wakeup that is sent during an outage of Redis is lost, and workers find the work by polling.
+
+    Later ones arrive.
+    """
     worker = Worker("one")
     waiting = asyncio.ensure_future(worker.next())
     server.kill()
@@ -98,7 +101,7 @@ async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
 
 
 async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without workers, requests for work are neither collected without end nor kept for ever."""
+    """Without workers, the list of requests does not grow beyond its limit, and it expires."""
     monkeypatch.setattr(redis_wakeups, "MOST_KEPT", 3)
     for number in range(10):
         send(Wakeup(WakeupKind.WORK, f"s_{number}"))
@@ -111,7 +114,7 @@ async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\xff", b'{"kind": "dance", "session": "s_1"}'])
 def test_what_is_no_wakeup_is_ignored(data: bytes) -> None:
-    """Another release may send what this one does not know."""
+    """An unknown wakeup, such as one from another release, is ignored."""
     assert decode(data) is None
 
 

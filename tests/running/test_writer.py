@@ -1,14 +1,14 @@
-"""The batched writer: many sessions in one transaction, no one hurt by another, nothing lost, nothing per token."""
+"""The batched writer: many sessions in one transaction, isolated failures, nothing lost, no statement per token."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
+from unittest.mock import ANY
 
 import pytest
 import pytest_asyncio
@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from chat.db import Threads
 from chat.models import ChatMessage, MessageDelta, Session, User
-from chat.runner.writer import TEXT_SIZE, Fenced, Writer
+from chat.runner.writer import TEXT_SIZE, ClaimJobs, Fenced, NotWritten, Writer
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, UpdateMessage
 from chat.runs.lease import Claim
 from chat.services.messages.sending import send_message
-from chat.services.runs.recording import Job, Recorded
+from chat.services.runs.recording import Recorded
 from chat.services.sessions.lifecycle import create_session
 from tests.support.effort import cases
 from tests.support.statements import counted, watched_statements
@@ -44,13 +44,13 @@ def end(message_id: str) -> UpdateMessage:
 
 @dataclass
 class Desk:
-    """A writer, and sessions whose turns are open and claimed."""
+    """A writer, with sessions that have open turns and claims."""
 
     writer: Writer
     threads: Threads
     ana: User
     claims: list[Claim] = field(default_factory=list)
-    _written: Counter[Claim] = field(default_factory=Counter)
+    _jobs: dict[Claim, ClaimJobs] = field(default_factory=dict)
 
     async def open(self, count: int) -> list[Claim]:
         self.claims = await asyncio.to_thread(self._open, count)
@@ -64,9 +64,11 @@ class Desk:
         finally:
             connection.close()
 
+    def jobs(self, claim: Claim) -> ClaimJobs:
+        return self._jobs.setdefault(claim, ClaimJobs(self.writer, claim))
+
     def submit(self, claim: Claim, *changes: Change) -> asyncio.Future[Recorded]:
-        self._written[claim] += 1
-        return self.writer.submit(Job(claim, self._written[claim], changes))
+        return self.jobs(claim).submit(changes)
 
     def append(self, claim: Claim, message_id: str, offset: int, text: str) -> None:
         self.writer.append(claim, message_id, offset, text)
@@ -89,13 +91,13 @@ async def desk(transactional_db: None, ana: User) -> AsyncIterator[Desk]:
     await desk.threads.close()
 
 
-# How a writer keeps all others out of the sessions.
+# A statement by which a writer locks all others out of the sessions.
 TAKE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN; LOCK TABLE chat_session IN EXCLUSIVE MODE"}
 
 
 @contextmanager
 def locked_database() -> Iterator[None]:
-    """Another user writes and does not come to an end."""
+    """Hold a write lock in another connection until the block ends."""
     locked, release = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -120,7 +122,7 @@ def locked_database() -> Iterator[None]:
 
 @contextmanager
 def impatient_connections() -> Iterator[None]:
-    """Connections that are opened now do not wait for a lock."""
+    """Make connections that are opened now fail at a lock without waiting."""
 
     def hurry(connection: BaseDatabaseWrapper, **_: object) -> None:
         with connection.cursor() as cursor:
@@ -133,9 +135,9 @@ def impatient_connections() -> Iterator[None]:
         connection_created.disconnect(hurry)
 
 
-@pytest.mark.sqlite  # counts its statements
+@pytest.mark.sqlite  # counts SQLite's statements
 async def test_changes_of_many_sessions_share_a_transaction(desk: Desk) -> None:
-    """RUN-01: what came while the database was busy is one write, however many sessions it is for."""
+    """RUN-01: changes that arrive while the database is busy are written in one transaction for all their sessions."""
     claims = await desk.open(10)
     with watched_statements() as statements:
         with locked_database():
@@ -143,11 +145,11 @@ async def test_changes_of_many_sessions_share_a_transaction(desk: Desk) -> None:
             await asyncio.sleep(0)
             rest = [desk.submit(claim, insert(f"m_{number}")) for number, claim in enumerate(claims)]
         await asyncio.gather(first, *rest)
-    assert counted(statements, "BEGIN") <= 3  # the lock's own, the one that it held up, and all others
+    assert counted(statements, "BEGIN") <= 3  # the lock's own, the delayed one, and one for all others
 
 
 async def test_jobs_of_a_session_are_written_in_order(desk: Desk) -> None:
-    """MSG-03: as they were submitted; each future gets what its own job made."""
+    """MSG-03: jobs are written in the order of their submission, and each future gets the result of its own job."""
     (claim,) = await desk.open(1)
     jobs = [desk.submit(claim, insert(f"m_{number}", str(number), "complete")) for number in range(50)]
     results = await asyncio.gather(*jobs)
@@ -160,7 +162,7 @@ async def test_jobs_of_a_session_are_written_in_order(desk: Desk) -> None:
 
 
 async def test_bad_job_fails_alone(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-10: the other sessions of its batch do not notice; its own future says why."""
+    """RUN-10: a failing job does not affect other sessions of its batch, and its future has the reason."""
     claims = await desk.open(3)
     with locked_database():
         blocker = desk.submit(claims[0], insert("m_0"))
@@ -172,12 +174,26 @@ async def test_bad_job_fails_alone(desk: Desk, caplog: pytest.LogCaptureFixture)
     await good
     with pytest.raises(Exception, match="message_status"):
         await bad
-    assert "could not be written" in caplog.text
+    assert "Could not write a batch of changes" in caplog.text
     await desk.until(lambda: MessageDelta.objects.filter(message="m_2", text="text").exists())
 
 
+async def test_jobs_after_a_bad_one_report_its_error_and_are_not_written(desk: Desk) -> None:
+    """RUN-10: a turn whose changes cannot be written reports the reason, not that later changes lack earlier ones."""
+    (claim,) = await desk.open(1)
+    await desk.submit(claim, insert("m_0"))
+    assert await desk.jobs(claim).wait() == Recorded(events=ANY, next_turn=ANY)
+    bad = desk.submit(claim, insert("m_1", status="nonsense"))
+    await asyncio.wait([bad])
+    desk.submit(claim, insert("m_2"))
+    with pytest.raises(NotWritten) as raised:
+        await desk.jobs(claim).wait()
+    assert "message_status" in str(raised.value.__cause__)
+    assert not await desk.read(ChatMessage.objects.filter(pk__in=["m_1", "m_2"]).exists)
+
+
 async def test_fenced_job_gets_an_exception(desk: Desk) -> None:
-    """RUN-15: by an exception of its own; text of a lost claim is dropped without a word."""
+    """RUN-15: a fenced job fails with the exception `Fenced`. Text of a lost claim is dropped silently."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
     zombie = replace(claim, epoch=claim.epoch - 1)
@@ -191,7 +207,7 @@ async def test_fenced_job_gets_an_exception(desk: Desk) -> None:
 
 
 async def test_nothing_is_lost_while_the_database_is_locked(desk: Desk) -> None:
-    """RUN-15: jobs and text wait; no one's future fails."""
+    """RUN-15: jobs and text wait while the database is locked, and no future fails."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
     with locked_database():
@@ -203,15 +219,15 @@ async def test_nothing_is_lost_while_the_database_is_locked(desk: Desk) -> None:
     assert await desk.read(lambda: ChatMessage.objects.get(pk="m_0").text) == "x" * 100
 
 
-@pytest.mark.sqlite  # asks it not to wait; PostgreSQL's outages: tests/postgres
+@pytest.mark.sqlite  # makes SQLite fail without waiting; tests/postgres has PostgreSQL's outages
 async def test_write_that_fails_for_now_is_tried_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-15: also when the database gives up waiting."""
+    """RUN-15: a write that fails temporarily is repeated, even if the database gives up waiting."""
     (claim,) = await desk.open(1)
     with impatient_connections():
         with locked_database():
             job = desk.submit(claim, insert("m_0", "ab"))
             async with asyncio.timeout(20):
-                while "trying again" not in caplog.text:  # noqa: ASYNC110  # a log has no event
+                while "retrying" not in caplog.text:  # noqa: ASYNC110  # a log has no event
                     await asyncio.sleep(0.005)
             desk.append(claim, "m_0", 2, "cd")
             last = desk.submit(claim, end("m_0"))
@@ -220,7 +236,7 @@ async def test_write_that_fails_for_now_is_tried_again(desk: Desk, caplog: pytes
 
 
 async def test_text_is_written_without_being_asked(desk: Desk) -> None:
-    """RUN-15: what was said is in the rows before long, though no change comes that would carry it."""
+    """RUN-15: text is written after an interval, even if no change follows."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
     for offset, text in ((0, "one "), (4, "two "), (8, "three ")):
@@ -229,7 +245,7 @@ async def test_text_is_written_without_being_asked(desk: Desk) -> None:
 
 
 async def test_long_text_does_not_wait(desk: Desk) -> None:
-    """RUN-15: two kilobytes are written at once; shorter pieces are collected."""
+    """RUN-15: two kilobytes of text are written immediately; shorter pieces are collected."""
     (claim,) = await desk.open(1)
     await desk.submit(claim, insert("m_0"))
     desk.append(claim, "m_0", 0, "x")
@@ -241,7 +257,7 @@ async def test_long_text_does_not_wait(desk: Desk) -> None:
 
 
 async def test_tokens_cost_no_statements(desk: Desk) -> None:
-    """MSG-01: ten thousand tokens are a handful of writes, and the message's row is written when it ends."""
+    """MSG-01: ten thousand tokens need a few writes, and the message's row is written when the message ends."""
     (claim,) = await desk.open(1)
     with watched_statements() as statements:
         await desk.submit(claim, insert("m_0"))
@@ -254,7 +270,7 @@ async def test_tokens_cost_no_statements(desk: Desk) -> None:
 
 
 async def test_closing_writes_all_that_waits(desk: Desk) -> None:
-    """RUN-15: an orderly end loses nothing, not even within the interval."""
+    """RUN-15: closing the writer writes everything that waits, even within the interval."""
     claims = await desk.open(3)
     for number, claim in enumerate(claims):
         desk.submit(claim, insert(f"m_{number}"))
@@ -264,9 +280,9 @@ async def test_closing_writes_all_that_waits(desk: Desk) -> None:
     assert texts == ["said"] * 3
 
 
-@pytest.mark.sqlite  # likewise
+@pytest.mark.sqlite  # makes SQLite fail without waiting
 async def test_closing_gives_up_on_a_database_that_is_away(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """RUN-15: a process can end; a user who waited is notified."""
+    """RUN-15: the writer can be closed although the database is away, and the job's future gets the error."""
     (claim,) = await desk.open(1)
     with impatient_connections(), locked_database():
         job = desk.submit(claim, insert("m_0"))
@@ -284,7 +300,7 @@ pieces = st.lists(
 @settings(max_examples=cases(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.text(max_size=4, alphabet="ab"), said=pieces)
 async def test_folded_text_equals_the_streamed_text(desk: Desk, first: str, said: list[tuple[str, bool]]) -> None:
-    """MSG-01, MSG-12: however it was cut and whenever it was flushed, in any script."""
+    """MSG-01, MSG-12: the stored text equals the streamed text in any script, however it was split and flushed."""
     session = await asyncio.to_thread(_session, desk.ana)
     claim = next(iter(await desk.threads.run(lambda: lease.claim(lease.register_worker(), 1))))
     message_id = f"m_{claim.session_id[2:]}"

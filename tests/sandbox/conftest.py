@@ -1,4 +1,4 @@
-"""A sandbox of its own for each test."""
+"""A sandbox for each test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     made = Sandbox(tmp_path / "data" / "workspaces" / "s_1")
     make_folder(made.workspace)
     yield made
-    remove_folder(made.workspace)  # pytest cannot remove what is nested too deeply
+    remove_folder(made.workspace)  # pytest cannot remove very deep folders
 
 
 @pytest.fixture

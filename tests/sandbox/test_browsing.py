@@ -1,4 +1,4 @@
-"""The files of a workspace as Parley itself reads them: nothing that a command puts there leads out or blocks."""
+"""Files of a workspace that Parley itself reads: nothing that a command creates leads outside or blocks."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_name_that_is_no_text_is_shown(root: Path) -> None:
 
 
 def test_a_file_that_grows_is_read_to_where_it_ended(root: Path) -> None:
-    """A command that never stops writing does not make a download endless."""
+    """A download ends at the file's size at its start, even if a command never stops writing."""
     file = browsing.open_file(root, "b.txt")
     with (root / "b.txt").open("a") as more:
         more.write("more")

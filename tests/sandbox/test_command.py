@@ -19,7 +19,7 @@ WORKSPACE = Path("/data/workspaces/s_1")
 
 
 def test_the_arguments_of_a_command() -> None:
-    """Each option keeps something out: one that is missing opens the sandbox."""
+    """Each option closes a gap, so a missing one opens the sandbox."""
     assert sandboxed(["true"], Sandbox(WORKSPACE), SYSTEM, FILES) == [
         *("choom", "-n", "1000", "--"),
         *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
@@ -54,7 +54,10 @@ def test_the_limits_of_a_process() -> None:
 
 
 def test_root_runs_commands_by_an_account_without_rights() -> None:
-    """The kernel exempts root from the limit of processes. That account reads no folder that is private to root."""
+    """Root runs commands as an account without rights, because the kernel exempts root from the limit of processes.
+
+    That account cannot read root's private folders.
+    """
     arguments = sandboxed(["true"], Sandbox(WORKSPACE), AS_ROOT, FILES)
     end = arguments.index("bwrap")
     assert arguments[:end] == [
@@ -84,7 +87,7 @@ def test_hidden_folders_are_covered_where_the_system_shows_them(hidden: str, sho
 
 @given(st.lists(st.text(), min_size=1), st.booleans(), st.booleans())
 def test_a_command_is_passed_as_it_is(command: list[str], network: bool, is_root: bool) -> None:
-    """No text of a model is ever an option of bubblewrap, or a part of a shell's line."""
+    """A model's text is never an option of bubblewrap or a part of a shell command."""
     system = AS_ROOT if is_root else SYSTEM
     arguments = sandboxed(command, Sandbox(WORKSPACE, network=network), system, FILES)
     assert arguments[-len(command) :] == command

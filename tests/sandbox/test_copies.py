@@ -1,4 +1,4 @@
-"""Copies of files in a workspace: commands can read them, and cannot change, remove or replace them."""
+"""Copies of files in a workspace, which commands can read but not change, remove or replace."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ async def test_a_link_in_place_of_the_folder_shows_nothing_of_the_machine(sandbo
 async def test_a_folder_that_is_replaced_after_the_check_is_not_shown(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command of a worker that hangs and has lost the session can still run, and race the next worker's commands."""
+    """A folder that another command replaces after the check is not shown.
+
+    A hanging worker that has lost the session may still run such a command beside the next worker's.
+    """
     folder = sandbox.workspace / PLACE
     update_copies(sandbox.workspace, PLACE, [copy("a", b"first\n")])
     protected = replace(sandbox, copies=PLACE)

@@ -1,4 +1,4 @@
-"""docs/sandbox.md is right when it is followed."""
+"""The instructions of docs/sandbox.md work."""
 
 from __future__ import annotations
 

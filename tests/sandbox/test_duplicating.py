@@ -1,4 +1,4 @@
-"""Copies of workspaces: the same files, nothing from elsewhere, whole or not at all."""
+"""Copies of workspaces: complete or absent, with the same files and nothing from outside."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_the_copy_is_independent(source: Path, target: Path) -> None:
 
 
 def test_links_stay_links(source: Path, target: Path) -> None:
-    """No link leads out of the folder, and those within it lead to the copy's own files."""
+    """Links are copied as links with the same targets. The files outside are not copied, and relative links lead to the
+    copy's own files."""
     (source / "out").symlink_to(source.parent / "secret")
     (source / "folder").symlink_to("/etc")
     (source / "src" / "up").symlink_to("../数据.txt")
@@ -94,7 +95,7 @@ def test_links_stay_links(source: Path, target: Path) -> None:
 
 
 def test_what_is_no_file_is_left_out(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe does not block, and a name that no address can have is not copied."""
+    """Pipes do not block, and names that no address can have are not copied."""
     os.mkfifo(source / "pipe")
     monkeypatch.chdir(source)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -105,7 +106,8 @@ def test_what_is_no_file_is_left_out(source: Path, target: Path, monkeypatch: py
 
 
 def test_what_cannot_be_read_is_left_out(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused by a double of `os.open`: root, who may run the tests, reads every file."""
+    """Unreadable files are simulated by a replacement of `os.open`, because root, which may run the tests, reads every
+    file."""
     (source / "closed").write_text("x")
     (source / "shut").mkdir()
     (source / "shut" / "inner").write_text("x")
@@ -131,7 +133,7 @@ def test_folders_that_are_read_only_are_filled(source: Path, target: Path) -> No
 
 
 def test_copies_of_attachments_and_drafts_are_not_copied(source: Path, target: Path) -> None:
-    """Attachments come from the fork's own messages; another file in their folder is the agent's."""
+    """Attachments come from the fork's own messages. Other files in their folder belong to the agent and are copied."""
     (source / "attachments").mkdir()
     for name in ("attachments/a.pdf", "b.parley-draft"):
         (source / name).write_text("x")
@@ -153,7 +155,7 @@ def test_nothing_to_copy_makes_no_folder(tmp_path: Path, target: Path, only: str
 
 
 def test_holes_stay_holes(source: Path, target: Path) -> None:
-    """Files that are long and nearly empty take neither time nor disk."""
+    """Sparse files stay sparse and take neither time nor disk space."""
     for number in range(20):
         with (source / f"sparse-{number}").open("wb") as file:
             file.truncate(500 * MB)
@@ -184,7 +186,7 @@ def test_file_systems_that_cannot_copy_ranges_are_read(
     ("limits", "seconds"), [(Limits(workspace_mb=0), 60.0), (Limits(workspace_files=1), 60.0), (Limits(), -1.0)]
 )
 def test_too_much_leaves_nothing(source: Path, target: Path, limits: Limits, seconds: float) -> None:
-    """No half of a copy looks like a whole one."""
+    """A copy beyond a limit of size, number or time leaves nothing, because a part would look complete."""
     with pytest.raises(TooLarge):
         copy(source, target, seconds, limits)
     assert not target.exists()
@@ -236,7 +238,7 @@ def _lengthen(source: Path) -> None:
 def test_changes_during_the_copy_lead_nowhere(
     source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, act: Act, has: bytes | None
 ) -> None:
-    """A folder that a command replaces by a link is not followed, and a file that grows is copied to where it ended."""
+    """A folder that a command replaces by a link is not followed, and a growing file is copied up to its first size."""
     (source.parent / "elsewhere").mkdir()
     (source.parent / "elsewhere" / "main.py").write_text("outside")
     name = "open_folder" if act is _replace else "_parts_with_data"

@@ -82,13 +82,13 @@ async def test_a_link_leads_nowhere(sandbox: Sandbox) -> None:
 
 
 async def test_folders_of_the_host_can_be_hidden(sandbox: Sandbox) -> None:
-    """Parley's own folders may be below /usr, which commands read."""
+    """Parley's own folders can be hidden even if they are below /usr, which commands read."""
     assert (await bash(sandbox, "ls /usr/share")).output != ""
     assert (await bash(replace(sandbox, hidden=(Path("/usr/share"),)), "ls /usr/share")).output == ""
 
 
 async def test_nothing_is_inherited(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable with a key, no open file or socket, no capability, no way to get one."""
+    """A command inherits no variable with a key, no open file or socket, and no capability, and cannot get one."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     _, output = await bash(sandbox, "cat /proc/*/environ | tr '\\0' '\\n'; env")
     names = {line.partition("=")[0] for line in output.splitlines()}
@@ -160,7 +160,7 @@ except BlockingIOError:
 async def test_a_fork_bomb_ends_with_its_time(sandbox: Sandbox, life_line: LifeLine) -> None:
     bomb = "exec 3>life-line; :(){ :|:& };: 2>/dev/null; wait"
     ended, _ = await bash(limited(sandbox, processes=20), bomb, seconds=0.2)
-    assert ended.reason in ("time", "exit")  # bash gives up by itself on a fast machine
+    assert ended.reason in ("time", "exit")  # on a fast machine, bash ends by itself
     assert life_line.is_cut()
 
 
@@ -172,7 +172,7 @@ async def test_memory_of_a_process_is_bounded(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("kind", ["shared", "several"])
 async def test_memory_of_all_processes_is_bounded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """The kernel limits neither memory that processes share nor their sum."""
+    """Parley bounds the sum of all processes and shared memory, which the kernel does not limit."""
     monkeypatch.setattr(process, "WATCH_SECONDS", 0.02)
     code = {
         "shared": "block = mmap.mmap(-1, 100 << 20); [block.write(b'x' * (1 << 20)) for _ in range(100)]",
@@ -209,7 +209,7 @@ async def test_files_are_bounded(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("flood", ["head -c 100K /dev/zero > $i", ": > $i"])
 async def test_the_workspace_is_bounded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, flood: str) -> None:
-    """A command that fills the workspace ends. In a full one, files can be deleted, but not written."""
+    """A command that fills the workspace ends. In a full workspace files can be deleted but not written."""
     monkeypatch.setattr(process, "WATCH_SECONDS", 0.02)
     small = limited(sandbox, workspace_mb=2, workspace_files=200)
     ended, _ = await bash(small, f"while :; do i=$((i+1)); {flood}; done")
@@ -274,7 +274,7 @@ asyncio.run(main())
 
 
 def test_a_command_dies_with_parley(sandbox: Sandbox, life_line: LifeLine) -> None:
-    """A server that is killed leaves no command that writes to the workspace of the next turn."""
+    """A killed server leaves no command that could write to the workspace of the next turn."""
     command = [sys.executable, "-c", PARENT, str(sandbox.workspace)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -286,12 +286,12 @@ def test_a_command_dies_with_parley(sandbox: Sandbox, life_line: LifeLine) -> No
 
 
 async def test_commands_leave_nothing_open(sandbox: Sandbox) -> None:
-    """Neither files nor processes of their own pile up in the server."""
+    """Commands leave neither open files nor processes in the server."""
 
     def mine() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), len(psutil.Process().children(recursive=True))
 
-    await bash(sandbox, "true")  # what asyncio opens once
+    await bash(sandbox, "true")  # opens what asyncio opens once
     before = mine()
     await bash(sandbox, "true")
     await bash(sandbox, "sleep 1000", seconds=0.1)

@@ -1,4 +1,4 @@
-"""The file tools: what they do in the workspace, and that nothing leads them out of it."""
+"""The file tools, which work inside of the workspace only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def call(sandbox: Sandbox, name: str, **arguments: object) -> ToolResult:
 
 
 def done(text: str, origin: str = "") -> ToolResult:
-    """Return the result of a tool; those that read files mark it with their name as its origin."""
+    """Return the result of a tool; the tools that read files give their own name as the origin."""
     return ToolResult("c", text, origin=origin)
 
 
@@ -99,7 +99,7 @@ async def test_nothing_outside_the_workspace_is_touched(sandbox: Sandbox, path: 
     secret.write_text("a secret")
     (sandbox.workspace / "link").symlink_to(secret)
     (sandbox.workspace / "folder").symlink_to(secret.parent)
-    why = refused(f"{path} is outside the workspace. Give a path relative to it.")
+    why = refused(f"{path} is outside the session's folder. Give a path relative to it.")
     for name, arguments in {
         "read_file": {},
         "write_file": {"content": "x"},
@@ -113,7 +113,7 @@ async def test_nothing_outside_the_workspace_is_touched(sandbox: Sandbox, path: 
 
 
 async def test_what_is_no_file_is_not_read(sandbox: Sandbox) -> None:
-    """A pipe would block for ever, and binary data is no text to edit."""
+    """Pipes, which would block, and binary files, which cannot be edited as text, are refused."""
     os.mkfifo(sandbox.workspace / "pipe")
     (sandbox.workspace / "data").write_bytes(b"\xff\xfe")
     assert await call(sandbox, "read_file", path="pipe") == refused("pipe is not a file.")

@@ -11,7 +11,7 @@ from agents.sandbox.command import Sandbox
 from agents.sandbox.process import Ended
 from tests.support.sandboxes import bash, finish
 
-# Calls with zeros as arguments, and prints the error; "0" if the call was allowed.
+# Makes calls with zeros as arguments and prints each error, or "0" if the call was allowed.
 CALL = """
 import ctypes, sys
 library = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,7 @@ def _needs_the_library() -> None:
 
 
 async def test_denied_calls_fail(sandbox: Sandbox) -> None:
-    """What no command needs is refused before the kernel works on it."""
+    """System calls that no command needs are refused before the kernel handles them."""
     assert await errors(sandbox) == [EPERM] * len(NAMES)
 
 

@@ -1,4 +1,4 @@
-"""The tools bash and python: what the model reads of a command, of its end and of long output."""
+"""The tools bash and python: the texts for the model about output, ends of commands and long output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def call(sandbox: Sandbox | None, name: str, **arguments: object) -> ToolR
     ],
 )
 async def test_bash_returns_what_a_command_prints(sandbox: Sandbox, command: str, result: str) -> None:
-    """A command that fails is a result: the model reads what it printed, and its exit code."""
+    """A failed command is a result with its output and its exit code."""
     assert await call(sandbox, "bash", command=command) == ToolResult("c", result, origin="bash")
 
 
@@ -60,7 +60,7 @@ async def test_a_command_over_a_limit_is_stopped(sandbox: Sandbox, limits: Limit
 
 
 async def test_long_output_goes_to_a_file(sandbox: Sandbox) -> None:
-    """The model gets its beginning and its end, and reads the rest where it needs it."""
+    """The model gets the beginning and the end, and can read the rest from the file."""
     lines = "".join(f"Line {number}\n" for number in range(1, 20_001))
     result = await call(sandbox, "bash", command="for i in $(seq 20000); do echo Line $i; done")
     assert result.content.startswith(lines[:PREVIEW])
@@ -96,8 +96,8 @@ async def test_arguments_out_of_range_are_refused(sandbox: Sandbox, arguments: d
 
 
 async def test_without_a_session_there_is_no_workspace() -> None:
-    assert await call(None, "bash", command="ls") == ToolResult("c", "There is no workspace here.", is_error=True)
-    assert await call(None, "list_files") == ToolResult("c", "There is no workspace here.", is_error=True)
+    assert await call(None, "bash", command="ls") == ToolResult("c", "There are no session files here.", is_error=True)
+    assert await call(None, "list_files") == ToolResult("c", "There are no session files here.", is_error=True)
 
 
 async def test_a_workspace_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a sandbox uses, and the folder's beginning and end."""
+"""The resources that a sandbox uses, and how its folder is created and removed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
 
 
 async def test_a_folder_that_is_nested_too_deeply_is_too_large(sandbox: Sandbox) -> None:
-    """Deeper paths than the system can name would hide files from measuring."""
+    """A folder with paths longer than the system allows counts as too large, because its files could not be
+    measured."""
     await python(sandbox, DEEP % 1_200)
     assert usage(sandbox.workspace) == FolderUsage(1_000_001, 1_001)
 
 
 def test_memory_is_that_of_the_process_and_its_descendants() -> None:
-    """In processes of the test: other memory of this one comes and goes."""
+    """The test uses processes of its own, because the memory of this one changes."""
     block = "block = b'x' * 20_000_000; print('made', flush=True); input()"
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {block!r}])"
     for program in (block, child):
@@ -65,7 +66,7 @@ def test_a_folder_is_made_once_and_private(tmp_path: Path) -> None:
 
 
 async def test_any_folder_can_be_removed(sandbox: Sandbox) -> None:
-    """Neither depth nor missing rights keep content, and no link leads the removal out of the folder."""
+    """A folder is removed despite its depth and missing rights, and the removal follows no link."""
     outside = sandbox.workspace.parent / "outside"
     outside.mkdir()
     (outside / "kept").touch()

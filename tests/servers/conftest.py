@@ -1,4 +1,4 @@
-"""Both servers, each started once, with low limits."""
+"""Fixtures for both servers, each started once, with low limits."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LIMITS = {
 
 
 class Running(Server):
-    """A running server, and how to sign in as its administrator."""
+    """A running server, and the data for signing in as its administrator."""
 
     cookies: dict[str, str]
 
     def memory(self) -> int:
-        """Return the resident bytes."""
+        """Return the resident bytes of the server's process."""
         return int(psutil.Process(self.pid).memory_info().rss)
 
 
@@ -48,7 +48,7 @@ class Person:
     http: ClientSession
 
     async def session(self) -> str:
-        """Create a session; return its id."""
+        """Create a session and return its id."""
         async with self.http.post("/api/sessions", json={"title": "Talk"}) as begun:
             assert begun.status == 201, await begun.text()
             return cast(str, (await begun.json())["id"])

@@ -48,9 +48,9 @@ class Raw:
         self.socket.sendall(data)
 
     def send_on(self, data: bytes) -> None:
-        """Send the same data repeatedly. Raises ConnectionError when the server cuts the connection."""
+        """Send the same data repeatedly. Raise ConnectionError when the server closes the connection."""
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:  # a fast machine sends gigabytes before that
+        while time.monotonic() < until:  # a fast machine would otherwise send gigabytes
             self.send(data)
 
     def ask(self, *lines: str, body: bytes = b"") -> tuple[int, str, bytes]:
@@ -96,7 +96,10 @@ HUGE = f"Content-Length: {100 * MEGABYTE}"
 
 
 def test_stranger_s_body_is_refused_unread(running: Running) -> None:
-    """The server once held a hundred megabytes in memory before it authenticated the request."""
+    """A stranger's body is refused before it is read.
+
+    The server once held a hundred megabytes of such bodies in memory.
+    """
     with Raw(running) as raw:
         status, media_type, body = raw.ask("POST /accounts/sign-in/ HTTP/1.1", MULTIPART, HUGE)
         assert (status, media_type) == (413, "text/html; charset=utf-8")
@@ -150,7 +153,7 @@ async def test_file_beyond_its_limit_is_refused_by_name(person: Person) -> None:
 
 @pytest.mark.parametrize("body", [b"--XX--", b"--XX\r\nContent-Disposition: form-data; name=a\r\n\r\n1"])
 def test_broken_form_is_a_problem(running: Running, body: bytes) -> None:
-    """Twisted's own parser answered a bare 400."""
+    """A malformed form gets a problem document; Twisted's own parser answered a bare 400."""
     with Raw(running) as raw:
         length = f"Content-Length: {len(body)}"
         assert problem_in(raw.ask("POST /api/sessions/import HTTP/1.1", MULTIPART, length, body=body))[0] in (400, 401)
@@ -188,7 +191,7 @@ def test_other_addresses_are_told_in_plain_text(running: Running) -> None:
 
 @pytest.mark.parametrize("address", ["/api/sessions", "/"])
 async def test_head_that_does_not_end_is_cut_off(running: Running, address: str) -> None:
-    """One header now and then kept a connection open without end, and a thousand of those kept all users out."""
+    """A request whose headers never end is answered with 408. A thousand such connections once kept all users out."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     writer.write(f"GET {address} HTTP/1.1\r\n".encode())
     response = asyncio.ensure_future(reader.read())
@@ -209,7 +212,7 @@ async def test_silent_connection_is_closed(running: Running) -> None:
 
 
 def test_connections_of_one_address_are_bounded(running: Running) -> None:
-    """A thousand idle connections left no file descriptors, not even for the database."""
+    """Connections of an address are limited, because a thousand idle ones left no file descriptors for the database."""
     with ExitStack() as stack:
         for _ in range(CONNECTIONS_PER_ADDRESS):
             stack.enter_context(Raw(running))
@@ -217,14 +220,14 @@ def test_connections_of_one_address_are_bounded(running: Running) -> None:
             status, _media_type, body = refused.response()
             assert status == 429
             assert b"Too many connections" in body
-    while True:  # the server has not noticed yet that all of them are closed
+    while True:  # the server may not have noticed yet that all of them are closed
         with Raw(running) as raw:
             if raw.ask("GET /healthz HTTP/1.1")[0] == 200:
                 break
 
 
 async def test_sockets_of_one_user_are_bounded(person: Person) -> None:
-    """Nine hundred sockets of one user left no connections for others."""
+    """Sockets of a user are limited, because nine hundred of them left no connections for others."""
     session = await person.session()
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(await person.socket(session)) for _ in range(SOCKETS_PER_USER)]
@@ -239,7 +242,7 @@ async def test_sockets_of_one_user_are_bounded(person: Person) -> None:
 
 
 async def until_let_in(person: Person, session: str) -> None:
-    """Open a socket, and retry until the server does not close it at once."""
+    """Open sockets until the server accepts one without closing it immediately."""
     async with asyncio.timeout(PATIENCE):
         while True:
             async with await person.socket(session) as socket:
@@ -261,7 +264,10 @@ async def test_streams_of_one_user_are_bounded(person: Person) -> None:
 
 
 async def test_waiting_requests_count_as_streams(person: Person) -> None:
-    """LIVE-03: each waiting request holds a connection. One too many is refused, and can be repeated with its key."""
+    """LIVE-03: each waiting request holds a connection.
+
+    One beyond the limit is refused and can be repeated with its key.
+    """
     session = await person.session()
     address = f"/api/sessions/{session}/messages?wait=600"
     async with AsyncExitStack() as stack:
@@ -283,7 +289,8 @@ async def test_waiting_requests_count_as_streams(person: Person) -> None:
 
 
 async def test_strangers_and_other_origins_get_no_socket(person: Person, running: Running) -> None:
-    """LIVE-06: the page of another program on the same host has the cookie, too."""
+    """LIVE-06: sockets of strangers and of other origins are refused, because another program on the same host also
+    gets the cookie."""
     session = await person.session()
     for origin in ("http://127.0.0.1:9999", f"https://127.0.0.1:{running.port}", "http://localhost:3000", "null"):
         with pytest.raises(WSServerHandshakeError, match="403"):
@@ -298,7 +305,7 @@ async def test_strangers_and_other_origins_get_no_socket(person: Person, running
 
 @pytest.mark.parametrize("path", ["/ws/anything", "/ws/sessions/s_1", "/ws/sessions/s_1/page/", "/", "/ws/me/"])
 async def test_socket_at_an_unknown_address_is_refused(person: Person, running: Running, path: str) -> None:
-    """LIVE-06: with a sign-in and without one."""
+    """LIVE-06: a socket at an unknown address is refused, with a sign-in and without one."""
     async with ClientSession(running.address) as stranger:
         for http in (stranger, person.http):
             with pytest.raises(WSServerHandshakeError, match="403"):

@@ -35,7 +35,7 @@ async def all_heard(socket: ClientWebSocketResponse, *wanted: dict[str, object])
 
 
 async def test_a_conversation_by_socket(person: Person) -> None:
-    """RUN-01, RUN-07, RUN-13: ask, watch the answer stream, stop it, fork."""
+    """RUN-01, RUN-07, RUN-13: a user sends a message, sees the answer stream, stops it, and forks the session."""
     session = await person.session()
     async with await person.socket(session) as socket:
         await socket.send_json({"type": "sync", "ref": "1"})
@@ -72,7 +72,8 @@ async def test_a_conversation_by_rest_and_events(person: Person) -> None:
 
 
 async def test_files_go_up_and_come_back(person: Person) -> None:
-    """A file of more than a megabyte, as a form and in chunks, from the page's script and through the API."""
+    """A file of more than a megabyte is uploaded as a form and in chunks, from the page's script and through the
+    API."""
     session = await person.session()
     words = b"words and more words\n" * 70_000
     for address in (f"/sessions/{session}/attachments", f"/api/sessions/{session}/attachments"):
@@ -96,7 +97,7 @@ async def test_longest_message_is_taken_however_it_is_written(person: Person) ->
 
 
 async def test_a_page_and_its_errors(person: Person) -> None:
-    """The status line names the status, which Twisted does not know for all of them; compression and caching work."""
+    """The status line has a name for each status, some of which Twisted lacks. Compression and caching work."""
     async with person.http.get("/") as home:
         assert (home.status, home.headers["Server"]) == (200, "Parley")
         assert "gzip" in home.headers["Content-Encoding"]

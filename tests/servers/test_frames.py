@@ -1,4 +1,4 @@
-"""Frames as both servers send them: the client reads what was sent, whatever is compressed with what."""
+"""Frames that both servers send: a client reads exactly what was sent, with and without compression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from chat.live.shared_frame import SharedFrame
+from chat.live.socket_queue import SharedFrame
 from chat.servers.frames import FEW_SOCKETS, LARGE, STREAM, FrameEncoder
 from chat.servers.uvicorn_server import Inflate
 from tests.servers.conftest import MAX_MESSAGE_CHARS, Person
@@ -25,7 +25,7 @@ TEXTS = st.builds(lambda part, length: (part * length)[: LARGE * 2], ALPHABET, L
 
 
 class Reader:
-    """A client that has agreed to compression with a context of any size."""
+    """A client that has accepted compression with a context of any size."""
 
     def __init__(self, *, compresses: bool, keeps_context: bool = True) -> None:
         self._protocol = ClientProtocol(parse_uri("ws://localhost/"), state=State.OPEN, max_size=None)
@@ -44,7 +44,7 @@ class Reader:
     steps=st.lists(st.tuples(TEXTS, st.sampled_from([0, 1, FEW_SOCKETS + 1]), st.booleans()), max_size=30),
 )
 def test_client_reads_what_was_sent(bits: int, keeps_context: bool, steps: list[tuple[str, int, bool]]) -> None:
-    """LIVE-01: frames of one socket, of few and of many, small and large ones, and pauses, in any order."""
+    """LIVE-01: a client reads the frames of one or many sockets, small and large, with pauses, in any order."""
     encoder = FrameEncoder(bits, keeps_context=keeps_context)
     reader = Reader(compresses=bool(bits), keeps_context=keeps_context)
     for text, receivers, rests in steps:
@@ -55,7 +55,7 @@ def test_client_reads_what_was_sent(bits: int, keeps_context: bool, steps: list[
 
 
 def test_frames_of_a_stream_are_compressed_with_those_before() -> None:
-    """A delta says little that the one before did not; other sockets' frames are the same bytes for all of them."""
+    """A delta compresses well after similar ones. A frame for many sockets is compressed once for all of them."""
     start = '{"type":"text_delta","id":"m_b38b8e8a3cd8bc86","offset":'
     deltas = [f'{start}{15 * n},"text":" of the {n}"}}' for n in range(20)]
     encoder = FrameEncoder(15)
@@ -69,11 +69,11 @@ def test_frames_of_a_stream_are_compressed_with_those_before() -> None:
 
 
 def test_context_is_forgotten_at_rest() -> None:
-    """An idle socket keeps no compressor: the second rest in a row finds nothing that was compressed in between."""
+    """An idle socket has no compressor: its context is dropped if nothing was compressed between two checks."""
     encoder = FrameEncoder(15)
     for _ in range(STREAM):
         encoder.encode("text")
-        assert encoder._context is None  # few frames need none
+        assert encoder._context is None  # a few frames need no context
     encoder.encode("text")
     encoder.rest()
     assert encoder._context is not None
@@ -82,7 +82,7 @@ def test_context_is_forgotten_at_rest() -> None:
 
 
 def test_a_read_is_not_decompressed_without_bounds() -> None:
-    """Many small frames that unpack to much, or that no one reads any more, take no memory."""
+    """Frames that unpack to more than the room for them are refused, and frames that no one reads are not unpacked."""
     inflate = Inflate(PerMessageDeflate(True, False, 15, 11))
     packer = zlib.compressobj(wbits=-15)
     packed = (packer.compress(b" " * 1_000_000) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
@@ -99,7 +99,7 @@ def test_a_read_is_not_decompressed_without_bounds() -> None:
 
 @pytest.mark.server
 async def test_servers_compress_for_clients_that_offer_it(person: Person) -> None:
-    """Both servers accept compression both ways; refusals and answers come through it (LIVE-01)."""
+    """Both servers accept compression in both directions, also for refusals and answers (LIVE-01)."""
     session = await person.session()
     async with await person.socket(session, compress=15) as socket:
         assert socket.compress == 15
@@ -116,7 +116,7 @@ async def test_servers_compress_for_clients_that_offer_it(person: Person) -> Non
 
 @pytest.mark.server
 async def test_compressed_frame_beyond_the_limit_is_refused(person: Person) -> None:
-    """A small frame that unpacks to more than a command may have is not unpacked to its end."""
+    """A small frame is not unpacked beyond the limit of a command."""
     session = await person.session()
     async with await person.socket(session, compress=15) as socket:
         await socket.send_str(" " * (MAX_MESSAGE_CHARS * 40))

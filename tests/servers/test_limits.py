@@ -1,4 +1,4 @@
-"""Count connections, and the unfinished frames that sockets hold."""
+"""The counts of connections, and of the unfinished frames of sockets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Socket:
 
 
 async def test_largest_unfinished_frame_makes_room() -> None:
-    """Of a server full of unfinished frames, the largest is closed, not a user's message of ordinary size."""
+    """If unfinished frames fill the server, the largest one is closed, not a user's message of ordinary size."""
     budget = FrameBudget(limit=1000 * KB)
     honest, working, hostile = Socket(), Socket(), Socket()
 

@@ -1,4 +1,4 @@
-"""The modules that a server imports at startup: clients that the installation does not use are not among them."""
+"""The modules that a server imports at startup, without clients that the installation does not use."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ print(*sys.modules)
 def test_unused_libraries_are_not_loaded(tmp_path: Path) -> None:
     """A server on SQLite with the demo agent imports no client of PostgreSQL, Redis, a model vendor or web pages.
 
-    Nor what Django has for tests (`chat.overrides.ninja_imports` keeps ninja from importing it), what encrypts, which
-    the first secret or push message needs, and what reads images, which other processes do.
+    It also imports neither Django's test modules (`chat.overrides.ninja_imports` keeps ninja from importing them), nor
+    encryption, which the first secret or push message needs, nor image libraries, which other processes use.
     """
     environment = {
         "PATH": os.environ["PATH"],

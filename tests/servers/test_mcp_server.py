@@ -87,7 +87,7 @@ async def call(connected: Client, tool: str, **arguments: object) -> Json:
 
 
 async def refusal(connected: Client, tool: str, **arguments: object) -> str:
-    """Call a tool that fails; return what it says."""
+    """Call a tool that fails and return its error message."""
     result = await connected.call_tool(tool, arguments)
     assert isinstance(result, types.CallToolResult)
     assert result.is_error
@@ -103,7 +103,7 @@ def text_of(result: object) -> str:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_an_agent_finds_reads_and_continues_a_session(running: Running, tokens: Tokens, mode: str) -> None:
-    """In both forms of the protocol: with a handshake, and in single requests."""
+    """Both forms of the protocol work: with a handshake, and with single requests."""
     async with client(running, tokens.ana, mode) as ana:
         assert {tool.name for tool in (await ana.list_tools()).tools} == ALL
         begun = await call(ana, "create_session", title="Pears and plums", text="Hello", key=f"begin {mode}")
@@ -156,7 +156,8 @@ async def test_a_session_is_read_page_by_page(running: Running, tokens: Tokens) 
 
 
 async def test_a_long_answer_is_polled_and_stopped(running: Running, tokens: Tokens) -> None:
-    """RUN-07, RUN-13: sending returns at once, another call waits, and a third stops the agent."""
+    """RUN-07, RUN-13: sending returns immediately, another call waits for the answer, and a third one stops the
+    agent."""
     async with client(running, tokens.ana) as ana, client(running, tokens.ana) as other:
         session = (await call(ana, "create_session", title="Slow"))["session"]
         sent = await call(ana, "send_message", session=session, text="slow", wait=0)
@@ -178,7 +179,7 @@ async def test_a_token_that_may_only_read_has_the_reading_tools_alone(running: R
 
 
 async def test_a_stranger_learns_nothing(running: Running, tokens: Tokens) -> None:
-    """LIVE-06: what is not theirs is not found, by any tool or resource."""
+    """LIVE-06: sessions without access are not found by any tool or resource."""
     async with client(running, tokens.ana) as ana, client(running, tokens.eve) as eve:
         begun = await call(ana, "create_session", title="Secret quince", text="Hello")
         session, message = begun["session"], begun["message"]
@@ -215,7 +216,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 
 async def test_requests_that_are_not_let_in(running: Running, tokens: Tokens) -> None:
-    """LIVE-06: tokens alone open the way, from pages of this site and programs."""
+    """LIVE-06: requests need a valid token, and those from pages of other sites are refused."""
     token = {"Authorization": f"Bearer {tokens.ana}"}
     async with ClientSession(running.address) as http:
 
@@ -242,11 +243,11 @@ async def test_requests_that_are_not_let_in(running: Running, tokens: Tokens) ->
 
 
 async def test_a_revoked_token_ends_what_waits(running: Running, tokens: Tokens) -> None:
-    """LIVE-06: a call that waits ends when its token does."""
+    """LIVE-06: a waiting call ends when its token is revoked."""
     made = json.loads(run_forked("manage.py", "shell", "-v0", "-c", MAKE, data=running.data))
     revoke = (
         "from chat.models import ApiToken; from chat.services.people import api_tokens\n"
-        f"row = api_tokens.recognised({made['ana']!r}); api_tokens.revoke(user=row.user, token_id=row.pk)"
+        f"row = api_tokens.recognized({made['ana']!r}); api_tokens.revoke(user=row.user, token_id=row.pk)"
     )
     async with client(running, made["ana"]) as ana, client(running, tokens.ana) as other:
         session = (await call(ana, "create_session", title="Ends"))["session"]

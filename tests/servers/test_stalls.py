@@ -48,17 +48,18 @@ async def test_uvicorn_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_pong_may_take_as_long_as_what_was_sent_before() -> None:
-    """A pong comes after a large frame that takes 61 seconds on a slow line; the time limit of the ping includes it."""
+    """A pong may come after a large frame that takes 61 seconds on a slow line, so the ping's timeout includes that
+    time."""
     keepalive = Keepalive()
     keepalive.sent(500_000)
     assert keepalive.pinged() == PONG_SECONDS + 500_000 / SLOWEST_BYTES_PER_SECOND
-    keepalive.sent(8192)  # after the ping: its pong does not wait for this
+    keepalive.sent(8192)  # sent after the ping, so its pong does not wait for this
     keepalive.ponged()
     assert keepalive.pinged() == PONG_SECONDS + 1
 
 
 def test_peer_that_is_sending_is_alive() -> None:
-    """A pong also comes after a frame that the peer is still sending. Data from before the ping proves nothing."""
+    """A pong may come after a frame that the peer is still sending. Data from before the ping proves nothing."""
     keepalive = Keepalive()
     keepalive.received()
     keepalive.pinged()
@@ -78,12 +79,13 @@ async def test_uvicorn_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest
     socket._keepalive.received()  # a part of a frame
     socket.keepalive_timeout()
     assert not failed.is_set()
-    await failed.wait()  # nothing has arrived since
+    await failed.wait()  # nothing has arrived since then
     socket._abort_timer.cancel()
 
 
 async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One ping at a time: with two, Autobahn forgets the timer of the first, and closes in spite of its pong."""
+    """Only one ping is open at a time, because with two Autobahn forgets the first timer and closes despite the
+    pong."""
     from chat.servers import daphne_connections  # it installs one of Twisted's event loops next to that of the tests
 
     base: Any = daphne_connections.SocketProtocol.__base__
@@ -111,7 +113,7 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
 
 
 async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    from chat.servers import daphne_flow, daphne_server  # as above
+    from chat.servers import daphne_flow, daphne_server  # imported here for the same reason
 
     monkeypatch.setattr(daphne_server, "STALL_SECONDS", 0.001)
     server: Any = daphne_server.BoundedServer.__new__(daphne_server.BoundedServer)
@@ -135,7 +137,8 @@ async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_daphne_reads_no_further_than_the_application() -> None:
-    """Twisted would read on; the limit on waiting data relies on pausing, not only on closing the connection."""
+    """Daphne pauses reading when the application does; Twisted would read on, and the limit on waiting data would not
+    hold."""
     from chat.servers import daphne_flow
 
     class Connection:

@@ -1,4 +1,4 @@
-"""What users, the agent and crashes can do to a session, as rules that hypothesis combines."""
+"""Rules for Hypothesis: what users, the agent and crashes can do to a session."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ someone = st.integers(0, 1)
 
 
 class People(CheckedSession):
-    """What two people do."""
+    """The actions of two users."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class People(CheckedSession):
 
     @rule(noticed=st.booleans())
     def stop(self, noticed: bool) -> None:
-        """Stop the agent; its process notices at once, or finds out later."""
+        """Stop the agent; its process learns of it immediately or later."""
         if self.do(control.cancel) and noticed:
             with committed():
                 if self.player.begin():
@@ -106,7 +106,7 @@ class People(CheckedSession):
 
     @rule(at=whichever, event=st.sampled_from(["nothing", "edit", "stop", "send", "crash"]))
     def compact(self, at: int, event: str) -> None:
-        """Summarise earlier messages, while people and crashes do other things."""
+        """Summarize earlier messages while users act and crashes happen."""
         self.do(compaction.compact)
         if not SessionRun.objects.get(pk=self.session.pk).compacting:
             return
@@ -142,7 +142,7 @@ class People(CheckedSession):
 
     @rule(at=whichever)
     def purge(self, at: int) -> None:
-        """Delete a message that was removed long ago; what a retry withdrew stays."""
+        """Purge a message that was removed long ago; messages that a retry withdrew stay."""
         message_id = self.any_of(at, removed_at__isnull=False)
         ChatMessage.objects.filter(pk=message_id).update(removed_at=LONG_AGO)
         with committed():
@@ -194,7 +194,7 @@ class People(CheckedSession):
 
     @rule(at=whichever, text=st.none() | st.just("Instead"), run=st.booleans())
     def fork(self, at: int, text: str | None, run: bool) -> None:
-        """Fork; the original does not change, and the copy is consistent and can be answered."""
+        """Fork; check that the original does not change and that the copy is consistent and can be answered."""
         message_id, before = self.row(at), self.contents()
         made = self.do(fork, 1, message_id=message_id, text=text, run=run)
         assert self.contents() == before
@@ -208,14 +208,14 @@ class People(CheckedSession):
 
 
 class History(People):
-    """What the agent does in addition, and crashes of the process that runs it."""
+    """The actions of users and of the agent, and crashes of the process that runs it."""
 
     def __init__(self) -> None:
         super().__init__()
         for _ in range(2):
             self.work(2, reported=9, at_once=False, done=True)
             self.answer(ends=True, thinks=True)
-        self.edit(1, 0)  # a few random histories may hold no other revision
+        self.edit(1, 0)  # the random histories may contain no other revision
 
     @rule(ends=st.sampled_from([True, True, True, False]), thinks=st.booleans())
     def answer(self, ends: bool, thinks: bool) -> None:
@@ -233,7 +233,7 @@ class History(People):
         done=st.sampled_from([True, True, False]),
     )
     def work(self, calls: int, reported: int, at_once: bool, done: bool) -> None:
-        """Call tools, and report some of their starts and ends: in turns, or all starts before all ends."""
+        """Call tools and report some starts and ends: one call after another, or all starts before all ends."""
         made = [ToolCall(f"c{next(self.words)}", "double", {"n": 1}) for _ in range(calls)]
         starts: list[TurnEvent] = [ToolStarted(call) for call in made]
         ends: list[TurnEvent] = [ToolReturned(ToolResult(call.id, "2", is_error=at_once)) for call in made]
@@ -243,12 +243,12 @@ class History(People):
 
     @rule()
     def finish(self) -> None:
-        """End what the agent has begun, without beginning anything."""
+        """End everything that the agent has begun, without beginning anything."""
         self.play()
 
     @rule()
     def end_for_queued(self) -> None:
-        """End the turn between two rounds, for queued messages."""
+        """End the turn between two rounds because messages are queued."""
         with committed():
             state = self.player.state if self.player.begin() else None
             if state is not None and not unfinished(state) and ChatMessage.objects.queued(self.session.pk).exists():
@@ -262,7 +262,7 @@ class History(People):
 
     @rule(resumes=st.booleans(), found=st.booleans())
     def crash(self, resumes: bool, found: bool) -> None:
-        """The process dies; another one finds the session, at once or later."""
+        """Let the process die; another one finds the session immediately or later."""
         with committed():
             self.player.crash(resumes=resumes)
             if found:
@@ -270,12 +270,12 @@ class History(People):
 
     @rule(calls=st.integers(2, 3), reported=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
     def crash_at_work(self, calls: int, reported: int, at_once: bool, resumes: bool) -> None:
-        """The process dies while tools are running."""
+        """Let the process die while tools run."""
         self.work(calls, reported=reported, at_once=at_once, done=True)
         self.crash(resumes=resumes, found=True)
 
     def play(self, *events: TurnEvent) -> None:
-        """Let the agent do something; if it is in the middle of something else, it ends that instead."""
+        """Let the agent act; if it is in the middle of another action, end that one instead."""
         if events and self.is_idle:
             self.send(0)
         with committed():
@@ -299,7 +299,7 @@ def unfinished(state: TurnState) -> list[TurnEvent]:
 
 
 def answer(made: Session) -> None:
-    """Let a fork be answered, if it was to run."""
+    """Answer a fork if it requested a run."""
     player = Player(made)
     with committed():
         if player.begin():

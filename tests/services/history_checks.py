@@ -1,4 +1,4 @@
-"""What must be true of a session after each change."""
+"""Invariants of a session, which are checked after each change."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ from chat.models import (
 )
 from chat.projections.context import CONTEXT_FIELDS, context, from_summary
 from chat.queries import messages as reading
-from chat.queries.context_rows import context_rows
-from chat.queries.request_facts import request_facts
-from chat.runner.context_cache import ContextCache
+from chat.queries.context_rows import ContextCache, context_rows, request_facts
 from chat.services.sessions.lifecycle import create_session
 from tests.live.states import assert_shows
 from tests.support.client import EventsClient
@@ -49,12 +47,12 @@ class RecordingPublisher(Publisher):
         super().__init__()
         self.messages: list[Message] = []
 
-    def put_all(self, group: str, messages: Sequence[Message], listed: Sequence[str]) -> None:
+    def put(self, group: str, messages: Sequence[Message], listed: Sequence[str] = ()) -> None:
         self.messages += messages
 
 
 class CheckedSession(RuleBasedStateMachine):
-    """One session, two people, one agent; `client` folds what is published."""
+    """A session with two users and one agent; `client` applies the published events."""
 
     published: RecordingPublisher
     people: list[User]
@@ -82,7 +80,7 @@ class CheckedSession(RuleBasedStateMachine):
 
     @invariant()
     def kept_rows_are_the_stored_ones(self) -> None:
-        """MSG-01: what a process keeps of a context from request to request never differs from the rows."""
+        """MSG-01: the context that a process keeps between requests never differs from the rows."""
         session = Session.objects.get(pk=self.session.pk)
         kept = self.contexts.rows(session, request_facts(session))
         names = (*CONTEXT_FIELDS, "revision")
@@ -90,7 +88,7 @@ class CheckedSession(RuleBasedStateMachine):
         assert [tuple(getattr(row, name) for name in names) for row in kept] == list(stored)
 
     def _check_order(self, rows: list[ChatMessage]) -> None:
-        """MSG-03: no gaps, and restored messages are at their old places."""
+        """MSG-03: check that places have no gaps, and that restored messages are at their old places."""
         assert [row.sequence for row in rows] == list(range(1, len(rows) + 1))
         present = [row.pk for row in rows]
         self._take_in(present)
@@ -98,7 +96,7 @@ class CheckedSession(RuleBasedStateMachine):
 
     @invariant()
     def stream_equals_rows(self) -> None:
-        """LIVE-01: each durable event has the next revision, and folded they are the rows."""
+        """LIVE-01: each durable event has the next revision, and applied in order the events give the rows."""
         published = [message["events"] for message in self.published.messages if message["session"] == self.session.pk]
         for event in (decode(each) for events in published for each in events):
             if isinstance(event, Durable):
@@ -117,7 +115,7 @@ class CheckedSession(RuleBasedStateMachine):
         kept: dict[str, set[Said]] = {row.pk: {(row.text, row.result)} for row in rows}
         records = MessageRevision.objects.filter(message__session=self.session)
         for message_id, before in records.values_list("message_id", "before"):
-            if "text" in before:  # the other revisions left the content as it was
+            if "text" in before:  # the other revisions did not change the content
                 kept[message_id].add((before["text"], before["tool"]["result"] if before["tool"] else ""))
         for row in rows:
             if row.status not in GROWING:
@@ -128,11 +126,11 @@ class CheckedSession(RuleBasedStateMachine):
     @invariant()
     @precondition(lambda self: self.is_idle)
     def rest_is_whole(self) -> None:
-        """MSG-07, RUN-08: every turn closed, nothing unfinished."""
+        """MSG-07, RUN-08: at rest, every turn is closed and no row is unfinished."""
         if not self.player.begin():
             check_rest(self.session)
 
-    # -- how --------------------------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
@@ -147,18 +145,18 @@ class CheckedSession(RuleBasedStateMachine):
             return None
 
     def row(self, at: int) -> str:
-        """Any of the rows that are there."""
+        """Draw one of the existing rows."""
         rows = live(self.session)
         return rows[at % len(rows)].pk if rows else "m_none"
 
     def any_of(self, at: int, **what: Any) -> str:
-        """Any of the rows that have these values."""
+        """Draw one of the rows that have these values."""
         rows = ChatMessage.objects.filter(session=self.session, **what).order_by("created_at", "pk")
         found = list(rows.values_list("pk", flat=True))
         return found[at % len(found)] if found else "m_none"
 
     def _take_in(self, present: list[str]) -> None:
-        """Remember where new rows stand: before those that they were put before."""
+        """Record the places of new rows: before the rows that follow them."""
         place = len(self.order)
         for message_id in reversed(present):
             if message_id in self.order:
@@ -167,7 +165,7 @@ class CheckedSession(RuleBasedStateMachine):
                 self.order.insert(place, message_id)
 
     def _fold(self, event: ChatEvent) -> None:
-        """Give the client the frame of an event, and read the rows that were too large to be published."""
+        """Give an event's frame to the client, and read the rows that were too large for the event."""
         row = session = None
         if isinstance(event, MessageChanged):
             row = event.message or reading.message_snapshot(event.id)
@@ -186,7 +184,8 @@ class CheckedSession(RuleBasedStateMachine):
 
 
 def check_pairs(rows: list[ChatMessage]) -> None:
-    """CTX-03, MSG-09: a call and its result are in the context together, and only those that are included."""
+    """CTX-03, MSG-09: check that a call and its result are in the context together, and that only included rows are in
+    it."""
     messages = check_context(rows, may_wait=True)
     tools = [row for row in rows if row.type == MessageType.TOOL_GROUP and row.include_in_context]
     calls = [call.id for message in messages for call in message.tool_calls]
@@ -197,6 +196,6 @@ def check_pairs(rows: list[ChatMessage]) -> None:
 
 @contextmanager
 def committed() -> Iterator[None]:
-    """Run the callbacks that wait for a commit: these tests roll back instead."""
+    """Run the callbacks that wait for a commit, because these tests roll back."""
     with TestCase.captureOnCommitCallbacks(execute=True):
         yield

@@ -1,4 +1,4 @@
-"""Writing messages between others, straight through the services."""
+"""Adding messages between others, called through the services."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def types(session: Session) -> list[str]:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_added_message_is_at_its_place(session: Session, ana: User, bo: User, role: str) -> None:
-    """ADM-01, MSG-03, MSG-11: no gap, of the turn around it, and on record who added it."""
+    """ADM-01, MSG-03, MSG-11: an added message belongs to the turn around it, leaves no gap, and the record names the
+    user who added it."""
     rows = fill(session, *WHOLE)
     row = added(session, bo, rows[1].pk, role)
     assert places(session) == list(enumerate([rows[0].pk, rows[1].pk, row.pk, rows[2].pk, rows[3].pk], 1))
@@ -55,7 +56,7 @@ def test_added_message_is_at_its_place(session: Session, ana: User, bo: User, ro
 
 @pytest.mark.parametrize("role", ROLES)
 def test_between_turns_it_is_a_turn_of_its_own(session: Session, ana: User, role: str) -> None:
-    """ADM-01: every turn has its markers; with the message they go, and with it they come back."""
+    """ADM-01: a message added between turns gets its own markers, which are removed and restored together with it."""
     first, second = fill(session, *WHOLE), fill(session, *WHOLE, turn_id="t_2")
     row = added(session, ana, first[3].pk, role)
     whole = places(session)
@@ -76,7 +77,10 @@ def test_it_can_be_first_or_last(session: Session, ana: User, after: str | None)
 
 
 def test_model_gets_added_messages(session: Session, ana: User) -> None:
-    """ADM-02, CTX-03, CTX-04: in its place, whatever stands around it; a system text before all is the prompt."""
+    """ADM-02, CTX-03, CTX-04: the model gets an added message in its place.
+
+    A system text before all others becomes the prompt.
+    """
     rows = fill(session, START, HI, {**TOOL, "response_id": "r_1"}, {**ANSWER, "response_id": "r_2"}, DONE)
     for place, row in enumerate((None, *rows)):
         for role in ROLES:
@@ -87,7 +91,7 @@ def test_model_gets_added_messages(session: Session, ana: User) -> None:
 
 
 def test_added_message_can_be_answered(session: Session, ana: User) -> None:
-    """ADM-03, RUN-12: a retry from there asks the model."""
+    """ADM-03, RUN-12: a retry from an added message requests an answer from the model."""
     rows = fill(session, *WHOLE)
     row = added(session, ana, rows[3].pk)
     retry_here(session=session, author=ana, message_id=row.pk)
@@ -96,7 +100,7 @@ def test_added_message_can_be_answered(session: Session, ana: User) -> None:
 
 
 def test_response_is_not_torn_apart(session: Session, ana: User) -> None:
-    """MSG-08, CTX-03: what one response said stays together; before and after it there is room."""
+    """MSG-08, CTX-03: messages can be added before and after the rows of one response, but not between them."""
     parts = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TOOL, "tool_call_id": "c2"})]
     rows = fill(session, START, HI, *parts, ANSWER, DONE)
     for row in rows[2:5]:
@@ -123,7 +127,7 @@ def test_hand_written_call_stays_with_its_text(session: Session, ana: User) -> N
     ],
 )
 def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, role: str, text: str, code: str) -> None:
-    """MSG-12: and leaves nothing behind."""
+    """MSG-12: text that cannot be stored is refused, and nothing is stored."""
     rows = fill(session, *WHOLE)
     assert refusal(session, ana, rows[1].pk, role, text) == code
     assert ChatMessage.objects.count() == 4
@@ -131,7 +135,7 @@ def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, role
 
 @pytest.mark.parametrize("after", ["m_none", "", "\0", "of another session", "removed"])
 def test_unknown_place_is_refused(session: Session, ana: User, after: str) -> None:
-    """ADM-01: also one that has gone in the meantime."""
+    """ADM-01: a place that is unknown, or has been removed, is refused."""
     rows = fill(session, *WHOLE)
     if after == "removed":
         remove(session=session, author=ana, message_id=rows[2].pk)
@@ -140,7 +144,7 @@ def test_unknown_place_is_refused(session: Session, ana: User, after: str) -> No
 
 
 def test_not_while_the_agent_works_or_in_the_archive(session: Session, ana: User) -> None:
-    """ADM-02: all that follows would move under the running turn."""
+    """ADM-02: adding is refused while the agent works, because all later rows would move, and in archived sessions."""
     rows = fill(session, *WHOLE)
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_9")
     assert refusal(session, ana, rows[1].pk) == "busy"
@@ -152,7 +156,7 @@ def test_not_while_the_agent_works_or_in_the_archive(session: Session, ana: User
 def test_adding_costs_the_same_in_a_long_session(
     session: Session, ana: User, django_assert_max_num_queries: Any
 ) -> None:
-    """MSG-03: all that follows moves in one statement."""
+    """MSG-03: all later rows move in one statement, however long the session is."""
     row = fill(session, START, HI, *[ANSWER] * 60, DONE)[1]
     with django_assert_max_num_queries(16):
         added(session, ana, row.pk)

@@ -1,4 +1,4 @@
-"""Files that go with a message: sent once, by their uploader, and shown wherever the message is."""
+"""Files of messages: each is sent once, by the user who uploaded it, and shown wherever the message is shown."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def refusal(work: Callable[[], object]) -> str:
 
 
 def test_files_go_with_their_message_in_the_order_of_the_sender(session: Session, ana: User) -> None:
-    """MSG-03, LIVE-01: in pages, in what changed, in what is looked up."""
+    """MSG-03, LIVE-01: pages, changes and single reads of a message contain its files, in the order of the sender."""
     ids = [uploaded(session, ana, name=name) for name in ("one.txt", "two.txt", "three.txt")]
     ids.append(uploaded(session, ana, files.picture("PNG", (30, 20)), "four.png"))
     sent = send_message(session=session, author=ana, text="Look", attachment_ids=ids[::-1])
@@ -74,7 +74,7 @@ def test_files_go_with_their_message_in_the_order_of_the_sender(session: Session
 
 
 class NoRoomForMore(FileSystemStorage):
-    """A disk that is full when half of a file of this `form` has been written."""
+    """A storage that runs out of space after half of a file of this `form`."""
 
     form = ""
 
@@ -89,7 +89,8 @@ class NoRoomForMore(FileSystemStorage):
 def test_a_file_that_cannot_be_kept_whole_leaves_nothing(
     session: Session, ana: User, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """MSG-12: neither a row nor bytes that no row refers to; the uploader is asked to try again."""
+    """MSG-12: if a file cannot be stored in full, no row and no bytes stay, and the error asks the user to try
+    again."""
     monkeypatch.setattr(NoRoomForMore, "form", form.removeprefix("."))
     here = {"BACKEND": f"{__name__}.{NoRoomForMore.__qualname__}", "OPTIONS": {"location": str(tmp_path)}}
     settings.STORAGES = {**settings.STORAGES, "default": here}
@@ -116,7 +117,8 @@ def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, 
 
 
 def test_refused_files_change_nothing(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06, MSG-11: other people's files, other sessions', unknown and too many ones."""
+    """LIVE-06, MSG-11: files of other users or sessions, unknown files and too many files are refused, and nothing
+    changes."""
     let_in(session, bo, SessionRole.EDITOR)
     mine, theirs = uploaded(session, ana), uploaded(session, bo)
     elsewhere = uploaded(create_session(owner=ana), ana)
@@ -133,7 +135,10 @@ def test_refused_files_change_nothing(session: Session, ana: User, bo: User) -> 
 
 
 def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
-    """RUN-06: with other words, without words; withdrawn, their sender's to send again, as fresh as new."""
+    """RUN-06: a queued message keeps its files when its text is edited or removed.
+
+    If it is withdrawn, the sender can send them again.
+    """
     send_message(session=session, author=ana, text="Work!")
     file = uploaded(session, ana)
     waiting = send_message(session=session, author=ana, text="This", attachment_ids=[file])
@@ -143,7 +148,7 @@ def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
     assert (names(queued), queued[0].text) == ([["a.txt"]], "")
     assert [each.pk for each in withdraw(session=session, author=ana, message_id=waiting.id)] == [file]
     assert reading.page_of(session).queued == []
-    uploaded(session, ana, name="b.txt")  # which forgets what is old and not sent
+    uploaded(session, ana, name="b.txt")  # deletes old files that were not sent
     send_message(session=session, author=ana, text="This again", attachment_ids=[file])
     assert names(reading.page_of(session).queued) == [["a.txt"]]
     before = MessageRevision.objects.get(message=waiting.id, kind="withdraw").before
@@ -151,7 +156,7 @@ def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
 
 
 def test_files_of_others_stay_with_a_message_that_the_owner_removes(session: Session, ana: User, bo: User) -> None:
-    """RUN-06, MSG-11: they are not the owner's to send."""
+    """RUN-06, MSG-11: if the owner removes a queued message of another user, the owner cannot send its files."""
     let_in(session, bo, "editor")
     send_message(session=session, author=ana, text="Work!")
     file = uploaded(session, bo)
@@ -161,7 +166,7 @@ def test_files_of_others_stay_with_a_message_that_the_owner_removes(session: Ses
 
 
 def test_text_of_a_message_with_a_file_can_be_emptied(session: Session, ana: User) -> None:
-    """ADM-02: not those that are all there is."""
+    """ADM-02: the text of a message can be emptied if it has a file."""
     rows = [ChatMessage.objects.create(session=session, sequence=place, role="user", text="A") for place in (1, 2)]
     Attachment.objects.filter(pk=uploaded(session, ana)).update(message=rows[0])
     edit(session=session, author=ana, message_id=rows[0].pk, text="")
@@ -170,7 +175,7 @@ def test_text_of_a_message_with_a_file_can_be_emptied(session: Session, ana: Use
 
 
 def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> None:
-    """RUN-13: the same bytes, found by a user who sees the fork."""
+    """RUN-13: a fork uses the same stored bytes, and users of the fork can open the files."""
     sent = send_message(session=session, author=ana, text="Look", attachment_ids=[uploaded(session, ana)])
     made = fork(session=session, author=ana, message_id=sent.id, text=None, run=False)
     copied = Attachment.objects.get(session=made)
@@ -179,7 +184,7 @@ def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> Non
 
 
 def test_many_files_need_as_many_queries_as_one(session: Session, ana: User, bo: User) -> None:
-    """LIVE-02: one query for all of them, and none of their text is read."""
+    """LIVE-02: one query reads the files of all messages, without their text."""
     costs = []
     for count in (1, 30):
         filled = create_session(owner=ana)
@@ -196,7 +201,8 @@ def test_many_files_need_as_many_queries_as_one(session: Session, ana: User, bo:
 
 
 def test_messages_are_freed_without_the_garbage_collector(ana: User, session: Session) -> None:
-    """It comes seldom, and a request reads all messages of a session: each in a circle of references would stay."""
+    """Messages have no reference cycles, which would keep a session's messages in memory until the next garbage
+    collection."""
     send_message(session=session, author=ana, text="Hi")
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Many messages left out at once and taken in again, straight through the service."""
+"""Excluding many messages from the context and including them again, called through the service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def left_out(session: Session) -> list[str]:
 
 
 def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User) -> None:
-    """MSG-09, MSG-11: what the model never gets stays as it is; taking it back leaves alone what was out before."""
+    """MSG-09, MSG-11: messages that are never in the context are left alone.
+
+    Including again restores only what was excluded together.
+    """
     rows = fill(session, START, HI, ANSWER, TOOL, ERROR, DONE, START, HI, ANSWER)
     include(session=session, author=ana, message_id=rows[1].pk, included=False)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[7].pk}
@@ -51,12 +54,13 @@ def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User)
 
 
 def test_including_restores_only_what_was_excluded_together(session: Session, ana: User) -> None:
-    """MSG-09, MSG-11: neither what was out before and has moved since, nor what a user has decided on since."""
+    """MSG-09, MSG-11: messages that were already excluded and have moved, or were changed by a user since, are left
+    alone."""
     rows = fill(session, HI, HI, HI, HI, HI, HI)
     who: dict[str, Any] = {"session": session, "author": ana}
     include(message_id=rows[2].pk, included=False, **who)
     done = include_before(message_id=rows[5].pk, included=False, **who)
-    remove(message_id=rows[0].pk, **who)  # the others move up, and have a new revision
+    remove(message_id=rows[0].pk, **who)  # the later rows move up and get a new revision
     include(message_id=rows[3].pk, included=True, **who)
     include(message_id=rows[3].pk, included=False, **who)
     undone = include_before(message_id=rows[5].pk, included=True, since=done.since, **who)
@@ -67,7 +71,7 @@ def test_including_restores_only_what_was_excluded_together(session: Session, an
 def test_viewers_sync_when_changes_are_too_scattered(
     session: Session, ana: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """LIVE-02: where the places are too many for one hint, a revision is missing, so that viewers ask."""
+    """LIVE-02: if the changed places do not fit one event, a revision is left out, so that viewers request a sync."""
     told: list[ChatEvent] = []
     monkeypatch.setattr("chat.bus.publisher.publish", lambda session_id, events: told.extend(events))
     monkeypatch.setattr(context_inclusion, "MOST_PLACES", 1)
@@ -85,7 +89,7 @@ def test_viewers_sync_when_changes_are_too_scattered(
 
 
 def test_viewers_learn_of_all_of_it(session: Session, ana: User) -> None:
-    """LIVE-01, LIVE-02: a client with the revision before gets every row."""
+    """LIVE-01, LIVE-02: a client at the previous revision gets every changed row."""
     rows = fill(session, START, HI, ANSWER, DONE, START, HI)
     done = include_before(session=session, author=ana, message_id=rows[5].pk, included=False)
     changes = changes_since(session.pk, done.since)
@@ -95,7 +99,7 @@ def test_viewers_learn_of_all_of_it(session: Session, ana: User) -> None:
 
 
 def test_rows_that_the_agent_works_on_are_not_touched(session: Session, ana: User) -> None:
-    """ADM-02: all of it is done, or nothing."""
+    """ADM-02: if the agent works on one of the rows, none of them changes."""
     rows = fill(session, START, HI, ANSWER, DONE)
     rows += fill(session, START, HI, ANSWER, turn_id="t_2")
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
@@ -115,7 +119,7 @@ def test_unknown_message_is_refused(session: Session, ana: User) -> None:
 
 
 def test_many_take_as_many_queries_as_one(session: Session, ana: User) -> None:
-    """ADM-01: no query per message."""
+    """ADM-01: the number of queries does not depend on the number of messages."""
     counts = []
     for number in (1, 30):
         rows = fill(session, *[HI] * number, ANSWER)

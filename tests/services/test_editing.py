@@ -1,4 +1,4 @@
-"""Editing, excluding, removing and restoring messages, straight through the services."""
+"""Editing, excluding, removing and restoring messages, called through the services."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def refusal(call: Callable[..., object], *args: Any, **kwargs: Any) -> ServiceEr
 
 
 def test_edit_records_the_old_text_and_keeps_the_author(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: the words change and nothing else; the record has the old ones and who changed them."""
+    """MSG-11: an edit changes only the text. The revision keeps the old text and the user who edited."""
     row = fill(session, *WHOLE)[3]
     edit(session=session, author=bo, message_id=row.pk, text="  Hello\n\u202eworld 😀 ")
     row.refresh_from_db()
@@ -68,7 +68,10 @@ def test_edit_records_the_old_text_and_keeps_the_author(session: Session, ana: U
 
 
 def test_edited_reasoning_loses_its_signature(session: Session, ana: User) -> None:
-    """MSG-08, MSG-11: a vendor checks it against the words; the record keeps it."""
+    """MSG-08, MSG-11: edited reasoning loses its signature, because the vendor checks it against the text.
+
+    The revision keeps it.
+    """
     row = fill(session, *WHOLE)[2]
     edit(session=session, author=ana, message_id=row.pk, text="Hm!")
     thinking = context(live(session))[1].parts[0]
@@ -77,7 +80,7 @@ def test_edited_reasoning_loses_its_signature(session: Session, ana: User) -> No
 
 
 def test_model_gets_the_edited_text(session: Session, ana: User) -> None:
-    """ADM-02: the context is of the new words."""
+    """ADM-02: the context contains the edited text."""
     rows = fill(session, *WHOLE)
     edit(session=session, author=ana, message_id=rows[1].pk, text="Ho")
     edit(session=session, author=ana, message_id=rows[3].pk, text="Well")
@@ -96,7 +99,7 @@ def test_edit_without_a_change_makes_no_revision(session: Session, ana: User) ->
 
 
 def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: nothing is written over unseen; the refusal says what the text is now."""
+    """MSG-11: an edit of an outdated text is refused, and the error contains the present text."""
     row = fill(session, *WHOLE)[3]
     edit(session=session, author=ana, message_id=row.pk, text="Ana's", seen=4)
     refused = refusal(edit, session=session, author=bo, message_id=row.pk, text="Bo's", seen=4)
@@ -107,7 +110,7 @@ def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) ->
 
 
 def test_only_a_changed_text_makes_an_edit_stale(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: that a message was excluded, or has moved up, does not change what an editor has before them."""
+    """MSG-11: excluding or moving a message does not make an open edit outdated."""
     rows = fill(session, *WHOLE)
     exclude(session, bo, rows[3].pk)
     remove(session=session, author=bo, message_id=rows[2].pk)
@@ -116,7 +119,9 @@ def test_only_a_changed_text_makes_an_edit_stale(session: Session, ana: User, bo
 
 
 def test_persons_message_is_edited_by_them_and_the_owner(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: others may not put words under a person's name; who edited is named where it was not the author."""
+    """MSG-11: only the author, the session's owner and staff edit or remove a user's message.
+    The row names an editor who is not the author.
+    """
     session_of_bo = create_session(owner=bo)
     row = fill(session, START, {**HI, "user": bo, "sender": "Bo"}, DONE)[1]
     marks = []
@@ -175,10 +180,21 @@ def test_edits_of_fixed_rows_are_refused(session: Session, ana: User, change: Ch
     assert not MessageRevision.objects.exists()
 
 
+@pytest.mark.parametrize("at", [0, 2])
+def test_removed_marker_is_not_restored_alone(session: Session, ana: User, at: int) -> None:
+    """MSG-03, MSG-11: a marker is removed and restored with the last message of its turn only."""
+    rows = fill(session, START, HI, DONE)
+    take_away(session, ana, rows[1].pk)
+    assert refusal(bring_back, session, ana, rows[at].pk).code == "not_removable"
+    bring_back(session, ana, rows[1].pk)
+    present = ChatMessage.objects.filter(removed_at=None).order_by("sequence").values_list("pk", "sequence")
+    assert list(present) == [(row.pk, place) for place, row in enumerate(rows, 1)]
+
+
 @each_change
 @pytest.mark.parametrize("message_id", ["m_none", "", "of another session"])
 def test_unknown_message_is_refused(session: Session, ana: User, change: Change, message_id: str) -> None:
-    """MSG-11: also one that is in another session."""
+    """MSG-11: an unknown message, or one of another session, is refused."""
     other = fill(create_session(owner=ana), *WHOLE)[1].pk
     assert refusal(change, session, ana, other if " " in message_id else message_id).code == "no_such_message"
 
@@ -198,7 +214,9 @@ def test_archived_session_cannot_be_edited(session: Session, ana: User, change: 
 def test_running_turn_is_left_alone(
     session: Session, ana: User, change: Change, in_its_turn: str, elsewhere: str
 ) -> None:
-    """ADM-02: what the agent is running on waits; words elsewhere count from its next response on."""
+    """ADM-02: nothing changes in a running turn.
+    Other messages can be edited and excluded in the meantime, but not removed or restored.
+    """
     before = fill(session, *WHOLE)[1]
     now = fill(session, START, HI, turn_id="t_2")[1]
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_2")
@@ -210,7 +228,7 @@ def test_running_turn_is_left_alone(
 
 
 def test_queued_message_is_its_senders(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: `edit` is for queued messages too, and for no one else's."""
+    """RUN-06: a queued message can be edited by its sender only."""
     send_message(session=session, author=ana, text="Go")
     queued = send_message(session=session, author=bo, text="Wait")
     assert refusal(edit, session=session, author=ana, message_id=queued.id, text="x").code == "not_yours"
@@ -220,7 +238,8 @@ def test_queued_message_is_its_senders(session: Session, ana: User, bo: User) ->
 
 
 def test_excluded_message_is_not_sent(session: Session, ana: User) -> None:
-    """MSG-09, CTX-03: a call goes with its result, a response's rows can go one by one, and all can come back."""
+    """MSG-09, CTX-03: a call is excluded with its result, other rows of a response one by one, and all of them can be
+    included again."""
     rows = fill(session, START, HI, *({**row, "response_id": "r_1"} for row in (ANSWER, TOOL)), ANSWER, DONE)
     before = check_context(live(session))
     for row in rows[1:5]:
@@ -236,7 +255,7 @@ def test_excluded_message_is_not_sent(session: Session, ana: User) -> None:
 
 
 def test_removed_message_leaves_no_gap(session: Session, ana: User) -> None:
-    """MSG-03, MSG-11: what follows moves up; who removed it is on record."""
+    """MSG-03, MSG-11: after a removal, later rows move up, and the record names the user who removed the message."""
     rows = fill(session, *WHOLE)
     remove(session=session, author=ana, message_id=rows[2].pk)
     kept = [row for row in rows if row is not rows[2]]
@@ -250,7 +269,7 @@ def test_removed_message_leaves_no_gap(session: Session, ana: User) -> None:
 
 
 def test_last_of_a_turn_takes_its_markers_along(session: Session, ana: User) -> None:
-    """MSG-11: nothing is left to say how long nothing took; with the message they come back."""
+    """MSG-11: removing the last message of a turn removes its markers too; restoring the message restores them."""
     before, rows = fill(session, *WHOLE), fill(session, START, HI, DONE, turn_id="t_2")
     after = fill(session, START, HI, DONE, turn_id="t_3")
     whole = places(session)
@@ -263,7 +282,7 @@ def test_last_of_a_turn_takes_its_markers_along(session: Session, ana: User) -> 
 @pytest.mark.parametrize("order", [(2, 3), (3, 2), (1, 3, 2), (3, 1, 2), (2, 1, 3)])
 @pytest.mark.parametrize("back", [1, -1])
 def test_restored_messages_find_their_places(session: Session, ana: User, order: tuple[int, ...], back: int) -> None:
-    """MSG-11, MSG-03: in whatever order neighbours go and come back."""
+    """MSG-11, MSG-03: removed neighbors return to their places in any order of removals and restorations."""
     rows = fill(session, *WHOLE)
     whole = places(session)
     for number in order:
@@ -275,7 +294,8 @@ def test_restored_messages_find_their_places(session: Session, ana: User, order:
 
 
 def test_messages_that_a_retry_withdrew_cannot_be_restored_alone(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: another answer is there."""
+    """RUN-12, MSG-11: a message that a retry withdrew cannot be restored alone, because another answer has
+    replaced it."""
     rows = fill(session, *WHOLE)
     retry(session=session, author=ana, message_id=rows[3].pk)
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
@@ -283,7 +303,8 @@ def test_messages_that_a_retry_withdrew_cannot_be_restored_alone(session: Sessio
 
 
 def test_message_of_a_turn_that_was_retried_away_has_no_place(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: it would be in the middle of another turn."""
+    """RUN-12, MSG-11: a removed message whose turn a retry withdrew has no place, because it would be inside another
+    turn."""
     first, second = fill(session, *WHOLE), fill(session, START, HI, ANSWER, DONE, turn_id="t_2")
     remove(session=session, author=ana, message_id=second[2].pk)
     retry(session=session, author=ana, message_id=first[3].pk)
@@ -294,7 +315,7 @@ def test_message_of_a_turn_that_was_retried_away_has_no_place(session: Session, 
 def test_removing_costs_the_same_in_a_long_session(
     session: Session, ana: User, django_assert_max_num_queries: Any
 ) -> None:
-    """MSG-03: all that follows moves in one statement."""
+    """MSG-03: all later rows move in one statement, however long the session is."""
     row = fill(session, START, HI, *[ANSWER] * 60, DONE)[1]
     with django_assert_max_num_queries(16):
         remove(session=session, author=ana, message_id=row.pk)

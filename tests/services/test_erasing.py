@@ -1,4 +1,4 @@
-"""Sessions erased for good, straight through the services."""
+"""Erasing sessions permanently, called through the services."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SECRET = "xyzzyplugh"
 
 @pytest.fixture
 def session(ana: User, bo: User, own_files: None) -> Session:
-    """A session with everything that one can have; SECRET is in all of it."""
+    """A session with every kind of row; all of them contain SECRET."""
     made = create_session(owner=ana, title=f"Old {SECRET}", system_prompt=SECRET)
     rows = fill(made, START, {**HI, "text": SECRET}, {**ANSWER, "text": SECRET, "response_id": "r_1"}, DONE)
     share(session=made, author=ana, user=bo, role="editor")
@@ -68,7 +68,7 @@ def session(ana: User, bo: User, own_files: None) -> Session:
 
 
 def tables_with_rows_of(session: Session) -> set[str]:
-    """The models that have a row which names the session, or one of its messages."""
+    """Return the models with a row that refers to the session or to one of its messages."""
     found = set()
     for model in apps.get_app_config("chat").get_models():
         for field in model._meta.concrete_fields:
@@ -81,12 +81,12 @@ def tables_with_rows_of(session: Session) -> set[str]:
 
 @pytest.mark.django_db
 def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> None:
-    """Rows, revisions, files, drafts, shares, invitations, and its title in the admin's log."""
+    """Rows, revisions, files, drafts, shares, invitations and the title in the admin's log are deleted."""
     staff = User.objects.create_superuser("staff")
     audit_log.log_change(staff, session, audit_log.ARCHIVED)
     LogEntry.objects.log_actions(staff.pk, [session.shares.get()], CHANGE, single_object=True)
     for model, words in ((Share, "Bo in {} (editor)"), (Invitation, "invitation to {} (viewer)")):
-        kind = ContentType.objects.get_for_model(model)  # earlier versions named the title
+        kind = ContentType.objects.get_for_model(model)  # earlier versions stored the title
         LogEntry.objects.create(
             user=staff, content_type=kind, object_id="1", object_repr=words.format(session.title), action_flag=CHANGE
         )
@@ -105,9 +105,9 @@ def test_nothing_of_an_erased_session_is_left(session: Session, ana: User) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.sqlite  # the files of PostgreSQL are its own matter (VACUUM)
+@pytest.mark.sqlite  # VACUUM takes care of PostgreSQL's files
 def test_no_file_of_the_database_contains_erased_text(session: Session, ana: User) -> None:
-    """Neither a free page, nor the log, nor the text index."""
+    """Neither free pages nor the log nor the text index contain erased text."""
     other = create_session(owner=ana)
     fill(other, {**HI, "text": "Words that stay"})
     places = [Path(f"{connection.settings_dict['NAME']}{end}") for end in ("", "-wal")]
@@ -136,7 +136,7 @@ def test_no_file_of_the_database_contains_erased_text(session: Session, ana: Use
 
 @pytest.mark.django_db
 def test_files_stay_while_a_fork_uses_them(session: Session, ana: User, bo: User) -> None:
-    """RUN-13: the bytes go with their last user."""
+    """RUN-13: the bytes of a file are deleted with the last session that uses it."""
     made = fork(session=session, author=bo, message_id=live(session)[1].pk)
     file = Attachment.objects.get(session=made)
     sessions.erase_rows(session.pk)
@@ -149,7 +149,8 @@ def test_files_stay_while_a_fork_uses_them(session: Session, ana: User, bo: User
 
 @pytest.mark.django_db
 def test_erased_session_is_gone_at_once(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: as soon as it is asked for, whatever time it takes; there is no way back."""
+    """LIVE-06: an erased session is gone when the request returns, even if the deletion takes longer, and cannot be
+    restored."""
     erasure = requests.request_session(session_id=session.pk, author=None)
     for user in (ana, bo):
         with pytest.raises(NoSuchSession):
@@ -163,7 +164,7 @@ def test_erased_session_is_gone_at_once(session: Session, ana: User, bo: User) -
 
 @pytest.mark.django_db(transaction=True)
 def test_erasing_continues_after_a_failure(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The maintenance job takes up what was left, and the record counts all of it."""
+    """The maintenance job continues a failed deletion, and the record counts all deleted rows."""
     monkeypatch.setattr(batches, "MAX_ROWS", 1)
     erasure = requests.request_session(session_id=session.pk, author=None)
 
@@ -181,12 +182,12 @@ def test_erasing_continues_after_a_failure(session: Session, monkeypatch: pytest
     erasure.refresh_from_db()
     assert erasure.finished_at is not None
     assert erasure.counts == {"sessions": 1, "messages": 4, "revisions": 3, "requests": 1, "uploads": 1, "files": 2}
-    assert not jobs.run()  # nothing is due any more
+    assert not jobs.run()  # no job is due
 
 
 @pytest.mark.django_db
 def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
-    """RUN-15: its worker is fenced at once, and no other one claims it."""
+    """RUN-15: the worker of an erased session is fenced immediately, and no other worker claims the session."""
     made = create_session(owner=ana)
     send_message(session=made, author=ana, text="Hi")
     worker = lease.register_worker()
@@ -201,7 +202,7 @@ def test_run_of_an_erased_session_cannot_write(ana: User) -> None:
 
 @pytest.mark.django_db
 def test_guests_of_an_erased_session_leave_the_workspace(session: Session, bo: User) -> None:
-    """LIVE-06: their membership ends with the last session that is shared with them."""
+    """LIVE-06: a guest's membership ends with the last session that is shared with them."""
     Membership.objects.filter(user=bo).update(role=Membership.Role.GUEST)
     sessions.erase_rows(session.pk)
     assert not Membership.objects.filter(user=bo).exists()

@@ -1,4 +1,4 @@
-"""Users erased for good, straight through the services."""
+"""Erasing users permanently, called through the services."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def erase(user: User, author: User | None = None) -> Erasure:
 
 
 def test_texts_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
-    """CTX-03, LIVE-01: what others said stays, in its place; viewers are notified of each change."""
+    """CTX-03, LIVE-01: the user's texts are replaced, messages of others stay in their places, and viewers are notified
+    of each change."""
     theirs = create_session(owner=ana, title="Plan")
     rows = fill(theirs, START, said_by(ana, "Hello"), said_by(bo), ANSWER, TOOL, {**ANSWER, "text": "Done"}, DONE)
     Attachment(session=theirs, message=rows[2], user=bo, name=SECRET, kind="text", size=1).file.save(
@@ -94,7 +95,10 @@ def test_texts_in_sessions_of_others_are_replaced(ana: User, bo: User) -> None:
 
 
 def test_messages_that_no_one_can_see_are_deleted(ana: User, bo: User) -> None:
-    """MSG-11, RUN-06: removed and queued messages go, and what else was removed finds its place again."""
+    """MSG-11, RUN-06: removed and queued messages of the user are deleted.
+
+    Other removed messages can still be restored to their places.
+    """
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
     rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), said_by(ana, "c"), ANSWER, DONE)
@@ -114,7 +118,7 @@ def test_messages_that_no_one_can_see_are_deleted(ana: User, bo: User) -> None:
 
 
 def test_texts_in_an_earlier_attempt_are_replaced(ana: User, bo: User) -> None:
-    """RUN-12: the attempt can still be restored, in its order and place."""
+    """RUN-12: an earlier attempt with erased texts can still be restored in its order and place."""
     theirs = create_session(owner=ana)
     rows = fill(theirs, START, said_by(ana, "a"), said_by(bo), ANSWER, DONE)
     retry(session=theirs, author=ana, message_id=rows[2].pk)
@@ -128,7 +132,7 @@ def test_texts_in_an_earlier_attempt_are_replaced(ana: User, bo: User) -> None:
 
 
 def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: User) -> None:
-    """MSG-11: the edit stays, and so does a suggestion that was accepted; viewers are notified."""
+    """MSG-11: edits and accepted suggestions stay without the user's name, and viewers are notified."""
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
     User.objects.filter(pk=bo.pk).update(display_name=SECRET)
@@ -156,7 +160,7 @@ def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: Us
 
 
 def test_copies_of_texts_in_forks_are_replaced(ana: User, bo: User) -> None:
-    """RUN-13: a fork of another user holds the same words."""
+    """RUN-13: the user's texts are also replaced in forks of other users."""
     shared = create_session(owner=bo)
     share(session=shared, author=bo, user=ana, role="viewer")
     rows = fill(shared, START, said_by(bo), ANSWER, DONE)
@@ -167,7 +171,10 @@ def test_copies_of_texts_in_forks_are_replaced(ana: User, bo: User) -> None:
 
 
 def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, workspace: Workspace) -> None:
-    """Viewers, guests and inactive users inherit nothing; what is not shared with an editor is erased."""
+    """A shared session goes to its longest-standing active editor, not to viewers or guests.
+
+    Other sessions are erased.
+    """
     cy, guest, gone = (person(name, workspace) for name in ("Cy", "Guest", "Gone"))
     Membership.objects.filter(user=guest).update(role="guest")
     User.objects.filter(pk=gone.pk).update(is_active=False)
@@ -187,7 +194,7 @@ def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, w
 
 
 def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_on_commit_callbacks: Any) -> None:
-    """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture, uploads."""
+    """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture and uploads are deleted."""
     theirs = create_session(owner=ana)
     share(session=theirs, author=ana, user=bo, role="editor")
     save_draft(session=theirs, user=bo, text=SECRET)
@@ -202,8 +209,8 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     client = Client()
     client.force_login(bo)
     erasure = requests.request_user(user=bo, author=None)
-    assert client.get("/settings/").status_code == 302  # at once, whatever time the rest takes
-    assert api_tokens.recognised(secret) is None
+    assert client.get("/settings/").status_code == 302  # immediately, however long the rest takes
+    assert api_tokens.recognized(secret) is None
     assert not SignInLink.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
         assert requests.carry_out(erasure)
@@ -216,7 +223,7 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
 
 
 def test_workspace_without_other_members_is_deleted(ana: User, workspace: Workspace) -> None:
-    """Its name may be theirs."""
+    """A workspace without other members is deleted, because its name may identify the user."""
     alone = person("Dee")
     home = Workspace.objects.get(members=alone)
     create_session(owner=alone, workspace=home)
@@ -226,7 +233,7 @@ def test_workspace_without_other_members_is_deleted(ana: User, workspace: Worksp
 
 
 def test_audit_log_keeps_actions_of_staff_without_their_name(ana: User, bo: User) -> None:
-    """ADM-02: the entries stay, under one account that no one can use."""
+    """ADM-02: the entries of a staff member stay, under one shared account that no one can use."""
     staff = User.objects.create_superuser("clerk-7", display_name="Clerk Seven", email="clerk@example.org")
     session = create_session(owner=ana)
     LogEntry.objects.log_actions(staff.pk, [session], CHANGE, single_object=True)
@@ -244,7 +251,7 @@ def test_audit_log_keeps_actions_of_staff_without_their_name(ana: User, bo: User
 
 
 def test_titles_made_from_erased_texts_are_cleared(ana: User, bo: User) -> None:
-    """A title that a user gave stays: it is the session's."""
+    """A title made from erased texts is cleared. A title that a user chose belongs to the session and stays."""
     own, given = create_session(owner=ana), create_session(owner=ana)
     for session in (own, given):
         share(session=session, author=ana, user=bo, role="editor")
@@ -258,7 +265,7 @@ def test_titles_made_from_erased_texts_are_cleared(ana: User, bo: User) -> None:
 
 
 def test_erasing_continues_where_it_was(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a deadline: nothing is done twice, and the record counts all of it."""
+    """After a deadline, erasing continues without repeating work, and the record counts all of it."""
     monkeypatch.setattr(batches, "MAX_ROWS", 2)
     theirs = create_session(owner=ana)
     fill(theirs, START, *[said_by(bo)] * 5, DONE)
@@ -274,7 +281,7 @@ def test_erasing_continues_where_it_was(ana: User, bo: User, monkeypatch: pytest
 
 
 def test_last_administrator_and_oneself_cannot_be_erased(ana: User) -> None:
-    """The last administrator, and oneself."""
+    """The last administrator cannot be erased, and users cannot erase themselves."""
     root = User.objects.create_superuser("root")
     for author, code in ((ana, "last_administrator"), (root, "own_account")):
         with pytest.raises(ServiceError) as refused:

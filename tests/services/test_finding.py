@@ -1,4 +1,4 @@
-"""Finding words in a session."""
+"""Finding text in a session."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def session(ana: User) -> Session:
     ("words", "found"),
     [
         ("änderung", [1]),
-        pytest.param("GROSS", [], marks=pytest.mark.sqlite),  # PostgreSQL may know what ß is in capitals
+        pytest.param("GROSS", [], marks=pytest.mark.sqlite),  # PostgreSQL may have a capital for ß
         ("GROß", [1]),
         ("部署", [2]),
         ("100%", [2]),
@@ -57,13 +57,13 @@ def session(ana: User) -> Session:
     ],
 )
 def test_text_is_found_in_any_case(session: Session, words: str, found: list[int]) -> None:
-    """In texts, names of tools, arguments and results; not in markers, removed rows or other sessions."""
+    """Texts, names of tools, arguments and results are searched; markers, removed rows and other sessions are not."""
     ids = search.find_in_session(session, words).ids
     assert list(ChatMessage.objects.filter(pk__in=ids).values_list("sequence", flat=True)) == found
 
 
 def test_each_occurrence_is_counted(session: Session) -> None:
-    """The page steps from hit to hit, also through messages that it has not loaded."""
+    """Each occurrence counts, so that the page can step through hits in messages that it has not loaded."""
     for number, text in enumerate(("Plan, plan, PLAN", "planned"), 10):
         ChatMessage.objects.create(session=session, sequence=number, role="user", text=text)
     ChatMessage.objects.create(

@@ -1,4 +1,4 @@
-"""The files of a workspace in forks: copied as they are, whole or not at all, for users who may see them."""
+"""Workspace files of forks: all or none are copied, unchanged, for users who may see them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def folder(session: Session) -> Path:
 
 
 def forked(session: Session, author: User, **values: Any) -> Session:
-    """Fork at the last message but the marker."""
+    """Fork at the last message before the marker."""
     rows = live(session) or fill(session, *TALK)
     return fork(session=session, author=author, message_id=rows[2].pk, **values)
 
@@ -80,7 +80,7 @@ def prompt(session: Session) -> str:
 
 
 def test_fork_has_the_files_as_they_are(session: Session, folder: Path, ana: User) -> None:
-    """RUN-13: the agent finds its files in the fork, and what it does there does not change the original."""
+    """RUN-13: the agent finds the files in the fork, and its changes there do not affect the original."""
     before = timezone.now()
     made = forked(session, ana)
     assert files_of(made) == files_of(session) == {"src/main.py": "print(1)\n", "link": "print(1)\n"}
@@ -89,14 +89,14 @@ def test_fork_has_the_files_as_they_are(session: Session, folder: Path, ana: Use
     found = forked_files(Session.objects.get(pk=made.pk))
     assert found is not None
     assert (found.left_out, found.problem, before <= found.at <= timezone.now()) == (0, "", True)
-    assert "may be newer than the conversation" in notice(made)
+    assert "may be newer than the messages" in notice(made)
     assert (made.status, made.building_until, session_for(ana, made.pk)[0]) == ("active", None, made)
     assert [row.text for row in live(made)] == [row.text for row in live(session)]
     check_rest(made)
 
 
 def test_fork_without_files_keeps_nothing(session: Session, ana: User) -> None:
-    """RUN-13: an original without files, or with copies of attachments alone, is a fork like before."""
+    """RUN-13: a fork of an original without files, or with copies of attachments only, gets no files."""
     made = forked(session, ana)
     attachments = sandbox(session.pk).workspace / "attachments"
     attachments.mkdir(parents=True)
@@ -114,7 +114,7 @@ def test_edited_message_is_answered_with_the_files(session: Session, folder: Pat
 
 
 def test_fork_of_a_fork_has_the_fork_s_files(session: Session, folder: Path, ana: User) -> None:
-    """RUN-13: and says when its own were copied; without files it says nothing."""
+    """RUN-13: a fork of a fork gets the fork's files and the time of the copy. Without files, it has no such note."""
     first = forked(session, ana)
     (sandbox(first.pk).workspace / "own").write_text("x")
     second = forked(first, ana)
@@ -133,7 +133,7 @@ def test_viewer_gets_the_files_that_the_panel_shows(session: Session, folder: Pa
 
 
 def test_who_cannot_see_the_files_gets_none(session: Session, folder: Path, bo: User) -> None:
-    """LIVE-06: staff fork what the admin shows them, which has no files."""
+    """LIVE-06: staff who fork a session in the admin get no files, because the admin does not show them."""
     made = forked(session, bo)
     found = forked_files(made)
     assert found is not None
@@ -172,7 +172,7 @@ def test_fork_succeeds_without_files_and_says_why(
     arrange: Callable[[pytest.MonkeyPatch, Settings], None],
     reason: str,
 ) -> None:
-    """RUN-13: all files are there, or none; a part would look whole to the agent."""
+    """RUN-13: if not all files can be copied, none are, because the agent could not notice that some are missing."""
     arrange(monkeypatch, settings)
     with acting_from(Origin(Face.API)):
         if reason == "limit":
@@ -202,7 +202,10 @@ def test_workspace_over_its_limit_is_not_copied(
 def test_no_one_sees_a_fork_while_its_files_are_copied(
     session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-06: and a crash in the middle leaves a session that the maintenance job removes with its files."""
+    """LIVE-06: a fork is hidden while its files are copied.
+
+    After a crash, the maintenance job removes it with its files.
+    """
     looked: list[str] = []
 
     def stop_in_the_middle(*_values: object) -> int:
@@ -214,7 +217,7 @@ def test_no_one_sees_a_fork_while_its_files_are_copied(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(duplicating, "_copy_piece", stop_in_the_middle)
-    monkeypatch.setattr(duplicating, "remove_folder", lambda _folder: None)  # as if the process was killed
+    monkeypatch.setattr(duplicating, "remove_folder", lambda _folder: None)  # as if the process had been killed
     monkeypatch.setattr(service, "remove_folder", lambda _folder: None)
     monkeypatch.setattr(sessions, "discard", lambda _session: None)
     with pytest.raises(KeyboardInterrupt):
@@ -231,7 +234,7 @@ def test_no_one_sees_a_fork_while_its_files_are_copied(
 def test_failed_fork_leaves_no_files(
     session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-13: also if another process has erased the new session before its files were there."""
+    """RUN-13: a fork that fails because another process erased the new session before the copy leaves no files."""
     real = duplicating.duplicate
 
     def erase_then_copy(*paths: Path, **values: Any) -> duplicating.Copied:
@@ -274,7 +277,7 @@ def test_files_go_with_their_fork_alone(session: Session, folder: Path, ana: Use
 def test_no_transaction_is_open_during_the_copy(
     client: Client, session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-13: other users write while files are copied, also for a request to the API."""
+    """RUN-13: other users can write while files are copied, also for a request to the API."""
     rows = fill(session, *TALK)
     real, states = duplicating.duplicate, list[bool]()
 
@@ -300,7 +303,10 @@ def test_no_transaction_is_open_during_the_copy(
 def test_large_copies_of_a_user_are_made_one_at_a_time(
     session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small ones do not wait for each other: a program may fork a session many times at once."""
+    """A user's large copies run one at a time.
+
+    Small ones run in parallel, because a program may fork many times at once.
+    """
     Session.objects.filter(pk=create_session(owner=ana).pk).update(**incomplete.new_columns())
     forked(session, ana)
     monkeypatch.setattr(service, "LARGE_ENTRIES", 0)
@@ -309,7 +315,9 @@ def test_large_copies_of_a_user_are_made_one_at_a_time(
 
 
 def test_model_knows_which_files_it_has(session: Session, folder: Path, ana: User) -> None:
-    """RUN-13: an agent with tools for files; others get the prompt that they had."""
+    """RUN-13: the prompt of an agent with file tools says when the files were copied.
+    Without tools, the prompt does not mention the fork.
+    """
     made = forked(session, ana)
     assert prompt(made).startswith(prompt(session))
     found = forked_files(made)

@@ -1,4 +1,4 @@
-"""Forks, straight through the service."""
+"""Forks, called through the service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def shown(session: Session) -> list[tuple[str, str]]:
 
 
 def test_fork_copies_up_to_a_message(session: Session, ana: User, bo: User) -> None:
-    """RUN-13: rows with new ids, what belonged together together, lineage kept, and the original as it was."""
+    """RUN-13: the copied rows have new ids and are grouped as before. The fork names its original, which does not
+    change."""
     rows = fill(session, *WHOLE) + fill(session, START, HI, turn_id="t_2")
     before = list(ChatMessage.objects.values())
     made = fork(session=session, author=bo, message_id=rows[5].pk)
@@ -58,7 +59,7 @@ def test_fork_copies_up_to_a_message(session: Session, ana: User, bo: User) -> N
 
 
 def test_key_is_one_of_its_user_and_message(session: Session, ana: User, bo: User) -> None:
-    """MSG-02: repeated, it finds its fork; the same key of another message or user makes another one."""
+    """MSG-02: a repeated request returns its fork. The same key with another message or user makes another fork."""
     let_in(session, bo, "viewer")
     first, second = (row.pk for row in fill(session, *WHOLE)[4:6])
 
@@ -72,7 +73,7 @@ def test_key_is_one_of_its_user_and_message(session: Session, ana: User, bo: Use
 
 
 def test_fork_is_its_makers_alone(session: Session, ana: User, bo: User) -> None:
-    """RUN-13: who was in the original is not let into the copy."""
+    """RUN-13: only the user who forked has access to the fork."""
     let_in(session, bo, "editor")
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[1].pk)
     with pytest.raises(NoSuchSession):
@@ -80,7 +81,7 @@ def test_fork_is_its_makers_alone(session: Session, ana: User, bo: User) -> None
 
 
 def test_fork_is_shown_to_a_viewer_who_opens_it(session: Session, ana: User) -> None:
-    """RUN-13, LIVE-02: its revisions are its own."""
+    """RUN-13, LIVE-02: a fork has its own revisions, so a viewer who opens it gets all of it."""
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[5].pk)
     changes = changes_since(made.pk, 0)
     assert changes is not None
@@ -90,14 +91,14 @@ def test_fork_is_shown_to_a_viewer_who_opens_it(session: Session, ana: User) -> 
 
 @pytest.mark.parametrize("at", range(7))
 def test_fork_at_any_message_rests(session: Session, ana: User, at: int) -> None:
-    """RUN-13, CTX-03: the turn is closed in the copy, and the copy can go on."""
+    """RUN-13, CTX-03: the turn is closed in a fork at any message, and the fork can continue."""
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk)
     check_rest(made)
     assert [row.type for row in live(made)][-1] == "turn_done"
 
 
 def test_fork_can_replace_the_question(session: Session, ana: User, bo: User) -> None:
-    """RUN-13: the copy ends with the new words, which are those of the user who forked; they are answered."""
+    """RUN-13: the fork ends with the new text, written by the user who forked, and the agent answers it."""
     rows = fill(session, *WHOLE)
     made = fork(session=session, author=bo, message_id=rows[5].pk, text="Ho", run=True)
     assert shown(made) == [("turn_start", ""), ("text", "Ho")]
@@ -110,7 +111,7 @@ def test_fork_can_replace_the_question(session: Session, ana: User, bo: User) ->
 
 @pytest.mark.parametrize(("at", "runs"), [(1, True), (4, True), (5, False), (6, False)])
 def test_fork_runs_where_an_answer_is_missing(session: Session, ana: User, at: int, runs: bool) -> None:
-    """RUN-13, RUN-12: after user text and tool results; a finished answer is the end."""
+    """RUN-13, RUN-12: a fork is answered after user text and tool results, but not after a finished answer."""
     made = fork(session=session, author=ana, message_id=fill(session, *WHOLE)[at].pk, run=True)
     assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
     assert ([row.type for row in live(made)][-1] == "turn_done") != runs
@@ -118,7 +119,8 @@ def test_fork_runs_where_an_answer_is_missing(session: Session, ana: User, at: i
 
 @pytest.mark.parametrize(("run", "text"), [(True, None), (True, "Ho"), (False, "Ho")])
 def test_fork_at_a_text_for_no_agent_is_answered(session: Session, ana: User, run: bool, text: str | None) -> None:
-    """RUN-13, RUN-17: such a text has no turn that could go on, so one follows it."""
+    """RUN-13, RUN-17: a text that was for no agent has no turn to continue, so a fork that is to be answered opens
+    one."""
     fill(session, *WHOLE)
     (talk,) = fill(session, {**HI, "for_agent": False}, turn_id="")
     made = fork(session=session, author=ana, message_id=talk.pk, run=run, text=text)
@@ -130,7 +132,7 @@ def test_fork_at_a_text_for_no_agent_is_answered(session: Session, ana: User, ru
 
 
 def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User) -> None:
-    """RUN-13, MSG-09: what is excluded from context stays out; the history stays with the original."""
+    """RUN-13, MSG-09: excluded messages stay excluded in the fork. Revisions stay with the original."""
     rows = fill(session, START, HI, {**ANSWER, "include_in_context": False}, ERROR, DONE)
     MessageRevision.objects.create(message=rows[1], kind="edit", before={})
     made = fork(session=session, author=ana, message_id=rows[4].pk)
@@ -143,7 +145,8 @@ def test_fork_takes_excluded_and_edited_as_they_are(session: Session, ana: User)
 def test_fork_at_an_excluded_message_runs_only_with_a_new_text(
     session: Session, ana: User, text: str | None, runs: bool
 ) -> None:
-    """RUN-13, MSG-09: there is nothing that the model would answer, until a user puts it in words again."""
+    """RUN-13, MSG-09: a fork at an excluded message is answered only with a new text, because the model would not get
+    the message."""
     row = fill(session, START, {**HI, "include_in_context": False}, ANSWER, DONE)[1]
     made = fork(session=session, author=ana, message_id=row.pk, text=text, run=True)
     assert (SessionRun.objects.get(pk=made.pk).state == "running") == runs
@@ -152,7 +155,7 @@ def test_fork_at_an_excluded_message_runs_only_with_a_new_text(
 
 
 def test_fork_of_a_session_that_was_deleted_meanwhile(session: Session, ana: User) -> None:
-    """RUN-13: there is nothing to copy any more."""
+    """RUN-13: forking a session that was deleted in the meantime is refused."""
     row = fill(session, START, HI)[1]
     Session.objects.filter(pk=session.pk).update(status="deleted")
     with pytest.raises(NoSuchSession):
@@ -160,7 +163,7 @@ def test_fork_of_a_session_that_was_deleted_meanwhile(session: Session, ana: Use
 
 
 def test_fork_has_the_files(session: Session, ana: User) -> None:
-    """RUN-13: rows of its own for the same stored bytes."""
+    """RUN-13: the fork has its own rows for the same stored bytes."""
     row = fill(session, *WHOLE)[1]
     kept = {"user": ana, "name": "plan.txt", "kind": "text", "media_type": "text/plain", "size": 2, "text": "Hi"}
     Attachment.objects.create(session=session, message=row, file="attachments/s/a", **kept)
@@ -185,7 +188,8 @@ def test_fork_has_the_files(session: Session, ana: User) -> None:
 def test_fork_is_refused(
     session: Session, ana: User, rows: list[dict[str, Any]], more: dict[str, Any], code: str
 ) -> None:
-    """RUN-13, MSG-12: and no session is made."""
+    """RUN-13, MSG-12: a fork at an unknown message, or with a text that cannot be used, is refused, and no session is
+    made."""
     made = fill(session, *rows)
     with pytest.raises(ServiceError) as refused:
         fork(session=session, author=ana, message_id=made[-1].pk if made else "m_none", **more)
@@ -194,7 +198,8 @@ def test_fork_is_refused(
 
 
 def test_fork_of_a_running_turn_waits_for_it(session: Session, ana: User) -> None:
-    """RUN-13: before the part where the agent is running there is nothing to wait for."""
+    """RUN-13: a fork at the answer that is being written is refused; at the message before it, in the same turn, it is
+    not."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     rows = fill(session, START, HI, {**ANSWER, "status": "streaming"})
     with pytest.raises(ServiceError) as refused:
@@ -204,7 +209,7 @@ def test_fork_of_a_running_turn_waits_for_it(session: Session, ana: User) -> Non
 
 
 def test_fork_of_a_session_without_a_title_has_none(session: Session, ana: User) -> None:
-    """RUN-13: and of a long one no longer one than there may be."""
+    """RUN-13: a fork of a session without a title has none, and a long title is cut to the limit."""
     row = fill(session, START, HI)[1]
     for title, expected in (("", ""), ("x" * 200, "x" * 193 + " (fork)")):
         Session.objects.filter(pk=session.pk).update(title=title)

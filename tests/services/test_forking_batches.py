@@ -1,4 +1,4 @@
-"""Large forks: copied in several transactions, seen by no one before they are whole."""
+"""Large forks, which are copied in several transactions and hidden until they are complete."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def session(ana: User) -> Session:
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Do something once, between the first batch and the second."""
+    """A function that lets an action run once, between the first and the second batch."""
 
     def install(act: Callable[[], object]) -> None:
         left = [act]
@@ -56,7 +56,7 @@ def shown(session: Session) -> list[tuple[str, str]]:
 
 @pytest.mark.django_db
 def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_files: None) -> None:
-    """RUN-13: turns, responses, files and places are those of a fork in one transaction."""
+    """RUN-13: turns, responses, files and places are the same as in a fork in one transaction."""
     rows = fill(session, *TALK) + fill(session, *TALK, turn_id="t_2")
     Attachment.objects.create(session=session, message=rows[5], name="a.txt", kind="text", size=1, file="attachments/x")
     made = fork(session=session, author=ana, message_id=rows[6].pk)
@@ -73,7 +73,7 @@ def test_fork_in_batches_equals_one_at_once(session: Session, ana: User, own_fil
 
 @pytest.mark.django_db
 def test_fork_in_batches_can_replace_the_last_text(session: Session, ana: User) -> None:
-    """RUN-13: the last user text is replaced and answered."""
+    """RUN-13: the last user text is replaced and answered in a fork in batches too."""
     rows = fill(session, *TALK) + fill(session, *TALK, turn_id="t_2")
     made = fork(session=session, author=ana, message_id=rows[6].pk, text="Ho", run=True)
     assert shown(made)[-1] == ("text", "Ho")
@@ -84,7 +84,8 @@ def test_fork_in_batches_can_replace_the_last_text(session: Session, ana: User) 
 def test_unfinished_fork_is_seen_by_no_one(
     session: Session, ana: User, between: Callable[[Callable[[], object]], None]
 ) -> None:
-    """LIVE-06: not its maker, who cannot restore it as a deleted one either, and not staff."""
+    """LIVE-06: no one sees an unfinished fork: not staff, and not its maker, who cannot restore it as a deleted session
+    either."""
     rows = fill(session, *TALK, *TALK)
     staff = User.objects.create_superuser("staff")
 
@@ -110,7 +111,7 @@ def test_unfinished_fork_is_seen_by_no_one(
 
 @pytest.mark.django_db
 def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: Callable[[Any], None]) -> None:
-    """MSG-02: asked again while it is copied, there is still one, and no half of it."""
+    """MSG-02: a request repeated during the copy makes no second fork and does not return an incomplete one."""
     rows = fill(session, *TALK, *TALK)
 
     def ask() -> tuple[Session, bool]:
@@ -134,7 +135,10 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
 
 @pytest.mark.django_db
 def test_messages_changed_meanwhile_are_copied(session: Session, ana: User, between: Callable[[Any], None]) -> None:
-    """RUN-13: a message that is removed while it is copied is in the copy; one that is edited has either text."""
+    """RUN-13: a message that is removed during the copy is in the copy.
+
+    A message that is edited has its old or its new text.
+    """
     rows = fill(session, *TALK, *TALK)
 
     def change() -> None:
@@ -151,7 +155,7 @@ def test_messages_changed_meanwhile_are_copied(session: Session, ana: User, betw
 def test_fork_of_a_session_that_is_erased_meanwhile_fails(
     session: Session, ana: User, between: Callable[[Any], None]
 ) -> None:
-    """RUN-13: nothing is left of the copy."""
+    """RUN-13: if the original is erased during the copy, no row of the copy stays."""
     rows = fill(session, *TALK, *TALK)
     between(lambda: sessions.erase_rows(session.pk))
     with pytest.raises(NoSuchSession):
@@ -163,7 +167,10 @@ def test_fork_of_a_session_that_is_erased_meanwhile_fails(
 def test_fork_of_someone_who_loses_access_meanwhile_fails(
     session: Session, ana: User, bo: User, between: Callable[[Any], None]
 ) -> None:
-    """LIVE-06: what is written since is none of theirs. Staff, who fork without access, are not concerned."""
+    """LIVE-06: a user who loses access during the copy gets no fork.
+
+    Staff, who fork without access, still get theirs.
+    """
     let_in(session, bo, "viewer")
     rows = fill(session, *TALK, *TALK)
 
@@ -195,7 +202,7 @@ def test_failed_fork_leaves_nothing(session: Session, ana: User, between: Callab
 
 @pytest.mark.django_db
 def test_fork_that_a_crash_cut_is_cleaned_up(session: Session, ana: User) -> None:
-    """RUN-13: after a while, and a process that comes back to it too late is refused."""
+    """RUN-13: an interrupted fork is deleted after a while, and a process that resumes it later is refused."""
     made = create_session(owner=ana)
     Session.objects.filter(pk=made.pk).update(**incomplete.new_columns())
     fill(made, HI)
@@ -212,7 +219,7 @@ def test_fork_that_a_crash_cut_is_cleaned_up(session: Session, ana: User) -> Non
 
 @pytest.mark.django_db(transaction=True)
 def test_others_write_between_the_batches(session: Session, ana: User, between: Callable[[Any], None]) -> None:
-    """The write lock of SQLite is free while a large fork pauses."""
+    """Other users can write between the batches of a large fork on SQLite."""
     rows = fill(session, *TALK, *TALK)
     written: list[str] = []
 

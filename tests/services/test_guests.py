@@ -1,4 +1,4 @@
-"""Guests: users whom an invitation link has let into one session, and into nothing else of its workspace."""
+"""Guests: users with access to one session of a workspace by an invitation link, and to nothing else in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def session(ana: User) -> Session:
 
 @pytest.fixture
 def guest(session: Session, ana: User) -> User:
-    """A user with an account made by an invitation."""
+    """A user whose account was created by an invitation."""
     token = sharing.invite(session=session, author=ana, role="editor")
     user, _session = accounts.register(token=token, username="gil", display_name="Gil", password="correct horse")
     return user
@@ -52,7 +52,7 @@ def code_of(act: Callable[[], object]) -> str:
 
 
 def test_invited_users_are_guests(session: Session, guest: User, ana: User, bo: User, workspace: Workspace) -> None:
-    """LIVE-06: they see the session and who is in it, and start none of their own."""
+    """LIVE-06: guests see the session and its users, and cannot start sessions."""
     other = create_session(owner=bo)
     assert role_of(guest, workspace) == "guest"
     assert list(sessions_of(guest)) == [session]
@@ -68,7 +68,7 @@ def test_invited_users_are_guests(session: Session, guest: User, ana: User, bo: 
 
 
 def test_guests_know_the_models_of_their_sessions(session: Session, guest: User, ana: User) -> None:
-    """Nothing is said of the others, nor of agents."""
+    """Guests get the models of their sessions, and neither other models nor agents."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     known = offers.models_for(ana)
     assert [choice.model for choice in known] == ["one", "two"]
@@ -78,7 +78,7 @@ def test_guests_know_the_models_of_their_sessions(session: Session, guest: User,
 
 
 def test_membership_of_guests_ends_with_their_last_session(session: Session, guest: User, ana: User) -> None:
-    """LIVE-06: whichever way it ends; afterwards they can begin nothing either."""
+    """LIVE-06: a guest's membership ends with their last session in any way, and they can start nothing afterwards."""
     second, third = create_session(owner=ana), create_session(owner=ana)
     for each in (second, third):
         sharing.share(session=each, author=ana, user=guest, role="viewer")
@@ -92,7 +92,7 @@ def test_membership_of_guests_ends_with_their_last_session(session: Session, gue
 
 
 def test_members_stay_members(session: Session, ana: User, bo: User, workspace: Workspace) -> None:
-    """An invitation link does not make guests of them, and their membership does not end with a share."""
+    """An invitation link does not turn members into guests, and their membership does not end with a share."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     sharing.accept(token=token, user=bo)
     assert role_of(bo, workspace) == "member"
@@ -101,7 +101,7 @@ def test_members_stay_members(session: Session, ana: User, bo: User, workspace: 
 
 
 def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: who has left the workspace is invited to one session, not to all that they were in."""
+    """LIVE-06: a former member who is invited to one session does not get their earlier shares back."""
     old = create_session(owner=ana)
     sharing.share(session=old, author=ana, user=bo, role="editor")
     Membership.objects.filter(user=bo).delete()
@@ -110,20 +110,23 @@ def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: U
 
 
 def test_owner_of_a_workspace_can_be_a_guest_in_another(session: Session, ana: User) -> None:
-    """They start sessions in their own, and see the shared one in their list."""
+    """A workspace's owner can be a guest in another one.
+
+    They start sessions in their own and see the shared session.
+    """
     cy = person("Cy")
     sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
     own = create_session(owner=cy)
     assert own.workspace != session.workspace
     places = places_of(cy)
     assert [place.id for place in places.mine] == [own.workspace_id]
-    assert places.within is None  # with one workspace, everything is listed in it
+    assert places.within is None  # with one workspace, the list has all sessions
     assert set(sessions_of(cy)) == {own, session}
 
 
 @pytest.mark.parametrize("role", ["owner", "admin"])
 def test_managers_make_guests_members(guest: User, bo: User, workspace: Workspace, role: str) -> None:
-    """Owners and admins of the workspace, no one else."""
+    """Only owners and admins of the workspace make guests members."""
     who: dict[str, Any] = {"workspace_id": workspace.pk, "user_id": guest.pk}
     assert list(guests.guests_managed_by(bo)) == []
     assert code_of(lambda: guests.make_member(author=bo, **who)) == "no_such_workspace"
@@ -136,7 +139,8 @@ def test_managers_make_guests_members(guest: User, bo: User, workspace: Workspac
 
 
 def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> None:
-    """LIVE-06: all that was shared with them is closed to them, and links to the workspace end."""
+    """LIVE-06: a removed guest loses all shared sessions, and the links to the workspace, which they may know, are
+    revoked."""
     Membership.objects.filter(user=bo).update(role="admin")
     _, token = workspace_invitations.invite(author=bo, workspace_id=workspace.pk)
     guests.remove(author=bo, workspace_id=workspace.pk, user_id=guest.pk)
@@ -145,7 +149,10 @@ def test_managers_remove_guests(guest: User, bo: User, workspace: Workspace) -> 
 
 
 def test_removed_guest_cannot_come_back_by_their_link(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: links to the sessions that they had end, for they came by one; those to others stay."""
+    """LIVE-06: removing a guest revokes the links to their sessions, because they may have one.
+
+    Links to other sessions stay.
+    """
     Membership.objects.filter(user=bo).update(role="admin")
     gil, other = User.objects.create_user("gil", can_own_workspace=False), create_session(owner=ana)
     token = sharing.invite(session=session, author=ana, role="viewer", uses=5)
@@ -159,7 +166,8 @@ def test_removed_guest_cannot_come_back_by_their_link(session: Session, ana: Use
 
 
 def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:
-    """LIVE-06: not to sessions that they own from an earlier time in the workspace, and links of guests are over."""
+    """LIVE-06: guests cannot invite, not even to sessions that they own from an earlier membership, and their links
+    end."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     Membership.objects.filter(user=ana).update(role=WorkspaceRole.GUEST)
     assert code_of(lambda: sharing.invitation_for(token)) == "no_such_invitation"
@@ -172,13 +180,13 @@ def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:
 
 
 def test_guests_import_nothing(guest: User) -> None:
-    """An import makes sessions, too."""
+    """Guests cannot import, because an import makes sessions."""
     file = BytesIO(b'{"format": "parley.session", "version": 1, "session": {}, "messages": []}')
     assert code_of(lambda: import_file(owner=guest, file=file)) == "forbidden"
 
 
 def test_links_are_for_so_many_people(session: Session, ana: User) -> None:
-    """One if nothing else is said; who is in already does not use a link up."""
+    """A link is valid for one user by default. A user who already has access does not use it up."""
     cy, dee, eve = (person(name) for name in ("Cy", "Dee", "Eve"))
     token = sharing.invite(session=session, author=ana, role="viewer")
     sharing.accept(token=token, user=cy)
@@ -200,7 +208,7 @@ def test_links_are_for_a_number_of_people(session: Session, ana: User, uses: int
 
 
 def test_links_from_before_have_no_limit(session: Session, ana: User) -> None:
-    """They were made for as many people as they are given to, and still end after a week."""
+    """Links from earlier versions have no limit of uses, and still expire after a week."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     Invitation.objects.update(max_uses=None)
     for name in ("Cy", "Dee", "Eve"):
@@ -209,7 +217,7 @@ def test_links_from_before_have_no_limit(session: Session, ana: User) -> None:
 
 
 def test_links_raise_a_role_once(session: Session, ana: User) -> None:
-    """LIVE-06: a viewer becomes an editor by another link, which is used up by it; never the other way round."""
+    """LIVE-06: a viewer becomes an editor by a second link, which counts as used. A link never lowers a role."""
     cy = person("Cy")
     for role in ("viewer", "editor", "viewer"):
         sharing.accept(token=sharing.invite(session=session, author=ana, role=role), user=cy)
@@ -219,7 +227,7 @@ def test_links_raise_a_role_once(session: Session, ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> None:
-    """LIVE-06: one of them is let in."""
+    """LIVE-06: if three users use the last use of a link at the same time, one of them gets access."""
     people = [person(name) for name in ("Cy", "Dee", "Eve")]
     token = sharing.invite(session=session, author=ana, role="viewer")
 
@@ -238,7 +246,7 @@ def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> N
 
 
 def test_pages_offer_guests_only_what_they_may_do(session: Session, guest: User, client: Client) -> None:
-    """Neither beginning a session, nor importing, choosing a model or forking."""
+    """Pages do not offer guests a new session, an import, a fork or the choice of a model."""
     client.force_login(guest)
     home, page = (client.get(address).content.decode() for address in ("/", f"/sessions/{session.pk}/"))
     for html in (home, page):
@@ -253,7 +261,7 @@ def test_pages_offer_guests_only_what_they_may_do(session: Session, guest: User,
 def test_used_invitation_leads_its_guest_to_the_session(
     session: Session, ana: User, guest: User, client: Client
 ) -> None:
-    """They open it again from the mail in which it came."""
+    """A guest who follows a used link again, for example from the mail, gets to the session."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     sharing.accept(token=token, user=person("Cy"))
     address = f"/join/{token}"

@@ -43,7 +43,7 @@ def fresh(row: ChatMessage) -> ChatMessage:
 
 
 def test_history_lists_the_changes_of_a_message_with_their_users(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: the newest change first; what does not touch the words leaves them alone."""
+    """MSG-11: the newest change comes first. A change that keeps the text has the same text before and after."""
     row = fill(session, START, HI, {**ANSWER, "text": "Hi"}, DONE)[2]
     edit(session=session, author=ana, message_id=row.pk, text="Hi there")
     include(session=session, author=bo, message_id=row.pk, included=False)
@@ -61,7 +61,7 @@ def test_history_lists_the_changes_of_a_message_with_their_users(session: Sessio
 
 
 def test_history_of_a_tool_call_has_its_arguments_and_results(session: Session, ana: User) -> None:
-    """MSG-07, MSG-11: what was asked, as JSON that can be read, and what was answered."""
+    """MSG-07, MSG-11: the history has the arguments as readable JSON, and the results."""
     row = fill(session, START, HI, TOOL, ANSWER, DONE)[2]
     edit_tool_call(session=session, author=ana, message_id=row.pk, arguments={"n": 2}, result="4", is_error=False)
     change = history_of(fresh(row)).changes[0]
@@ -72,7 +72,7 @@ def test_history_of_a_tool_call_has_its_arguments_and_results(session: Session, 
 
 
 def test_history_of_an_added_message_begins_with_adding_it(session: Session, ana: User) -> None:
-    """MSG-11: before it, there was nothing."""
+    """MSG-11: the history of an added message begins with the addition, without an earlier text."""
     rows = fill(session, START, HI, DONE)
     row = add(session=session, author=ana, after_id=rows[1].pk, role="assistant", text="So")
     found = history_of(row)
@@ -81,14 +81,14 @@ def test_history_of_an_added_message_begins_with_adding_it(session: Session, ana
 
 
 def test_incomplete_records_are_read(session: Session) -> None:
-    """MSG-10: whatever is missing in them."""
+    """MSG-10: incomplete revisions are read, whichever fields are missing."""
     row = fill(session, START, HI, DONE)[1]
     MessageRevision.objects.create(message=row, kind="edit", before={"text": None, "tool": "?"})
     assert changes_of(history_of(row)) == [("edit", "", "", "Hi")]
 
 
 def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
-    """MSG-11: as many queries for thirty changes as for one, and no change twice or left out."""
+    """MSG-11: thirty changes need as many queries as one, and pages neither repeat nor skip changes."""
     row = fill(session, START, HI, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="1")
     once = queries(lambda: history_of(fresh(row)))
@@ -104,7 +104,7 @@ def test_long_history_is_read_in_pages(session: Session, ana: User) -> None:
 
 
 def test_page_ends_with_a_change_that_keeps_no_content(session: Session, ana: User) -> None:
-    """MSG-11: the next page still knows what the message said then."""
+    """MSG-11: if a page ends with a change without content, the next page still has the text of that time."""
     row = fill(session, START, HI, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="1")
     for number in range(PAGE):
@@ -116,7 +116,7 @@ def test_page_ends_with_a_change_that_keeps_no_content(session: Session, ana: Us
 
 
 def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> None:
-    """UI-11, MSG-11: by whom it was written, and what it was before."""
+    """UI-11, MSG-11: the history of the system prompt has the users and the earlier texts."""
     first = session.system_prompt
     set_system_prompt(session=session, author=ana, system_prompt="Be brief.")
     set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
@@ -132,7 +132,7 @@ def test_system_prompt_has_a_history(session: Session, ana: User, bo: User) -> N
 
 
 def test_removed_messages_are_listed(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: by whom and when, what can come back and what a retry has replaced; what is back is not listed."""
+    """MSG-11: the list has the users and marks messages that a retry replaced; long texts are shortened."""
     rows = fill(session, START, HI, ANSWER, DONE)
     more = fill(session, START, {**HI, "text": "x" * 1000}, ANSWER, DONE, turn_id="t_2")
     retry_here(session=session, author=bo, message_id=rows[2].pk)
@@ -152,7 +152,7 @@ def test_restored_messages_are_not_listed(session: Session, ana: User) -> None:
 
 
 def test_long_list_of_removed_messages_is_read_in_pages(session: Session, ana: User) -> None:
-    """MSG-11: one query, however many there are."""
+    """MSG-11: one query reads a page, however many messages were removed."""
     rows = fill(session, START, *[{**HI, "text": str(number)} for number in range(30)], DONE)
     remove(session=session, author=ana, message_id=rows[1].pk)
     assert queries(lambda: removed_from(session)) == 1

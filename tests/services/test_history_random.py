@@ -1,4 +1,4 @@
-"""Whatever people do to a conversation, in any order, while the agent works, rests or dies."""
+"""Random histories: users change a conversation in any order while the agent works, rests or crashes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from tests.services.history_checks import RecordingPublisher
 from tests.support.testing_node import ScriptedRegistry
 
 pytestmark = pytest.mark.django_db
-# More of them for a long look: PARLEY_HISTORIES=500 pytest tests/services/test_history_random.py
+# For a long search, set more of them: PARLEY_HISTORIES=500 pytest tests/services/test_history_random.py
 HISTORIES = int(os.environ.get("PARLEY_HISTORIES", "5"))
 
 
 def test_session_stays_consistent_in_random_histories(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CTX-03, MSG-03, MSG-09, MSG-11, RUN-06, RUN-12, RUN-13, RUN-15, LIVE-01: sent, queued, stopped, retried,
-    forked, edited, left out, removed, restored, lost and taken over in any order."""
+    """CTX-03, MSG-03, MSG-09, MSG-11, RUN-06, RUN-12, RUN-13, RUN-15, LIVE-01: the invariants hold in random histories.
+
+    Messages are sent, queued, stopped, retried, forked, edited, excluded, removed and restored, and processes crash and
+    take over, in any order.
+    """
     published = RecordingPublisher()
     monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))

@@ -1,4 +1,4 @@
-"""Files of a workspace: who adds, renames, removes and restores them, and what is found in them."""
+"""Files of a workspace: who may add, rename, remove and restore them, and what searches find."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def found(user: User, workspace: Workspace, query: str, most: int = 8) -> list[t
 
 
 def test_a_file_is_kept_with_its_text(ana: User, bo: User, workspace: Workspace) -> None:
-    """CTX-09: members add files, which other members see, with who added them."""
+    """CTX-09: members add files, which other members see with the name of the user who added them."""
     added = add(ana, workspace, "../Hand\u202ebook.pdf", files.pdf("Hello", "World"))
     [seen] = files_of(bo, workspace.pk)
     assert (seen.name, seen.kind, seen.pages, seen.added_by, seen.passage_count) == ("Handbook.pdf", "pdf", 2, ana, 2)
@@ -58,7 +58,7 @@ def test_a_file_is_kept_with_its_text(ana: User, bo: User, workspace: Workspace)
 def test_what_cannot_be_read_is_refused_and_nothing_stays(
     ana: User, workspace: Workspace, data: bytes, code: str
 ) -> None:
-    """CTX-09: the error says why."""
+    """CTX-09: a file that cannot be read is refused with the reason, and nothing is stored."""
     with pytest.raises(ServiceError) as refused:
         add(ana, workspace, data=data)
     assert refused.value.code == code
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_refused_and_nothing_stays(
 
 
 def test_text_with_binary_data_is_not_called_another_type(ana: User, workspace: Workspace) -> None:
-    """CTX-09: a Markdown file with a NUL is refused for that, and not as a file type that cannot be used."""
+    """CTX-09: a Markdown file with a NUL is refused for the NUL, not for its file type."""
     with pytest.raises(ServiceError, match="binary data"):
         add(ana, workspace, "notes.md", data=b"# Notes\n\0")
 
@@ -75,7 +75,7 @@ def test_text_with_binary_data_is_not_called_another_type(ana: User, workspace: 
 def test_sizes_and_numbers_are_bounded(
     ana: User, workspace: Workspace, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CTX-09: a file counts for who added it, and a workspace has a limit."""
+    """CTX-09: files count towards the quota of the user who added them, and the number in a workspace is limited."""
     settings.QUOTAS = "stored_megabytes=1"
     with pytest.raises(QuotaExceeded):
         add(ana, workspace, data="x" * 1_100_000)
@@ -89,7 +89,7 @@ def test_sizes_and_numbers_are_bounded(
 
 
 def test_names_are_unique_and_can_change(ana: User, workspace: Workspace) -> None:
-    """CTX-09: a second file of a name is refused, and nothing of it stays."""
+    """CTX-09: a second file with the same name is refused, and nothing of it is stored."""
     first = add(ana, workspace)
     with pytest.raises(ServiceError, match="already"):
         add(ana, workspace)
@@ -103,7 +103,7 @@ def test_names_are_unique_and_can_change(ana: User, workspace: Workspace) -> Non
 
 
 def test_members_manage_their_own_files_and_admins_all(ana: User, bo: User, workspace: Workspace) -> None:
-    """CTX-09, LIVE-06: see the roles in docs/users.md."""
+    """CTX-09, LIVE-06: members manage their own files and admins all files, as in the table of docs/users.md."""
     file = add(ana, workspace)
     for act in (knowledge.remove, knowledge.restore):
         with pytest.raises(Forbidden):
@@ -124,7 +124,7 @@ def test_members_manage_their_own_files_and_admins_all(ana: User, bo: User, work
 
 
 def test_a_removed_file_is_not_found_until_it_is_restored(ana: User, workspace: Workspace) -> None:
-    """CTX-09: removal can be undone, unless the name has been taken."""
+    """CTX-09: a removed file is not found. It can be restored unless its name has been taken."""
     file = add(ana, workspace)
     assert found(ana, workspace, "refunds") == [("Hours.md", 1)]
     knowledge.remove(author=ana, file_id=file.pk)
@@ -139,7 +139,7 @@ def test_a_removed_file_is_not_found_until_it_is_restored(ana: User, workspace: 
 
 
 def test_the_best_passage_comes_first(ana: User, workspace: Workspace) -> None:
-    """CTX-09: passages with more of the words are better, whatever their case, endings and accents."""
+    """CTX-09: passages that contain more of the query's words rank higher, regardless of case, endings and accents."""
     add(ana, workspace, "Food.md", "We serve soups and fresh bread. The kitchen closes early.")
     add(ana, workspace, "Fees.md", "Crème brûlée is refunded with a fee. Refunding takes days.")
     add(ana, workspace, "Both.md", "Refunds of soup: a refund takes a day.")
@@ -152,13 +152,13 @@ def test_the_best_passage_comes_first(ana: User, workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("query", ["", "'", '"', "a:b & !c | (", "NEAR(x)", "-", "the", "\0", "x" * 400, "%_", "*"])
 def test_any_query_is_harmless(ana: User, workspace: Workspace, query: str) -> None:
-    """CTX-09: signs of the database's query languages mean nothing."""
+    """CTX-09: characters of the databases' query languages have no effect."""
     add(ana, workspace)
     assert found(ana, workspace, query) in ([], [("Hours.md", 1)])
 
 
 def test_texts_without_spaces_are_found(ana: User, workspace: Workspace) -> None:
-    """CTX-09: Chinese, by words of two characters as well."""
+    """CTX-09: Chinese texts are found, also by words of two characters."""
     add(ana, workspace, "退款.md", "我们在三十天内接受退款。\n\n商店九点开门。")
     add(ana, workspace, "Andere.md", "Rückerstattungen dauern dreißig Tage.")
     assert found(ana, workspace, "退款政策是什么") == [("退款.md", 1)]
@@ -166,7 +166,7 @@ def test_texts_without_spaces_are_found(ana: User, workspace: Workspace) -> None
 
 
 def test_files_are_chosen_by_id_name_or_pattern(ana: User, workspace: Workspace) -> None:
-    """CTX-09: a name with the signs of a pattern is a name, too."""
+    """CTX-09: a name that contains pattern characters is also matched as a name."""
     rows = [add(ana, workspace, name) for name in ("a.md", "b.pdf.md", "c[1].md")]
     for entries, names in (
         ([], []),
@@ -178,7 +178,7 @@ def test_files_are_chosen_by_id_name_or_pattern(ana: User, workspace: Workspace)
 
 
 def test_people_choose_files_of_the_workspace_alone(ana: User, workspace: Workspace) -> None:
-    """CTX-09: ids of others are refused; another agent brings its own files unless people have chosen."""
+    """CTX-09: ids of other workspaces are refused. A new agent brings its own files unless users have chosen some."""
     file = add(ana, workspace)
     elsewhere = person("Cy")
     foreign = add(elsewhere, Workspace.objects.get(members=elsewhere))
@@ -202,7 +202,7 @@ def test_removed_files_and_what_a_crash_left_are_purged(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    """CTX-09: rows, passages, index and stored files go; what is kept stays."""
+    """CTX-09: rows, passages, index entries and stored files are deleted; the files of other rows stay."""
     file, kept = add(ana, workspace), add(ana, workspace, "Kept.md")
     knowledge.remove(author=ana, file_id=file.pk)
     default_storage.save("knowledge/k_left", ContentFile(b"x"))
@@ -221,7 +221,7 @@ def test_removed_files_and_what_a_crash_left_are_purged(
 
 
 def test_files_stay_where_deleting_a_workspace_fails(ana: User, workspace: Workspace) -> None:
-    """CTX-09: the rows come back when the transaction is rolled back, so what is stored must not be gone."""
+    """CTX-09: if deleting a workspace is rolled back, the rows still have their stored files."""
     file = add(ana, workspace)
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""What a former member's sessions still use of the workspace: nothing of the team's."""
+"""What a former member's sessions may still use of the workspace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Role = Membership.Role
 
 @pytest.fixture
 def session(ana: User, bo: User, workspace: Workspace) -> Session:
-    """A session of Bo that uses all of the workspace's files, notes and servers."""
+    """A session of Bo that uses all files, notes and servers of the workspace."""
     Membership.objects.filter(user=ana, workspace=workspace).update(role=Role.OWNER)
     add(ana, workspace)
     add_server(ana, workspace, for_all_agents=True)
@@ -37,7 +37,7 @@ Used = tuple[list[str], list[str], list[str], list[str]]
 
 
 def used(session: Session) -> Used:
-    """Return what a session uses: files, tools for them, notes, servers."""
+    """Return the files, their tools, the notes and the servers that a session uses."""
     own = with_servers(presets.own(session), session)
     tools = [tool.name for tool in tools_of(session, own) if "knowledge" in tool.name]
     files = [each.name for each in chosen(files_for(session), own.knowledge)]
@@ -57,7 +57,10 @@ OWN: Used = ([], [], ["Bo likes tables."], [])
 def test_a_former_members_session_uses_nothing_of_the_team(
     ana: User, bo: User, workspace: Workspace, session: Session, role: str | None
 ) -> None:
-    """CTX-08, CTX-09, UI-20: nor what is added later; their own notes stay, and all is back when they are."""
+    """CTX-08, CTX-09, UI-20: a former member's sessions use nothing of the team, not even what is added later.
+
+    Their own notes stay, and all access returns when they rejoin.
+    """
     assert used(session) == ALL
     bos = Membership.objects.filter(user=bo, workspace=workspace)
     if role is None:
@@ -71,7 +74,7 @@ def test_a_former_members_session_uses_nothing_of_the_team(
     with pytest.raises(Invalid) as refused:
         lifecycle.configure(session=session, author=bo, tools=["tickets__*"])
     assert "Choose from" in refused.value.message
-    assert refused.value.message.count("tickets") == 1  # what was asked for
+    assert refused.value.message.count("tickets") == 1  # the requested server
     bos.delete()
     Membership.objects.create(user=bo, workspace=workspace)
     assert used(session) == (["Hours.md", "Later.md"], *ALL[1:])

@@ -1,7 +1,8 @@
-"""Rate limits: how they are counted and changed, and that each face refuses in its own form."""
+"""Rate limits: how requests are counted, how limits change, and how sockets, the API and pages refuse."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from hypothesis import given
@@ -40,7 +42,7 @@ def admitted(counters: Counters, name: str = "forks", amount: int = 3) -> bool:
 
 
 def test_requests_beyond_the_limit_are_refused_with_the_time_to_wait(settings: Settings) -> None:
-    """Each person for themselves; a refused request is not counted."""
+    """Each user has their own limit, and refused requests do not count."""
     settings.LIMITS = "forks=2/minute"
     windows = [limits.count("forks", 1) for _ in range(3)]
     assert [(each.is_admitted, each.remaining) for each in windows] == [(True, 1), (True, 0), (False, 0)]
@@ -52,7 +54,7 @@ def test_requests_beyond_the_limit_are_refused_with_the_time_to_wait(settings: S
 
 @pytest.mark.parametrize(("seconds", "wait"), [(0.0, 1), (1.0, 1), (1.01, 2), (59.5, 60)])
 def test_time_to_wait_is_never_too_short(seconds: float, wait: int) -> None:
-    """A client that comes back after so many seconds is let in."""
+    """A client that waits for the reported number of seconds is not refused again."""
     assert RateLimited(seconds).details["retry_after"] == wait
 
 
@@ -88,7 +90,7 @@ def test_commands_and_agents_are_not_limited(settings: Settings) -> None:
 
 @given(st.integers(0, 200))
 def test_delay_doubles_up_to_a_bound(guesses: int) -> None:
-    """Ten guesses are free, and a day has room for few more."""
+    """The first ten attempts have no delay, and the delays allow few more in a day."""
     delay = delay_after(guesses)
     assert (delay == 0) == (guesses < FREE_GUESSES)
     assert delay <= delay_after(guesses + 1) <= max(2 * delay, 2)
@@ -118,7 +120,7 @@ def test_time_to_wait_is_described(seconds: int, words: str) -> None:
 async def test_processes_count_together_and_each_alone_while_redis_is_away(
     redis: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit holds in an outage, in each process; the log reports it once."""
+    """During an outage of Redis each process applies the limit alone, and the log reports the outage once."""
     monkeypatch.setattr("chat.limits.counters.PAUSE_SECONDS", 0.0)
     first, second = Counters(redis.url, "test"), Counters(redis.url, "test")
     assert [admitted(each) for each in (first, second, first, second)] == [True, True, True, False]
@@ -132,14 +134,14 @@ async def test_processes_count_together_and_each_alone_while_redis_is_away(
 
 
 def test_frozen_redis_is_not_waited_for_by_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first request waits; no port answers here."""
+    """If Redis does not answer, only the first request waits for it. No server listens on the port here."""
     counted = Counters("redis://127.0.0.1:1/0", "test")
     assert admitted(counted)
-    monkeypatch.setattr(counted, "_redis", object())  # fails if it is used
+    monkeypatch.setattr(counted, "_redis", object())  # an access would raise an error
     assert admitted(counted)
 
 
-# --- the faces -----------------------------------------------------------------------------------------------------
+# --- sockets, pages and the API ------------------------------------------------------------------------------------
 
 Act = Callable[[Asker, Client, str], Any]
 
@@ -199,7 +201,7 @@ def test_pages_explain_a_refusal(ana: User, settings: Settings, name: str, act: 
 
 @pytest.mark.django_db
 def test_api_reports_how_many_requests_are_left(ana: User, settings: Settings) -> None:
-    """Each token counts for itself."""
+    """The API reports the remaining requests of each token separately."""
     settings.LIMITS = "requests=2/minute"
     asker = Asker(token_of(ana))
     answers = [asker.get("/api/me") for _ in range(3)]
@@ -214,7 +216,7 @@ def test_api_reports_how_many_requests_are_left(ana: User, settings: Settings) -
 
 
 async def test_socket_refuses_and_stays_open(node: TestNode, ana: User, settings: Settings) -> None:
-    """The response says when to try again; Stop is never refused."""
+    """The refusal has the seconds to wait, and Stop is never refused."""
     settings.LIMITS = "sends=1/minute, changes=1/minute"
     node.script([["Hello"]])
     session = await node.session(ana)
@@ -242,7 +244,8 @@ def test_faces_count_together(ana: User, settings: Settings) -> None:
 def test_whole_sessions_are_read_one_at_a_time_for_each_user(
     ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large ones take a core for seconds. Who asks for many at once is refused some, and others are answered."""
+    """Reading large sessions uses a core for seconds, so a user's parallel requests are refused and other users are
+    served."""
     monkeypatch.setattr(whole_sessions, "MOST", 1)
     is_read, is_held = threading.Event(), threading.Event()
 
@@ -265,11 +268,50 @@ def test_whole_sessions_are_read_one_at_a_time_for_each_user(
 
 
 @pytest.mark.django_db
+def test_large_answers_that_a_user_does_not_read_are_bounded(
+    ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size of a user's unread answers is bounded, because each may have tens of megabytes.
+    An answer that is closed or deleted makes room. Other users have their own limit.
+    """
+    monkeypatch.setattr(whole_sessions, "MOST_UNREAD", 5)
+
+    def ask(user: User) -> HttpResponse:
+        with reading_whole(user) as until_read:
+            return until_read(HttpResponse("abc"))
+
+    unread = [ask(ana), ask(ana)]
+    with pytest.raises(RateLimited):
+        ask(ana)
+    ask(bo).close()
+    unread.pop().close()
+    unread.append(ask(ana))
+    unread.clear()
+    gc.collect()
+    assert len([ask(ana), ask(ana)]) == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["context", "context/estimate", "steps", "segments"])
+def test_large_answers_count_until_they_are_read(ana: User, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    counted = list[tuple[int, bytes]]()
+
+    def keep(self: object, user_id: int, response: HttpResponse) -> HttpResponse:
+        counted.append((user_id, response.content))
+        return response
+
+    monkeypatch.setattr(whole_sessions._Unread, "keep", keep)
+    session = lifecycle.create_session(owner=ana)
+    answer = Asker(token_of(ana)).get(f"/api/sessions/{session.pk}/{path}")
+    assert counted == [(ana.pk, answer.content)]
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", ["context", "context/estimate", "requests/r_none", "steps", "segments"])
 def test_projections_of_a_session_take_the_place_of_their_user(
     ana: User, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """None is left: that of a request that is answered now."""
+    """A projection of a session needs a slot of its user and is refused without a free one."""
     monkeypatch.setattr(whole_sessions, "MOST", 0)
     session = lifecycle.create_session(owner=ana)
     answer = Asker(token_of(ana)).get(f"/api/sessions/{session.pk}/{path}")

@@ -1,4 +1,4 @@
-"""MCP servers of workspaces: who may add and change them, and what is kept of them."""
+"""MCP servers of workspaces: who may add and change them, and which data is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def owner(ana: User, workspace: Workspace) -> User:
 
 @pytest.fixture
 def _notes() -> Iterator[None]:
-    """An operator's server named notes."""
+    """A server named notes that the operator has configured."""
     config = {
         "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
         "agents": {"agent": {"model": "scripted/one"}},
@@ -101,10 +101,16 @@ def test_others_do_not(owner: User, bo: User, workspace: Workspace, role: str, e
         ({"name": "a", "url": "https://10.0.0.1/mcp"}, "internal address"),
         ({"name": "a", "url": "https://[::1]/mcp"}, "internal address"),
         ({"name": "a", "url": "https://localhost/mcp"}, "internal address"),
+        ({"name": "a", "url": "https://localhost./mcp"}, "internal address"),
+        ({"name": "a", "url": "https://2130706433/mcp"}, "internal address"),
+        ({"name": "a", "url": "https://010.0.0.1/mcp"}, "internal address"),
+        ({"name": "a", "url": "https://192.168.08.1/mcp"}, "internal address"),
+        ({"name": "a", "url": "https://08.8.8.8/mcp"}, "valid IP address"),
+        ({"name": "a", "url": "https://1.2.3.4.5/mcp"}, "valid IP address"),
         ({"name": "a", "headers": {"Host": "x"}}, "can’t be used"),
         ({"name": "a", "headers": {"A B": "x"}}, "can’t be used"),
         ({"name": "a", "headers": {"A": "x\r\nB: y"}}, "characters"),
-        ({"name": "a", "approval": "perhaps"}, "choices"),
+        ({"name": "a", "approval": "perhaps"}, "options"),
         ({"name": "a", "time_limit": 0}, "time limit"),
         ({"name": "a", "time_limit": float("nan")}, "time limit"),
         ({"name": "a", "tools": ["x"] * 201}, "tools"),
@@ -113,6 +119,12 @@ def test_others_do_not(owner: User, bo: User, workspace: Workspace, role: str, e
 def test_what_cannot_work_is_refused(owner: User, workspace: Workspace, given: dict[str, Any], said: str) -> None:
     add(owner, workspace)
     assert said in words(owner, workspace, **given)
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "1.0.0.1", "100.com", "1e100.net", "0x.example", "[2606:4700::1111]"])
+def test_public_addresses_with_digits_are_accepted(owner: User, workspace: Workspace, host: str) -> None:
+    """The check of unusual forms of IP addresses refuses neither public addresses nor names with digits."""
+    assert add(owner, workspace, url=f"https://{host}/mcp").url == f"https://{host}/mcp"
 
 
 def test_secrets_are_encrypted_and_stay_with_their_host(owner: User, workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Roles in a workspace: who may change them, and that an owner stays."""
+"""Roles in a workspace: who may change them, and that a workspace keeps an owner."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def change(author: User, user: User, workspace: Workspace, role: str) -> Members
 
 
 def test_roles_permit_what_the_table_says(workspace: Workspace, olga: User, adam: User, ana: User) -> None:
-    """LIVE-06: docs/users.md has the table; a role that is added needs a row."""
+    """LIVE-06: the permissions are those of the table in docs/users.md, which needs a row for each role."""
     assert set(PERMISSIONS) == set(Role)
     assert all(may(user, each, workspace.pk) for user in (olga, adam) for each in Permission)
     own = {
@@ -70,7 +70,7 @@ def test_roles_permit_what_the_table_says(workspace: Workspace, olga: User, adam
 
 
 def test_admins_change_all_but_owners(workspace: Workspace, olga: User, adam: User, ana: User) -> None:
-    """LIVE-06: and make none; each change is in the security log."""
+    """LIVE-06: admins change all members except owners, and make no owners. The security log records each change."""
     assert change(adam, ana, workspace, "admin").role == "admin"
     event = SecurityEvent.objects.get(kind="member_changed")
     assert (event.actor_id, event.person_id, event.details) == (adam.pk, ana.pk, {"before": "member", "role": "admin"})
@@ -88,7 +88,10 @@ def test_admins_change_all_but_owners(workspace: Workspace, olga: User, adam: Us
 
 @pytest.mark.both_databases
 def test_the_last_owner_stays(workspace: Workspace, olga: User, ana: User) -> None:
-    """LIVE-06: until another member is an owner, too. An owner without access to their account does not count."""
+    """LIVE-06: the last owner stays until another member is an owner too.
+
+    Owners with inactive accounts do not count.
+    """
     sleeping = member("Sam", workspace, Role.OWNER)
     User.objects.filter(pk=sleeping.pk).update(is_active=False)
     assert code_of(lambda: change(olga, olga, workspace, "member")) == "last_owner"
@@ -99,7 +102,8 @@ def test_the_last_owner_stays(workspace: Workspace, olga: User, ana: User) -> No
 
 
 def test_a_removal_can_be_undone(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
-    """LIVE-06: they lose what was shared with them, keep what is theirs, and get both back for an hour."""
+    """LIVE-06: a removed member loses shared sessions and keeps their own. Undo restores the membership and the
+    shares."""
     shared = create_session(owner=bo, workspace=workspace)
     own = create_session(owner=ana, workspace=workspace)
     sharing.share(session=shared, author=bo, user=ana, role="editor")
@@ -113,11 +117,11 @@ def test_a_removal_can_be_undone(workspace: Workspace, adam: User, ana: User, bo
     assert code_of(lambda: undo(adam, removed.undo[:-1])) == "too_late"
     assert undo(adam, removed.undo).role == "member"
     assert role_in(ana, shared) == SessionRole.EDITOR
-    assert undo(adam, removed.undo).user == ana  # again: no effect
+    assert undo(adam, removed.undo).user == ana  # a second time, without effect
 
 
 def test_links_that_a_removed_member_may_know_end(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
-    """LIVE-06: those to sessions that were shared with them. They do not come back as a guest."""
+    """LIVE-06: removing a member revokes the links to sessions shared with them, so they cannot return as a guest."""
     shared, other = create_session(owner=bo, workspace=workspace), create_session(owner=bo, workspace=workspace)
     sharing.share(session=shared, author=bo, user=ana, role="editor")
     known, unknown = (sharing.invite(session=each, author=bo, role="editor", uses=5) for each in (shared, other))
@@ -128,13 +132,13 @@ def test_links_that_a_removed_member_may_know_end(workspace: Workspace, adam: Us
 
 
 def test_members_may_leave(workspace: Workspace, ana: User, olga: User) -> None:
-    """LIVE-06: by removing themselves, with nothing else to manage."""
+    """LIVE-06: a member may leave by removing themselves, without the permission to manage members."""
     members.remove(author=ana, workspace_id=workspace.pk, user_id=ana.pk)
     assert role_of(ana, workspace) is None
 
 
 def test_a_guest_can_get_any_role(workspace: Workspace, olga: User, ana: User) -> None:
-    """LIVE-06: a guest becomes a member or more, or is removed with their shares."""
+    """LIVE-06: a guest becomes a member or gets a higher role, or is removed together with their shares."""
     session: Session = create_session(owner=ana, workspace=workspace)
     guests = []
     for name in ("gil", "gus"):

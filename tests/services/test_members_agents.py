@@ -1,4 +1,4 @@
-"""UI-21: agents that members of a workspace make: who may use and change them, and what is kept of them."""
+"""UI-21: agents of workspace members: who may use and change them, and which data is kept."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ def code(**values: Any) -> str:
 
 @pytest.mark.both_databases
 def test_a_member_makes_an_agent_and_begins_a_session_with_it(ana: User, bo: User, place: int) -> None:
-    """UI-21: its maker alone, with the hosts, rules and rounds of the default agent; the session keeps a copy."""
+    """UI-21: only its maker uses the agent, with the hosts, rules and rounds of the default agent.
+
+    The session keeps a copy.
+    """
     row = make(ana, place)
     assert row.name.startswith("writer-")
     assert (usable(ana, place), usable(bo, place)) == (["assistant", "Writer"], ["assistant"])
@@ -100,7 +103,7 @@ def test_a_member_makes_an_agent_and_begins_a_session_with_it(ana: User, bo: Use
 
 @pytest.mark.both_databases
 def test_a_shared_agent_is_for_all_members(ana: User, bo: User, place: int) -> None:
-    """UI-21: in its workspace; others copy it, and only its maker, owners and admins change it."""
+    """UI-21: all members of its workspace use and copy a shared agent. Only its maker, owners and admins change it."""
     row = make(ana, place)
     key: dict[str, Any] = {"workspace_id": place, "name": row.name}
     assert code(act=members_agents.share, author=bo, shared=True, **key) == "agent_not_found"
@@ -127,7 +130,7 @@ def test_a_shared_agent_is_for_all_members(ana: User, bo: User, place: int) -> N
 
 
 def test_another_workspace_has_none_of_it(ana: User, place: int) -> None:
-    """LIVE-06: neither its members nor who is in both, for sessions there; nor someone who has left."""
+    """LIVE-06: an agent is not available in another workspace, even to users in both, nor to former members."""
     row = make(ana, place)
     members_agents.share(author=ana, workspace_id=place, name=row.name, shared=True)
     eve = person("Eve")
@@ -144,7 +147,8 @@ def test_another_workspace_has_none_of_it(ana: User, place: int) -> None:
 
 
 def test_an_editor_chooses_an_agent_of_their_own(ana: User, bo: User, place: int) -> None:
-    """UI-21: in a session that is shared with them, too; a viewer's name for it means nothing."""
+    """UI-21: an editor of a shared session chooses their own agent. The session's owner cannot choose it by its
+    name."""
     row = make(bo, place)
     session = create_session(owner=ana)
     let_in(session, bo, SessionRole.EDITOR)
@@ -156,7 +160,7 @@ def test_an_editor_chooses_an_agent_of_their_own(ana: User, bo: User, place: int
 
 
 def test_a_name_alone_tells_nothing(ana: User, place: int) -> None:
-    """LIVE-06: a session of a file can name any agent, and gets nothing of one that members have made."""
+    """LIVE-06: an imported session can name any agent, but gets no data of agents that members made."""
     row = make(ana, place)
     session = create_session(owner=ana)
     Session.objects.filter(pk=session.pk).update(agent=row.name, config={})
@@ -171,6 +175,7 @@ def test_a_name_alone_tells_nothing(ana: User, place: int) -> None:
         {"title": " "},
         {"title": "x" * 81},
         {"title": "\0"},
+        {"title": "\u200b\u2060"},
         {"icon": "skull"},
         {"model": "house/three"},
         {"model": "elsewhere/one"},
@@ -182,14 +187,19 @@ def test_a_name_alone_tells_nothing(ana: User, place: int) -> None:
     ],
 )
 def test_what_is_not_offered_is_refused(ana: User, place: int, values: dict[str, Any]) -> None:
-    """UI-21: members cannot give an agent what staff offer to no one."""
+    """UI-21: members cannot give an agent anything that staff do not offer."""
     with pytest.raises(ServiceError):
         make(ana, place, **values)
     assert not AgentPreset.objects.exists()
 
 
+def test_name_has_no_invisible_characters(ana: User, place: int) -> None:
+    """UI-21: as in the names of users, workspaces and files, nothing can be hidden or turned around in it."""
+    assert make(ana, place, title="Wri\u200bter \u202e2 ").title == "Writer 2"
+
+
 def test_two_changes_at_once(ana: User, place: int) -> None:
-    """UI-21: the second is refused, and the first stays."""
+    """UI-21: of two changes of the same version, the second is refused."""
     row = make(ana, place)
     key: dict[str, Any] = {"author": ana, "workspace_id": place, "name": row.name, "revision": row.revision}
     members_agents.change(given=AgentSettings("First"), **key)
@@ -199,7 +209,7 @@ def test_two_changes_at_once(ana: User, place: int) -> None:
 
 
 def test_archived_agents_come_back(ana: User, bo: User, place: int) -> None:
-    """UI-21: for their maker, and shared ones for those who manage agents."""
+    """UI-21: makers see their archived agents. Users who manage agents restore shared ones."""
     row = make(ana, place)
     key: dict[str, Any] = {"workspace_id": place, "name": row.name}
     members_agents.share(author=ana, shared=True, **key)
@@ -213,7 +223,7 @@ def test_archived_agents_come_back(ana: User, bo: User, place: int) -> None:
 
 
 def test_there_is_room_for_some(ana: User, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archived ones do not count, and only the last of them stay."""
+    """Archived agents do not count towards the limit, and only the newest of them are kept."""
     monkeypatch.setattr(members_agents, "MOST_AGENTS", 2)
     rows = [make(ana, place, title=f"Agent {number}") for number in range(2)]
     assert code(act=make, author=ana, place=place) == "invalid"
@@ -230,7 +240,7 @@ def test_there_is_room_for_some(ana: User, place: int, monkeypatch: pytest.Monke
 
 
 def test_copy_of_an_agent_of_staff(ana: User, place: int) -> None:
-    """UI-21: with its hosts and rules; an agent that is not offered cannot be copied."""
+    """UI-21: a copy of a staff agent gets its hosts and rules. An agent that is not offered cannot be copied."""
     AgentPreset.objects.create(name="hidden", system_prompt="Secret", is_offered=False)
     copied = members_agents.copy(author=ana, workspace_id=place, name="assistant")
     assert (copied.title, copied.model, copied.tools) == ("assistant (copy)", "", ["calculator", "web_fetch"])
@@ -240,7 +250,10 @@ def test_copy_of_an_agent_of_staff(ana: User, place: int) -> None:
 
 
 def test_what_remains_of_someone_who_leaves(ana: User, bo: User, place: int) -> None:
-    """UI-21: shared agents are the workspace's; others are theirs, in their export, and are erased with them."""
+    """UI-21: shared agents stay in the workspace.
+
+    The others stay with their maker, are in the export, and are erased with the user.
+    """
     shared, own = make(ana, place), make(ana, place, title="Own")
     members_agents.share(author=ana, workspace_id=place, name=shared.name, shared=True)
     assert [each["title"] for each in _account(ana)["agents"]] == ["Writer", "Own"]
@@ -256,14 +269,14 @@ def test_what_remains_of_someone_who_leaves(ana: User, bo: User, place: int) -> 
 
 
 def test_guests_make_none(ana: User, place: int) -> None:
-    """LIVE-06: and see none."""
+    """LIVE-06: guests cannot make agents or see any."""
     promote(ana, "guest")
     assert code(act=make, author=ana, place=place) == "no_such_workspace"
     assert seen_agents(ana, place) == []
 
 
 def test_forbidden_is_told_apart(ana: User, bo: User, place: int) -> None:
-    """An agent that one sees but may not change is no secret."""
+    """A user who sees an agent but may not change it is refused with "forbidden", not "not found"."""
     row = make(ana, place)
     members_agents.share(author=ana, workspace_id=place, name=row.name, shared=True)
     with pytest.raises(Forbidden):
@@ -271,7 +284,8 @@ def test_forbidden_is_told_apart(ana: User, bo: User, place: int) -> None:
 
 
 def test_files_that_an_agent_brought_are_not_chosen_ones(ana: User, workspace: Workspace) -> None:
-    """CTX-09, UI-21: also of an agent that a member made, and after its files have changed."""
+    """CTX-09, UI-21: files that came with an agent do not count as chosen by users, even if the agent's files have
+    changed since."""
     row = make(ana, workspace.pk)
     AgentPreset.objects.filter(pk=row.pk).update(knowledge=["*.md"])
     session = create_session(owner=ana, workspace=workspace, agent=row.name)
@@ -289,7 +303,7 @@ def test_files_that_an_agent_brought_are_not_chosen_ones(ana: User, workspace: W
 
 @pytest.mark.both_databases
 def test_icons_of_agents_are_those_of_when_they_came(ana: User, place: int) -> None:
-    """UI-21: pages show them beside messages; the session's own agent and others, each with its own or none."""
+    """UI-21: a session keeps the icon that each of its agents had when it was added or chosen, or none."""
     row = make(ana, place)
     session = begin_session(owner=ana)
     assert session_snapshot(session).icons == {}

@@ -1,4 +1,4 @@
-"""Whom messages mention, and the mark in the list of those who are mentioned (LIVE-07)."""
+"""Which users a message mentions, and the mark of the session in their list (LIVE-07)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def session(ana: User, bo: User) -> Session:
-    """A session of two people, whose agent answers only messages that mention it."""
+    """A session of two users whose agent answers only messages that mention it."""
     session = create_session(owner=ana, title="Plan")
     let_in(session, bo, "viewer")
     configure(session=session, author=ana, replies="mentions")
@@ -49,7 +49,7 @@ def read(session: Session, user: User) -> None:
 
 
 def test_mention_marks_the_session_until_it_is_read(session: Session, ana: User, bo: User) -> None:
-    """LIVE-07: for who is mentioned alone; a later message of others does not mark it again."""
+    """LIVE-07: only the mentioned user gets the mark. A later message of others does not set it again."""
     message_id = say(session, ana, "@Bo, have a look")
     assert mentions(message_id) == [[bo.pk, 0, 3]]
     assert (is_marked(bo), is_marked(ana)) == (True, False)
@@ -63,7 +63,7 @@ def test_mention_marks_the_session_until_it_is_read(session: Session, ana: User,
 
 
 def test_mark_of_a_waiting_message_stays_when_the_agent_writes_a_summary(session: Session, ana: User, bo: User) -> None:
-    """LIVE-07, LIVE-05: a change without new text keeps a session read, but no one has seen the mention."""
+    """LIVE-07, LIVE-05: a summary does not make the session unread, and the mark of an unread mention stays."""
     read(session, bo)
     message_id = say(session, ana, "@Bo, look")
     ChatMessage.objects.filter(pk=message_id).update(status="queued", sequence=None)
@@ -76,7 +76,7 @@ def test_mark_of_a_waiting_message_stays_when_the_agent_writes_a_summary(session
 
 
 def test_only_people_of_the_session_are_mentioned(session: Session, ana: User, bo: User, workspace: object) -> None:
-    """LIVE-07: neither who has no access, nor the author, nor someone whose access has ended."""
+    """LIVE-07: users without access, former users and the author are not mentioned."""
     person("Cem", ana.memberships.get().workspace)
     assert mentions(say(session, ana, "@Cem @Ana hello")) is None
     sharing.unshare(session=session, author=ana, user=bo)
@@ -84,7 +84,7 @@ def test_only_people_of_the_session_are_mentioned(session: Session, ana: User, b
 
 
 def test_edit_mentions_those_who_were_not_mentioned_before(session: Session, ana: User, bo: User) -> None:
-    """LIVE-07: and the row has the places in the new text."""
+    """LIVE-07: an edit mentions only new users, and the row has the places in the new text."""
     message_id = say(session, ana, "Who knows?")
     read(session, bo)
     edit(session=session, author=ana, message_id=message_id, text="Who knows? @Bo?")
@@ -99,7 +99,8 @@ def test_edit_mentions_those_who_were_not_mentioned_before(session: Session, ana
 def test_reading_tells_open_pages_that_the_mark_is_gone(
     session: Session, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-07: also if the mention came with an edit, after which nothing else is unread."""
+    """LIVE-07: reading clears the mark on open pages, even if the mention came with an edit and nothing else is
+    unread."""
     told: list[object] = []
     monkeypatch.setattr(user_state, "notify_session_lists", lambda **values: told.append(list(values["users"])))
     UserSessionState.objects.update_or_create(
@@ -112,7 +113,7 @@ def test_reading_tells_open_pages_that_the_mark_is_gone(
 
 
 def test_clients_get_the_places_of_mentions(session: Session, ana: User, bo: User) -> None:
-    """LIVE-07: in code points, over the channel layer as well."""
+    """LIVE-07: clients get the places of mentions in code points, also over the channel layer."""
     row = ChatMessage.objects.get(pk=say(session, ana, "😀 @Bo"))
     snapshot = MessageSnapshot.from_row(row)
     assert snapshot.mentions == (MentionSnapshot(bo.pk, 2, 3),)
@@ -120,7 +121,10 @@ def test_clients_get_the_places_of_mentions(session: Session, ana: User, bo: Use
 
 
 def test_mentions_of_agents_are_kept_with_the_message(session: Session, ana: User) -> None:
-    """RUN-17: by name, title or @agent, for chips on pages and for clients; an edit looks again."""
+    """RUN-17: agents are mentioned by name, title or @agent.
+
+    The places are stored for pages and clients and updated by edits.
+    """
     row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Code Reviewer"))
     add_agent(session=session, author=ana, agent=row.name)
     message_id = say(session, ana, f"@Code Reviewer and @{row.name}, not @no one, `@agent` or a@agent: @AGENT")
@@ -134,7 +138,7 @@ def test_mentions_of_agents_are_kept_with_the_message(session: Session, ana: Use
     own = session.agent
     SessionRun.objects.filter(pk=session.pk).update(
         state="idle", turn_id="", turn_started_at=None
-    )  # nothing answers it here
+    )  # no agent answers it here
     assert places() == [(row.name, "@Code Reviewer"), (row.name, f"@{row.name}"), (own, "@AGENT")]
     edit(session=session, author=ana, message_id=message_id, text="Just @agent")
     assert places() == [(own, "@agent")]

@@ -1,4 +1,4 @@
-"""Sending, and changing what is queued, straight through the services."""
+"""Sending messages and changing queued ones, called through the services."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def session(ana: User) -> Session:
 
 
 def working(session: Session, author: User) -> None:
-    """Let the session work: its first message has opened a turn that no one runs."""
+    """Start a turn in the session by its first message; no worker runs the turn."""
     send_message(session=session, author=author, text="Work!")
 
 
@@ -35,7 +35,7 @@ def queued(session: Session) -> list[str]:
 
 
 def test_first_message_opens_a_turn(session: Session, ana: User) -> None:
-    """RUN-01, MSG-03, MSG-04: turn_start, then the text, with who said it; the runner is asked for."""
+    """RUN-01, MSG-03, MSG-04: the first message adds turn_start and the text with its author, and requests a run."""
     sent = send_message(session=session, author=ana, text="Hi")
     start, text = ChatMessage.objects.filter(session=session).order_by("sequence")
     run = SessionRun.objects.get(pk=session.pk)
@@ -58,7 +58,10 @@ LONG = "How do we move the whole of the house to the other side of the river?"
     ],
 )
 def test_first_message_names_a_session(ana: User, bo: User, text: str, title: str) -> None:
-    """UI-08: in one line, whole words; it is reported as a change, and what is said later changes nothing."""
+    """UI-08: the title is one line of whole words from the first message.
+
+    Viewers are notified, and later messages do not change it.
+    """
     session = create_session(owner=ana)
     revision = send_message(session=session, author=ana, text=text) and Session.objects.get(pk=session.pk).revision
     send_message(session=session, author=bo, text="And then?")
@@ -70,20 +73,20 @@ def test_first_message_names_a_session(ana: User, bo: User, text: str, title: st
 
 
 def test_first_message_does_not_replace_a_chosen_title(session: Session, ana: User) -> None:
-    """UI-08: what a user has chosen stays."""
+    """UI-08: the first message does not replace a title that a user has chosen."""
     send_message(session=session, author=ana, text="Hi")
     assert Session.objects.get(pk=session.pk).title == "Plan"
 
 
 def test_ids_are_the_servers_and_opaque(session: Session, ana: User) -> None:
-    """MSG-02: m_ and at least 24 hex digits."""
+    """MSG-02: the server makes ids of the form m_ and at least 24 hex digits."""
     sent = send_message(session=session, author=ana, text="Hi")
     assert sent.id[:2] == "m_"
     assert len(bytes.fromhex(sent.id[2:])) >= 12
 
 
 def test_message_while_the_agent_works_is_queued(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: committed, without a place, and the run is asked for again."""
+    """RUN-06: the message is committed without a place, and the run is requested again."""
     working(session, ana)
     assert send_message(session=session, author=bo, text="And this").queued
     row = ChatMessage.objects.get(text="And this")
@@ -92,7 +95,7 @@ def test_message_while_the_agent_works_is_queued(session: Session, ana: User, bo
 
 
 def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: a user who corrects a word does not lose the place in the queue."""
+    """RUN-06: an edited message keeps its place in the queue."""
     working(session, ana)
     first = send_message(session=session, author=ana, text="frist")
     send_message(session=session, author=bo, text="second")
@@ -104,7 +107,7 @@ def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, b
 
 
 def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:
-    """RUN-06: no one else edits it; the owner may remove it, and gets none of its sender's files."""
+    """RUN-06: only the sender edits a queued message. The owner may remove it, but does not get its files."""
     working(session, ana)
     sent = send_message(session=session, author=bo, text="Mine")
     cy = person("Cy", session.workspace)
@@ -120,7 +123,7 @@ def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, b
 
 
 def test_users_with_the_same_name_are_distinguished(session: Session, ana: User) -> None:
-    """CTX-06: where two who are in the session look alike, their messages bear their user names too."""
+    """CTX-06: if two users of the session have the same display name, the model gets their user names too."""
     other = person("Ana2", session.workspace)
     User.objects.filter(pk=other.pk).update(display_name="АNA\u200b")
     other.refresh_from_db()
@@ -133,7 +136,8 @@ def test_users_with_the_same_name_are_distinguished(session: Session, ana: User)
 
 
 def test_queued_message_is_not_written_over_from_elsewhere(session: Session, ana: User) -> None:
-    """MSG-11, RUN-06: what the same person has made of it on another device, they have not seen on this one."""
+    """MSG-11, RUN-06: an edit is refused if the same user has changed the queued message on another device in the
+    meantime."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="one")
     seen = ChatMessage.objects.get(pk=sent.id).revision
@@ -143,7 +147,7 @@ def test_queued_message_is_not_written_over_from_elsewhere(session: Session, ana
 
 
 def test_delivered_message_cannot_be_changed(session: Session, ana: User) -> None:
-    """RUN-06: only until it is delivered."""
+    """RUN-06: a message can be changed as a queued one only until it is delivered."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="Too late")
     deliver_queued(SessionTransaction.lock(session.pk))
@@ -154,7 +158,7 @@ def test_delivered_message_cannot_be_changed(session: Session, ana: User) -> Non
 
 
 def test_changes_of_queued_messages_are_on_record(session: Session, ana: User) -> None:
-    """MSG-11: who, when, what before; a withdrawn message stays, out of sight."""
+    """MSG-11: the record has the user, the time and the earlier text. A withdrawn message stays as a hidden row."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="one")
     edit_queued(session=session, author=ana, message_id=sent.id, text="two")
@@ -170,7 +174,7 @@ def test_changes_of_queued_messages_are_on_record(session: Session, ana: User) -
 
 
 def test_messages_of_other_sessions_are_out_of_reach(session: Session, ana: User) -> None:
-    """RUN-06: an id is looked up in its own session alone."""
+    """RUN-06: a message's id is looked up only in its own session."""
     other = create_session(owner=ana)
     working(other, ana)
     sent = send_message(session=other, author=ana, text="Elsewhere")
@@ -179,7 +183,8 @@ def test_messages_of_other_sessions_are_out_of_reach(session: Session, ana: User
 
 
 def test_repeated_send_adds_nothing(session: Session, ana: User, bo: User) -> None:
-    """MSG-02: the first message is returned, also when it has been delivered, changed or withdrawn in the meantime."""
+    """MSG-02: a repeated send returns the first message, even if it has been delivered, changed or withdrawn in the
+    meantime."""
     first = send_message(session=session, author=ana, text="Hi", key="k")
     again = send_message(session=session, author=ana, text="Hi", key="k")
     assert (again.id, again.repeated, again.queued) == (first.id, True, False)
@@ -210,7 +215,8 @@ def code_of(change: Callable[[], object]) -> str:
     ],
 )
 def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, text: str, code: str) -> None:
-    """MSG-12: with a clear error, when sent and when edited; nothing is written."""
+    """MSG-12: text that cannot be stored is refused with a clear error, when sent and when edited, and nothing is
+    written."""
     working(session, ana)
     sent = send_message(session=session, author=ana, text="Fine")
     assert code_of(lambda: send_message(session=session, author=ana, text=text)) == code
@@ -220,7 +226,7 @@ def test_text_that_cannot_be_stored_is_refused(session: Session, ana: User, text
 
 @pytest.mark.parametrize("key", ["a\0b", "\udfff"])
 def test_key_that_cannot_be_kept_is_refused(session: Session, ana: User, key: str) -> None:
-    """MSG-02, MSG-12: a client's key is text from outside like any other."""
+    """MSG-02, MSG-12: a client's key is checked like any other external text."""
     assert code_of(lambda: send_message(session=session, author=ana, text="Hi", key=key)) == "not_storable"
 
 
@@ -237,26 +243,26 @@ def test_key_that_cannot_be_kept_is_refused(session: Session, ana: User, key: st
     ],
 )
 def test_text_is_stored_exactly(session: Session, ana: User, text: str) -> None:
-    """MSG-12: not a character more, less or other."""
+    """MSG-12: the stored text equals the sent text, character by character."""
     sent = send_message(session=session, author=ana, text=text)
     assert ChatMessage.objects.get(pk=sent.id).text == text
 
 
 def test_archived_session_takes_no_messages(session: Session, ana: User) -> None:
-    """RUN-01: it is read, not written."""
+    """RUN-01: an archived session is read-only."""
     Session.objects.filter(pk=session.pk).update(status=Session.Status.ARCHIVED)
     assert code_of(lambda: send_message(session=session, author=ana, text="Hi")) == "archived"
 
 
 def test_session_that_has_gone_is_refused(session: Session, ana: User) -> None:
-    """RUN-01: a user who still has its page gets an answer."""
+    """RUN-01: a user with an open page of a deleted session gets an error."""
     Session.objects.filter(pk=session.pk).delete()
     with pytest.raises(NoSuchSession):
         send_message(session=session, author=ana, text="Hi")
 
 
 def together(*work: Callable[[], object]) -> list[object]:
-    """Do things at once, each in a thread of its own."""
+    """Run functions in parallel, each in its own thread."""
     results: list[object] = []
     start = threading.Barrier(len(work))
 
@@ -277,7 +283,7 @@ def together(*work: Callable[[], object]) -> list[object]:
 
 @pytest.mark.django_db(transaction=True)
 def test_same_key_at_once_makes_one_message(ana: User) -> None:
-    """MSG-02: a client that sends again before it is answered."""
+    """MSG-02: a client that repeats a send before the first answer adds one message."""
     session = create_session(owner=ana)
     sent = together(*[lambda: send_message(session=session, author=ana, text="Hi", key="k")] * 4)
     assert len({one.id for one in sent if hasattr(one, "id")}) == 1
@@ -287,7 +293,7 @@ def test_same_key_at_once_makes_one_message(ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_messages_at_once_all_find_their_place(ana: User, bo: User) -> None:
-    """MSG-03, RUN-06: one opens the turn, the others queue; revisions and sequences are gapless."""
+    """MSG-03, RUN-06: one message opens the turn, the others are queued, and revisions and sequences have no gaps."""
     session = create_session(owner=ana, title="Plan")
     together(
         *[lambda: send_message(session=session, author=ana, text="A")] * 3,
@@ -301,7 +307,7 @@ def test_messages_at_once_all_find_their_place(ana: User, bo: User) -> None:
 
 
 def test_sending_costs_the_same_in_a_long_session(session: Session, ana: User) -> None:
-    """RUN-01: no query more in a session of many rows."""
+    """RUN-01: the number of queries does not depend on the length of the session."""
     few = _queries(lambda: send_message(session=session, author=ana, text="Hi"))
     ChatMessage.objects.bulk_create(
         ChatMessage(session=session, sequence=number, role="user", text="x") for number in range(10, 200)

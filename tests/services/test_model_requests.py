@@ -1,4 +1,4 @@
-"""What a model was asked with is built again from names of rows, whatever people have done to them since."""
+"""Requests to models, which are rebuilt from recorded ids of rows, even if users have changed the rows since."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rebuilt(past: RecordedRequest | None) -> Sent:
 
 
 class Asker(Player):
-    """A player that is briefed as a bridge is; `sent` is what its model was asked with, by response."""
+    """A player that gets its context like a bridge; `sent` holds the context of each request, by response."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -72,7 +72,7 @@ class Asker(Player):
 
 
 class Asked(History):
-    """Any history, whose every request is kept."""
+    """A random history that keeps every request."""
 
     @property
     def player(self) -> Asker:
@@ -84,7 +84,7 @@ class Asked(History):
 
     @rule(at=whichever, who=someone)
     def edit_while_asked(self, at: int, who: int) -> None:
-        """Change what the model is just being sent."""
+        """Change a message while it is being sent to the model."""
         self.in_between(editing.edit, who, message_id=self.row(at), text="Too late")
 
     @rule(at=whichever)
@@ -99,13 +99,13 @@ class Asked(History):
         self.player.in_between = act
 
     def stream_equals_rows(self) -> None:
-        """Skip this invariant: a change in the middle of a commit is reported after it, only here."""
+        """Skip this invariant, because here alone changes happen inside a commit and are reported after it."""
 
     def teardown(self) -> None:
         session = Session.objects.get(pk=self.session.pk)
         for response_id, sent in self.player.sent.items():
             past = past_request(session, response_id)
-            if past is None:  # it went with the last of what was answered
+            if past is None:  # it was purged with the last message of its response
                 assert self.purged
                 assert not ChatMessage.objects.filter(session=session, response_id=response_id).exists()
             elif past.lost:
@@ -115,9 +115,10 @@ class Asked(History):
 
 
 @pytest.mark.django_db
-@pytest.mark.sqlite  # many histories, read as the tests above read one: on PostgreSQL, they would find nothing else
+@pytest.mark.sqlite  # many histories; the tests above cover PostgreSQL
 def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries it is what was sent, prompt and all."""
+    """MSG-01, MSG-11, CTX-01: after any edits, exclusions, removals and retries, the rebuilt request equals the one
+    that was sent, with its prompt."""
     published = RecordingPublisher()
     monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
@@ -126,7 +127,10 @@ def test_any_request_is_built_again(ana: User, bo: User, monkeypatch: pytest.Mon
 
 
 async def test_each_response_has_a_recorded_request(node: TestNode, ana: User) -> None:
-    """RUN-12, ADM-02: one row for each, by the id that its messages have; what they share is kept once."""
+    """RUN-12, ADM-02: each response has one recorded request under the response's id.
+
+    What several requests share is stored once.
+    """
     gate = Gate()
     call = ToolCall("c1", "calculator", {"expression": "1+1"}, '{"expression":"1+1"}')
     provider = node.script([["Sum:", call], ["Two."], ["Well", gate], ["No."]])
@@ -162,7 +166,7 @@ async def test_each_response_has_a_recorded_request(node: TestNode, ana: User) -
 
 
 async def test_stop_before_any_text_records_no_request(node: TestNode, ana: User) -> None:
-    """RUN-08: a response that left no message cannot be asked about."""
+    """RUN-08: a response without messages has no recorded request."""
     gate = Gate()
     node.script([[gate]])
     session = await node.session(ana)
@@ -184,7 +188,7 @@ def asked(session: Session, response_id: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("turns", [1, 30])
 def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int) -> None:
-    """ADM-01: no query per message, however many requests it was folded into."""
+    """ADM-01: the number of queries depends neither on the messages nor on the number of earlier requests."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     session = lifecycle.create_session(owner=ana)
     for number in range(turns):
@@ -199,7 +203,7 @@ def test_building_it_again_takes_a_fixed_number_of_queries(ana: User, turns: int
 
 @pytest.mark.django_db
 def test_request_names_messages_that_are_gone(ana: User) -> None:
-    """MSG-11: a row that is not there any more is named, not guessed at."""
+    """MSG-11: a request names the ids of purged messages instead of leaving them out."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     session = lifecycle.create_session(owner=ana)
     rows = fill(session, START, HI, ANSWER, DONE)
@@ -213,7 +217,7 @@ def test_request_names_messages_that_are_gone(ana: User) -> None:
 
 @pytest.mark.django_db
 def test_forks_have_no_requests_of_their_own(ana: User) -> None:
-    """RUN-13: what a copied answer was asked with is kept where it was asked."""
+    """RUN-13: the requests of copied answers stay with the original session."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     session = lifecycle.create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE)
@@ -226,7 +230,8 @@ def test_forks_have_no_requests_of_their_own(ana: User) -> None:
 
 @pytest.mark.django_db
 def test_prompt_is_the_one_of_its_time(ana: User) -> None:
-    """MSG-11: the first change since tells what it was; other changes do not matter."""
+    """MSG-11: the prompt of that time comes from the first change of the prompt since then; other changes have no
+    effect."""
     session = lifecycle.create_session(owner=ana)
     seen = []
     for number in (1, 2):
@@ -238,7 +243,7 @@ def test_prompt_is_the_one_of_its_time(ana: User) -> None:
 
 
 def test_unfolding_a_request_needs_the_ones_before_it() -> None:
-    """MSG-01: each request stands on the one before it; one that is missing is an error and no guess."""
+    """MSG-01: a request is stored as a difference from the previous one, so a missing one raises an error."""
     a, b, c, d = (("a", 1), ("b", 1), ("c", 2), ("d", 3))
     first, second = Named(0, (a, b)), Named(1, (c, d))
     assert unfolded([Named(2, ()), second, first]) == [a, c]

@@ -1,4 +1,4 @@
-"""Everything of one user in one archive, written piece by piece."""
+"""The archive with all data of one user, which is written piece by piece."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from asgiref.sync import sync_to_async
 from django.core.files.base import ContentFile
 from django.test import AsyncClient, Client
 
+from chat import downloads
 from chat.models import Attachment, Session, Share, User
 from chat.queries.attachments import data_of
 from chat.services.messages.editing import edit
@@ -31,7 +32,7 @@ from chat.transfer.importing.files import import_file
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
-COMMITTED = pytest.mark.django_db(transaction=True)  # the answer is made in other threads
+COMMITTED = pytest.mark.django_db(transaction=True)  # the response is made in other threads
 WORDS = "Words in the file"
 
 
@@ -53,7 +54,9 @@ def read(archive: zipfile.ZipFile, name: str) -> Any:
 
 
 def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
-    """Own sessions whole, also deleted ones; of those of others what they said; nothing else of anybody."""
+    """The archive has the user's sessions, also deleted ones, and their own texts and files in sessions of others.
+    It has neither other texts of those sessions nor secrets.
+    """
     own, gone = create_session(owner=ana, title="Plan: A/B"), create_session(owner=ana, title="Gone")
     rows = fill(own, START, {**HI, "user": ana}, ANSWER, DONE)
     file = attach(own, rows[1], ana)
@@ -106,7 +109,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
 
 
 def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
-    """With their files."""
+    """The sessions of an archive can be imported with their files."""
     own = create_session(owner=ana, title="Plan")
     attach(own, fill(own, START, {**HI, "user": ana}, DONE)[1], ana)
     archive = archive_of(ana)
@@ -117,9 +120,9 @@ def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
 
 
 def test_memory_is_bounded(ana: User) -> None:
-    """However large the files and the sessions are, a part of one is in memory."""
+    """Only a part of one file or session is in memory at a time, however large it is."""
     own = create_session(owner=ana, title="Plan")
-    random = Random(1)  # what is packed does not shrink to nothing
+    random = Random(1)  # random bytes, which do not compress
     rows = fill(own, *({**HI, "user": ana, "text": random.randbytes(200_000).hex()} for _ in range(10)))
     attach(own, rows[1], ana, data=random.randbytes(12_000_000))
     pieces = export_person(user=ana, author=ana)
@@ -134,14 +137,14 @@ def test_memory_is_bounded(ana: User) -> None:
 
 
 def begun(user: User) -> closing[Any]:
-    """An export whose first bytes have been sent; at its end it is broken off."""
+    """Begin an export, read its first bytes, and break it off when the context ends."""
     pieces = export_person(user=user, author=user)
     next(pieces)
     return closing(pieces)
 
 
 def test_one_at_a_time(ana: User, bo: User) -> None:
-    """For each user; one that breaks off lets the next one in."""
+    """A user has one export at a time. An export that breaks off frees the slot."""
     with begun(ana), begun(bo), pytest.raises(ExportRunning):
         export_person(user=ana, author=ana)
     with begun(ana):
@@ -149,7 +152,7 @@ def test_one_at_a_time(ana: User, bo: User) -> None:
 
 
 def test_unfinished_copies_are_left_out(ana: User) -> None:
-    """RUN-13: no one sees them anywhere."""
+    """RUN-13: unfinished forks are left out, because no one can see them."""
     made = create_session(owner=ana)
     Session.objects.filter(pk=made.pk).update(**incomplete.new_columns())
     assert not [name for name in archive_of(ana).namelist() if "session.json" in name]
@@ -158,7 +161,7 @@ def test_unfinished_copies_are_left_out(ana: User) -> None:
 @COMMITTED
 @pytest.mark.parametrize("way", ["page", "api"])
 async def test_archive_is_streamed(ana: User, way: str) -> None:
-    """From the settings and by the API; a second one at the same time is refused in words."""
+    """The settings and the API stream the archive. A second export at the same time is refused with a message."""
     client = AsyncClient()
     await client.aforce_login(ana)
 
@@ -178,8 +181,40 @@ async def test_archive_is_streamed(ana: User, way: str) -> None:
     await sync_to_async(again.close)()
 
 
+@COMMITTED
+@pytest.mark.parametrize("way", ["page", "api", "token"])
+async def test_archive_ends_with_the_account(ana: User, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """LIVE-06: an export is cut off when its user is deactivated or its token revoked, and the next export can
+    begin."""
+    monkeypatch.setattr(downloads, "RECHECKED", 0.0)
+    client = AsyncClient()
+    token, secret = await sync_to_async(api_tokens.create)(user=ana, name="Script", scope="read", days=0)
+    headers = {"Authorization": f"Bearer {secret}"} if way == "token" else {}
+    if way != "token":
+        await client.aforce_login(ana)
+
+    async def ask() -> Any:
+        if way == "page":
+            return await client.post("/settings/export")
+        return await client.get("/api/me/export", headers=headers)
+
+    answer = await ask()
+    if way == "token":
+        await sync_to_async(api_tokens.revoke)(user=ana, token_id=token.pk)
+    else:
+        await sync_to_async(User.objects.filter(pk=ana.pk).update)(is_active=False)
+    with pytest.raises(downloads.CutOffError):
+        _content = [piece async for piece in answer.streaming_content]
+
+    def again() -> None:
+        with begun(ana):
+            pass
+
+    await sync_to_async(again)()
+
+
 def test_export_needs_a_post(ana: User, client: Client) -> None:
-    """Another site cannot have it made by a link."""
+    """The export needs a POST, so that a link on another site cannot start it."""
     client.force_login(ana)
     assert client.get("/settings/export").status_code == 405
     assert not Share.objects.exists()

@@ -1,4 +1,4 @@
-"""What people choose for themselves."""
+"""Preferences of users."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_picture_is_cut_to_its_middle_square(ana: User, kind: str) -> None:
 
 
 def test_picture_keeps_nothing_of_its_file(ana: User) -> None:
-    """Where a photograph was taken is no one's business."""
+    """A stored picture does not contain metadata, such as the place of the photograph."""
     exif = Image.Exif()
     exif[0x010E] = "at home"
     preferences.set_picture(user=ana, upload=drawn("JPEG", exif=exif.tobytes()))
@@ -81,7 +81,8 @@ def test_picture_that_would_keep_a_core_is_not_decoded(ana: User) -> None:
 
 
 def test_picture_with_too_many_pixels_is_not_decoded(ana: User) -> None:
-    """MSG-12: a file of some KB may hold more than fits into memory."""
+    """MSG-12: a picture with too many pixels is refused before decoding, because a file of some KB could fill the
+    memory."""
     data = BytesIO()
     Image.new("1", (10_000, 6_000)).save(data, "PNG")
     with pytest.raises(ServiceError, match="too many pixels"):
@@ -89,7 +90,7 @@ def test_picture_with_too_many_pixels_is_not_decoded(ana: User) -> None:
 
 
 def test_choices_are_kept(ana: User) -> None:
-    """UI-13: language, and how the page looks and takes keys."""
+    """UI-13: the language, the theme and the keyboard preferences are stored."""
     values = {"theme": "dark", "language": "zh-hant", "clock": "12", "send_key": "ctrl_enter", "notify": "yes"}
     preferences.choose(user=ana, values=values)
     stored = User.objects.get(pk=ana.pk)
@@ -104,7 +105,7 @@ def test_unknown_choices_are_refused(ana: User, values: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(("name", "shown"), [("  Ana   Kovač ", "Ana Kovač"), ("梅雪", "梅雪")])
 def test_name_is_kept_tidy(ana: User, name: str, shown: str) -> None:
-    """Display names are normalised (MSG-12)."""
+    """Display names are normalized (MSG-12)."""
     preferences.rename(user=ana, name=name)
     assert User.objects.get(pk=ana.pk).sender == shown
 

@@ -1,4 +1,4 @@
-"""Agents as rows: what new sessions are offered, and what a session keeps of its own."""
+"""Presets of the database and the file: what new sessions offer, and the copy that a session keeps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def names() -> list[str]:
 
 
 def test_presets_of_rows_and_of_the_file_are_ordered() -> None:
-    """In order of their place, the default one first; the next look sees every change."""
+    """Presets are ordered by their position, with the default first, and every change counts from the next read."""
     row("writer", position=1)
     row("reader")
     row("reviewer", system_prompt="Judge.", tools=["web_fetch"], position=2)
@@ -79,7 +79,10 @@ def test_somebody_answers_when_all_are_hidden(ana: User) -> None:
 
 
 def test_session_keeps_its_own_copy(ana: User) -> None:
-    """RUN-16: an edited or deleted preset changes new sessions only; another agent brings its own."""
+    """RUN-16: an edited or deleted preset affects only new sessions.
+
+    Choosing another agent replaces the session's copy.
+    """
     writer = row("writer", title="Writer", model="house/two", system_prompt="Write.", max_rounds=3, prompts=["A poem"])
     AgentPreset.objects.filter(pk=writer.pk).update(tools=["calculator"])
     session = create_session(owner=ana, agent="writer")
@@ -98,7 +101,7 @@ def test_session_keeps_its_own_copy(ana: User) -> None:
 
 
 def test_prompt_of_an_edited_preset_is_not_taken_for_one_that_people_wrote(ana: User) -> None:
-    """The session's prompt is still what its agent brought, whatever that one brings today."""
+    """Another agent replaces the prompt that the first one brought, even if its preset has changed since."""
     row("writer", system_prompt="Write.")
     session = create_session(owner=ana, agent="writer")
     AgentPreset.objects.update(system_prompt="Write well.")
@@ -120,7 +123,8 @@ def test_prompt_of_an_edited_preset_is_not_taken_for_one_that_people_wrote(ana: 
     ],
 )
 def test_session_without_a_copy_goes_by_its_preset(ana: User, config: Any) -> None:
-    """MSG-10: one that is older than copies, or whose config a user has made by hand."""
+    """MSG-10: a session without a copy, such as one from an earlier version or with a hand-edited config, uses its
+    preset."""
     session = create_session(owner=ana, agent="reviewer")
     Session.objects.filter(pk=session.pk).update(config=[] if config is None else config)
     own = presets.own(Session.objects.get(pk=session.pk))
@@ -131,7 +135,7 @@ def test_session_without_a_copy_goes_by_its_preset(ana: User, config: Any) -> No
 
 
 def test_title_of_the_agent_is_shown_if_there_are_others(ana: User) -> None:
-    """UI-06: nothing is said of an agent that is the only one."""
+    """UI-06: the agent's title is shown only if there is more than one agent."""
     agents_setup.install(
         Registry(Config.model_validate({"agents": {"assistant": {}}, "providers": {"demo": {"type": "demo"}}}), {})
     )
@@ -159,7 +163,10 @@ def test_any_number_of_presets_needs_one_query(ana: User) -> None:
 
 
 def test_every_change_of_a_session_is_recorded(ana: User, bo: User) -> None:
-    """MSG-11: who, and what before, with the revision that was made; what changes nothing makes none."""
+    """MSG-11: each change is recorded with its user, the earlier value and its revision.
+
+    Setting the same value records nothing.
+    """
     session = create_session(owner=ana, title="Plan")
     rename(session=session, author=bo, title="Plans")
     rename(session=session, author=bo, title="Plans")
@@ -180,7 +187,7 @@ def test_every_change_of_a_session_is_recorded(ana: User, bo: User) -> None:
 
 
 def test_agent_s_own_prompt_and_model_are_on_record_as_such(ana: User) -> None:
-    """MSG-11: the history of the prompt knows that another agent brought another one."""
+    """MSG-11: the prompt's history shows that another agent brought another prompt."""
     session = create_session(owner=ana)
     set_agent(session=session, author=ana, agent="reviewer")
     assert SessionRevision.objects.get(session=session, kind=Kind.SYSTEM_PROMPT).before == {"system_prompt": "Help."}

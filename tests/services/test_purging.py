@@ -1,4 +1,4 @@
-"""What users deleted goes for good after PURGE_AFTER_DAYS, and what stays is as it was."""
+"""Purging deleted data after PURGE_AFTER_DAYS without affecting other data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chat.models import (
     Session,
     User,
 )
-from chat.queries.messages import changes_since, knows_history
+from chat.queries.messages import changes_since, has_history_since
 from chat.queries.model_requests import past_request
 from chat.services.deletion import purging
 from chat.services.maintenance import jobs, leases
@@ -48,7 +48,7 @@ def long_ago() -> datetime:
 
 
 def age(message_id: str) -> None:
-    """Let a message have been removed 31 days ago."""
+    """Make a message's removal 31 days old."""
     assert ChatMessage.objects.filter(pk=message_id, removed_at__isnull=False).update(removed_at=long_ago()) == 1
 
 
@@ -57,7 +57,7 @@ def purge() -> None:
 
 
 def test_deleted_sessions_go_after_their_time(ana: User) -> None:
-    """Not sooner, and none that is only archived."""
+    """Deleted sessions are not purged before their time, and archived ones never."""
     old, new, kept = (create_session(owner=ana) for _ in range(3))
     for each in (old, new):
         delete(ana, each.pk)
@@ -68,7 +68,7 @@ def test_deleted_sessions_go_after_their_time(ana: User) -> None:
 
 
 def test_removed_messages_are_purged_with_revisions_and_files(session: Session, ana: User) -> None:
-    """Revisions and files; messages removed later stay, and go back to their places."""
+    """Revisions and files are deleted with the message. Messages that were removed later can return to their places."""
     rows = fill(session, *[{**HI, "text": text} for text in "abcdef"])
     for row in rows[1:3]:
         file = Attachment(session=session, message=row, name="a", kind="text", size=1)
@@ -81,13 +81,14 @@ def test_removed_messages_are_purged_with_revisions_and_files(session: Session, 
     assert not ChatMessage.objects.filter(pk=rows[2].pk).exists()
     assert not MessageRevision.objects.filter(message=rows[2].pk).exists()
     assert (default_storage.exists(gone), default_storage.exists(stays)) == (False, True)
-    for row in (rows[3], rows[1]):  # each stood after one that is gone by now
+    for row in (rows[3], rows[1]):  # the row before each of them has been purged
         assert restore(session=session, author=ana, message_id=row.pk)
     assert [row.text for row in live(session)] == ["a", "b", "d", "e", "f"]
 
 
-def test_places_stay_true_when_a_whole_row_of_neighbours_goes(session: Session, ana: User) -> None:
-    """MSG-11: what stood after the last of them stands after what was before the first."""
+def test_places_stay_true_when_a_whole_row_of_neighbors_goes(session: Session, ana: User) -> None:
+    """MSG-11: when removed neighbors are purged, a removed message that followed them returns behind the message
+    before them."""
     rows = fill(session, *[{**HI, "text": text} for text in "abcde"])
     for row in rows[1:4]:
         remove(session=session, author=ana, message_id=row.pk)
@@ -99,41 +100,43 @@ def test_places_stay_true_when_a_whole_row_of_neighbours_goes(session: Session, 
 
 
 def test_messages_that_a_retry_withdrew_are_not_purged(session: Session, ana: User) -> None:
-    """RUN-12: it is an earlier attempt, which no one has deleted."""
+    """RUN-12: messages that a retry withdrew are not purged, because they are an earlier attempt, which no one has
+    deleted."""
     rows = fill(session, START, HI, ANSWER, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
     age(rows[2].pk)
     purge()
     assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
-    MessageRevision.objects.filter(message=rows[2].pk).delete()  # an import may lack the record
+    MessageRevision.objects.filter(message=rows[2].pk).delete()  # an imported session may lack the revision
     purge()
     assert ChatMessage.objects.filter(pk=rows[2].pk).exists()
 
 
 def test_clients_that_were_away_for_long_reload(session: Session, ana: User) -> None:
-    """LIVE-02: a client that missed the removal cannot learn of it any more."""
+    """LIVE-02: a client with a revision from before the purge reloads, because it cannot learn of the removal any
+    more."""
     rows = fill(session, *[HI] * 3)
     before = Session.objects.get(pk=session.pk).revision
     remove(session=session, author=ana, message_id=rows[1].pk)
     after = Session.objects.get(pk=session.pk).revision
     age(rows[1].pk)
-    assert [knows_history(Session.objects.get(pk=session.pk), since) for since in (0, before, after)] == [True] * 3
+    assert [has_history_since(Session.objects.get(pk=session.pk), since) for since in (0, before, after)] == [True] * 3
     purge()
     present = Session.objects.get(pk=session.pk)
     assert present.revision == after
-    assert [knows_history(present, since) for since in (0, before, after, after + 1)] == [True, False, True, False]
+    assert [has_history_since(present, since) for since in (0, before, after, after + 1)] == [True, False, True, False]
     told = changes_since(session.pk, before)
     assert told is not None
     assert (told.is_known, told.removed) == (False, [])
     remove(session=session, author=ana, message_id=rows[0].pk)
     age(rows[0].pk)
-    purge()  # of a later removal
+    purge()  # which purges a message that was removed later
     present = Session.objects.get(pk=session.pk)
-    assert [knows_history(present, since) for since in (before, after, present.revision)] == [False, False, True]
+    assert [has_history_since(present, since) for since in (before, after, present.revision)] == [False, False, True]
 
 
 def test_requests_after_a_purged_one_are_complete(session: Session, ana: User) -> None:
-    """MSG-01: that of a purged response goes, and those after it still name all that they were made of."""
+    """MSG-01: the request of a purged response is deleted, and later requests still list all their messages."""
     rows = fill(session, HI, {**ANSWER, "response_id": "r_1"}, HI, {**ANSWER, "response_id": "r_2"}, HI)
     names = [[row.pk, row.revision] for row in rows]
     for place, (response, shared) in enumerate((("r_1", 0), ("r_2", 1), ("r_3", 3))):
@@ -152,7 +155,7 @@ def test_requests_after_a_purged_one_are_complete(session: Session, ana: User) -
 
 
 def test_request_stays_with_the_rest_of_its_response(session: Session, ana: User) -> None:
-    """MSG-01: one row of a response is purged, another one can still say what the model was asked."""
+    """MSG-01: a request is kept as long as one row of its response exists."""
     rows = fill(session, HI, {**THOUGHT, "response_id": "r_1"}, {**ANSWER, "response_id": "r_1"})
     ModelRequest.objects.create(response_id="r_1", session=session, revision=1, shared=0, rows=[[rows[0].pk, 1]])
     remove(session=session, author=ana, message_id=rows[1].pk)
@@ -163,7 +166,7 @@ def test_request_stays_with_the_rest_of_its_response(session: Session, ana: User
 
 
 def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: User) -> None:
-    """Their names, and who made them for whom."""
+    """Old links and tokens are deleted with their names and the users who made them."""
     for days in (30, 30):
         api_tokens.create(user=ana, name="Script", scope="read", days=days)
         invite(session=session, author=ana, role="viewer")
@@ -178,7 +181,7 @@ def test_links_and_tokens_go_when_they_ended_long_ago(session: Session, ana: Use
 
 
 def test_unsent_uploads_are_purged_after_a_day(session: Session, ana: User) -> None:
-    """Without another upload, and also where nothing else is purged."""
+    """Unsent uploads are purged after a day, even if there is no further upload and nothing else is purged."""
     file = Attachment(session=session, user=ana, name="a", kind="text", size=1)
     file.file.save("a", ContentFile(b"a"))
     purging.purge(before=None)
@@ -190,10 +193,10 @@ def test_unsent_uploads_are_purged_after_a_day(session: Session, ana: User) -> N
 
 
 def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PURGE_AFTER_DAYS counts from the first start of a version that purges; 0 keeps everything."""
+    """PURGE_AFTER_DAYS counts from the first start of a version that purges. 0 keeps everything."""
     monkeypatch.setattr(
         "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
-    )  # not in a transaction
+    )  # outside of a transaction
     made = create_session(owner=ana)
     delete(ana, made.pk)
     Session.objects.filter(pk=made.pk).update(deleted_at=timezone.now() - timedelta(days=300))
@@ -206,7 +209,7 @@ def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkey
     LoginSession.objects.create(pk="expired", expire_date=long_ago())
     assert jobs.run()
     assert not LoginSession.objects.exists()
-    assert not jobs.run()  # once a day
+    assert not jobs.run()  # it runs once a day
     assert run_next_day()
     JobLease.objects.filter(name=jobs.PURGE).update(created_at=long_ago())
     settings.PURGE_AFTER_DAYS = 0
@@ -216,12 +219,12 @@ def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkey
 
 
 def test_one_process_at_a_time_has_a_job() -> None:
-    """It keeps it while it renews, and another one takes over when it dies."""
+    """A process keeps a job while it renews the lease, and another process takes over when it dies."""
     mine = leases.acquire("job", 60)
     assert mine is not None
     assert leases.acquire("job", 60) is None
     assert leases.renew("job", mine, 60)
-    JobLease.objects.update(expires_at=long_ago())  # it died
+    JobLease.objects.update(expires_at=long_ago())  # its process died
     other = leases.acquire("job", 60)
     assert other is not None
     assert not leases.renew("job", mine, 60)

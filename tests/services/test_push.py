@@ -1,4 +1,4 @@
-"""Browsers that get push messages: what is registered, and how it ends (UI-22)."""
+"""Browsers that get push messages: how they are registered and when they are removed (UI-22)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ def register(user: User, browser: Browser) -> PushSubscription:
         "https://127.0.0.1/a",
         "https://10.0.0.1/a",
         "https://169.254.169.254/latest",
+        "https://010.0.0.1/a",
+        "https://127.1/a",
         "https://[::1]/a",
         "https://[::ffff:10.0.0.1]/a",
         "https://localhost/a",
@@ -53,21 +55,22 @@ def register(user: User, browser: Browser) -> PushSubscription:
     ],
 )
 def test_addresses_that_are_no_push_service_are_refused(ana: User, endpoint: str) -> None:
-    """UI-22: a browser, or who pretends to be one, cannot make the server call addresses of its own network."""
+    """UI-22: a client cannot register an address in the server's own network."""
     with pytest.raises(Invalid):
         push.register(user=ana, target=replace(Browser("a").target, endpoint=endpoint), name="", language="")
     assert not PushSubscription.objects.exists()
 
 
 def test_padding_of_keys_is_not_stored(ana: User) -> None:
-    """UI-22: any amount of it is valid Base64 for some, and none fits into the column."""
+    """UI-22: Base64 keys with any padding are accepted, and the padding is not stored, because it would not fit the
+    column."""
     browser = Browser("a")
     target = replace(browser.target, auth=browser.target.auth + "=" * 500)
     assert push.register(user=ana, target=target, name="", language="").auth == browser.target.auth
 
 
 def test_registering_again_renews(ana: User) -> None:
-    """UI-22: a browser is listed once, whatever it sends again."""
+    """UI-22: a browser is listed once, even if it registers again."""
     browser = Browser("a")
     register(ana, browser)
     PushSubscription.objects.update(failures=7)
@@ -77,7 +80,7 @@ def test_registering_again_renews(ana: User) -> None:
 
 
 def test_number_of_browsers_is_bounded(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-22: each costs a message for every notice. Those of others do not count."""
+    """UI-22: each user has a limit of browsers, because every notification sends a message to each of them."""
     monkeypatch.setattr(push, "MOST", 2)
     for path in ("a", "b"):
         register(ana, Browser(path))
@@ -89,7 +92,10 @@ def test_number_of_browsers_is_bounded(ana: User, bo: User, monkeypatch: pytest.
 
 
 def test_refreshing_follows_a_browser_to_its_new_address(ana: User, bo: User) -> None:
-    """UI-22: and does nothing for one that is not registered, or is another user's."""
+    """UI-22: a browser's new address replaces the old one.
+
+    Unregistered browsers, and those of other users, are ignored.
+    """
     old, new = Browser("old"), Browser("new")
     register(ana, old)
     assert push.refresh(user=bo, target=new.target, before=digest_of(old.target.endpoint)) is None
@@ -103,7 +109,7 @@ def test_refreshing_follows_a_browser_to_its_new_address(ana: User, bo: User) ->
 
 
 def test_only_browsers_that_are_signed_in_and_wanted_get_messages(ana: User, bo: User) -> None:
-    """UI-22: the user's own switch counts, the login, and the key that the browser knows."""
+    """UI-22: a browser gets messages if the user's setting is on, its login is valid, and it has the present key."""
     subscribed(ana, "a")
     subscribed(bo, "b")
     assert reached(ana, bo) == ["a", "b"]
@@ -118,7 +124,7 @@ def test_only_browsers_that_are_signed_in_and_wanted_get_messages(ana: User, bo:
 
 
 def test_users_remove_their_own_browsers_only(ana: User, bo: User) -> None:
-    """UI-22: one of another user does not exist for them."""
+    """UI-22: the browser of another user is reported as not found."""
     row = register(ana, Browser("a"))
     with pytest.raises(ServiceError, match="no longer gets notifications"):
         push.remove(user=bo, subscription_id=row.pk)
@@ -128,7 +134,7 @@ def test_users_remove_their_own_browsers_only(ana: User, bo: User) -> None:
 
 
 def test_results_are_recorded(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-22: expired subscriptions go at once, those that fail again and again go then."""
+    """UI-22: expired subscriptions are removed immediately, failing ones after several failures."""
     monkeypatch.setattr(push, "MOST_FAILURES", 2)
     good, bad, gone = (register(ana, Browser(path)).pk for path in ("good", "bad", "gone"))
     push.record_delivery(delivered=[good], failed=[bad], gone=[gone])
@@ -142,7 +148,7 @@ def test_results_are_recorded(ana: User, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ending_logins_removes_their_browsers(ana: User, bo: User) -> None:
-    """UI-22: who signs out elsewhere, changes a password or closes an account hears nothing there any more."""
+    """UI-22: signing out elsewhere, closing the account and ending all logins remove the browsers."""
     subscribed(ana, "a")
     subscribed(bo, "b")
     accounts.sign_out_elsewhere(user=ana, keep=None)
@@ -155,7 +161,7 @@ def test_ending_logins_removes_their_browsers(ana: User, bo: User) -> None:
 
 
 def test_browsers_without_a_login_are_deleted_at_last(ana: User, bo: User) -> None:
-    """UI-22: not at once, because signing in there again makes them work again."""
+    """UI-22: browsers without a login are deleted later, so that signing in again reactivates them."""
     subscribed(ana, "a")
     subscribed(bo, "b")
     sign_out(ana)
@@ -167,7 +173,8 @@ def test_browsers_without_a_login_are_deleted_at_last(ana: User, bo: User) -> No
 
 
 def test_erasing_and_exporting_include_them(ana: User) -> None:
-    """UI-22: as all data of a user; the address and the keys are secrets, and not in the archive."""
+    """UI-22: erasing a user deletes their browsers, and the export contains the browsers without addresses and keys,
+    which are secret."""
     browser = subscribed(ana, "secret-address")
     archive = ZipFile(BytesIO(b"".join(export_person(user=ana, author=ana))))
     account = archive.read("account.json").decode()

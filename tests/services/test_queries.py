@@ -1,4 +1,4 @@
-"""Queries only read: writing is left to services."""
+"""Queries only read rows; services write them."""
 
 from __future__ import annotations
 

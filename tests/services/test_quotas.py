@@ -1,4 +1,4 @@
-"""Quotas of a person and the floor of free disk: counted from rows, refused with words, changed by settings."""
+"""Quotas of users and the minimum of free disk space: counted from rows, and changed by settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> At
 
 
 async def test_tokens_count_for_the_user_who_started_the_turn(node: TestNode, ana: User, bo: User) -> None:
-    """A user who owns the session; every response counts, and retries too."""
+    """Tokens count for the user who started the turn, not the session's owner.
+
+    Every response counts, including retries.
+    """
     usage = Usage(input_tokens=70, output_tokens=30)
     node.script([["One", usage], ["Two", usage]])
     session = await node.session(ana)
@@ -68,7 +71,8 @@ async def test_tokens_count_for_the_user_who_started_the_turn(node: TestNode, an
 async def test_turn_that_has_begun_ends_and_the_next_is_refused(
     node: TestNode, ana: User, bo: User, settings: Settings
 ) -> None:
-    """In words on the socket, and as a problem of the API; other people go on."""
+    """A turn ends even if it exceeds the quota. The next one is refused with a message on the socket, and as a problem
+    of the API. Other users are not affected."""
     settings.QUOTAS = "tokens_per_day=100"
     node.script([["One", Usage(input_tokens=5_000, output_tokens=30)], ["Two"]])
     session = await node.session(ana)
@@ -102,7 +106,7 @@ def test_tokens_of_yesterday_are_over(ana: User, session: Session, settings: Set
 
 @pytest.mark.django_db
 def test_last_token_of_the_day_is_the_last(ana: User, session: Session, settings: Settings) -> None:
-    """A person has exactly as many as the quota says."""
+    """A user can use exactly the number of tokens in the quota."""
     settings.QUOTAS = "tokens_per_day=100"
     quotas.record_tokens([(ana.pk, 99)])
     quotas.require_turn(ana)
@@ -113,7 +117,7 @@ def test_last_token_of_the_day_is_the_last(ana: User, session: Session, settings
 
 @pytest.mark.django_db
 def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, settings: Settings) -> None:
-    """RUN-06, RUN-12: sending, sending what a stop has held, answering again; nothing is changed by the refusal."""
+    """RUN-06, RUN-12: sending, sending held messages and retries are refused, and a refusal changes nothing."""
     rows = fill(session, START, HI, ANSWER, TOOL, DONE)
     held = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
     settings.QUOTAS = "tokens_per_day=100"
@@ -137,7 +141,7 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
 
 
 async def test_agents_at_work_are_bounded_for_each_person(node: TestNode, ana: User, settings: Settings) -> None:
-    """What waits in the queue of a turn is no turn of its own; when one ends, there is room again."""
+    """Queued messages do not count as turns. When a turn ends, another one can begin."""
     settings.QUOTAS = "running_turns=1"
     end = Gate()
     node.script([["One ", end, "two"], ["Three"], ["Four"]])
@@ -162,7 +166,7 @@ async def test_agents_at_work_are_bounded_for_each_person(node: TestNode, ana: U
 @pytest.mark.django_db
 @pytest.mark.usefixtures("own_files")
 def test_stored_files_are_bounded_and_forks_share_them(ana: User, session: Session, settings: Settings) -> None:
-    """Removing one makes room."""
+    """Files shared by forks count once, and removing a file frees its bytes."""
     settings.QUOTAS = "stored_megabytes=1"
     half = b"words " * 100_000
     file = upload(session, ana, half)
@@ -185,7 +189,7 @@ def test_stored_files_are_bounded_and_forks_share_them(ana: User, session: Sessi
 @pytest.mark.django_db
 @pytest.mark.usefixtures("full_disk", "own_files")
 def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session, settings: Settings) -> None:
-    """Nothing of what is refused is stored."""
+    """If the disk is almost full, only short messages are accepted, and nothing of a refused one is stored."""
     sent = sending.send_message(session=session, author=ana, text="Short")
     SessionRun.objects.update(state="idle", turn_id="")
     refused: list[Any] = [
@@ -203,7 +207,7 @@ def test_almost_full_disk_takes_short_messages_only(ana: User, session: Session,
     upload(session, ana, b"words")
 
 
-# --- telling -------------------------------------------------------------------------------------------------------
+# --- what users see ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -227,7 +231,7 @@ def test_unreadable_quotas_are_refused(settings: Settings, written: str) -> None
 def test_files_that_are_uploaded_together_share_the_quota(
     session: Session, ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each waits for those before it, whose files count when its own is read."""
+    """Parallel uploads of a user are checked one after another, so that each one counts those before it."""
     settings.QUOTAS = "stored_megabytes=1"
     megabyte = b"a" * quotas.MEGABYTE
 

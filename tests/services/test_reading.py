@@ -1,4 +1,4 @@
-"""What viewers read: pages, states, and what changed since a revision."""
+"""What viewers read: pages, states, and changes since a revision."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def queries(work: Callable[[], object]) -> int:
 
 
 def test_newest_page_comes_first(session: Session) -> None:
-    """MSG-03: in order; older ones page by page, to the very first."""
+    """MSG-03: the newest page comes first, in order, and older pages follow up to the first message."""
     fill(session, 120)
     newest = page_of(session)
     assert texts([*newest.messages]) == [f"{number}" for number in range(71, 121)]
@@ -64,13 +64,15 @@ def test_newest_page_comes_first(session: Session) -> None:
 
 @pytest.mark.parametrize(("limit", "given"), [(0, 1), (-5, 1), (1000, 200)])
 def test_page_has_bounds(session: Session, limit: int, given: int) -> None:
-    """MSG-03: whatever is asked for."""
+    """MSG-03: a page has between 1 and 200 messages, whatever number is requested."""
     fill(session, 250)
     assert len(page_of(session, limit=limit).messages) == given
 
 
 def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
-    """UI-01: what is shown first is drawn at once, however long the messages are; of the rest, only the number is."""
+    """UI-01: the first page has fewer messages if they are long, so that it renders quickly.
+    Older pages are limited only by the number of messages.
+    """
     fill(session, 120)
     ChatMessage.objects.filter(sequence__in=[118, 115, 114]).update(text="x" * (PAGE_CHARS // 2))
     newest = page_of(session)
@@ -81,7 +83,8 @@ def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
 
 
 def test_growing_text_is_read_whole(session: Session) -> None:
-    """LIVE-01: the row's text and its deltas, by their places; a page costs the same however many grow."""
+    """LIVE-01: the text of a streaming row and its deltas are joined by their offsets, with a fixed number of
+    queries."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     fill(session, 1, status="streaming", role="assistant")
     row = ChatMessage.objects.get()
@@ -97,7 +100,10 @@ def test_growing_text_is_read_whole(session: Session) -> None:
 
 
 def test_changes_list_new_changed_and_removed_messages(session: Session, ana: User) -> None:
-    """LIVE-02: rows and tombstones past a revision; from 0 the whole, without what is gone."""
+    """LIVE-02: the changes have the rows and tombstones after a revision.
+
+    From revision 0, they have all rows and no tombstones.
+    """
     send_message(session=session, author=ana, text="one")
     sent = send_message(session=session, author=ana, text="two")
     before = revisions([session.pk])[session.pk]
@@ -114,7 +120,8 @@ def test_changes_list_new_changed_and_removed_messages(session: Session, ana: Us
 
 
 def test_queue_has_one_order_for_everyone(session: Session, ana: User) -> None:
-    """RUN-06, LIVE-01: behind all others, as it was sent, for a page that loads and for a client that catches up."""
+    """RUN-06, LIVE-01: queued messages come last, in the order of sending, for pages that load and clients that
+    sync."""
     sent = [send_message(session=session, author=ana, text=text) for text in ("now", "first", "second")]
     edit_queued(session=session, author=ana, message_id=sent[1].id, text="First")
     changes = changes_since(session.pk, 0)
@@ -124,7 +131,8 @@ def test_queue_has_one_order_for_everyone(session: Session, ana: User) -> None:
 
 
 def test_changes_include_requested_messages(session: Session) -> None:
-    """LIVE-02: messages whose text a client has in part, changed or not; of this session alone."""
+    """LIVE-02: the changes include the requested messages of this session, changed or not, because the client has their
+    text in part."""
     fill(session, 3)
     row, other = ChatMessage.objects.order_by("sequence")[:2]
     elsewhere = create_session(owner=session.owner)
@@ -137,7 +145,7 @@ def test_changes_include_requested_messages(session: Session) -> None:
 
 
 def test_reading_costs_the_same_for_one_and_for_many(session: Session) -> None:
-    """LIVE-02: the first load, a reconnect and the beacon."""
+    """LIVE-02: the first page, a reconnect and the beacon need a fixed number of queries."""
     fill(session, 1)
     one = [queries(lambda: page_of(session)), queries(lambda: changes_since(session.pk, 0))]
     fill(session, 29, first=2)
@@ -146,7 +154,7 @@ def test_reading_costs_the_same_for_one_and_for_many(session: Session) -> None:
 
 
 def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: what a retry took back is reported as removed and shown nowhere."""
+    """RUN-12, MSG-11: withdrawn rows are reported as removed and not shown on any page."""
     fill(session, 2, role="user", turn_id="t_1")
     first, second = ChatMessage.objects.order_by("sequence")
     retry(session=session, author=ana, message_id=second.pk)
@@ -166,7 +174,7 @@ def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
     ],
 )
 def test_status_is_that_of_the_rows(session: Session, state: str, tools: list[str], told: tuple[str, str]) -> None:
-    """RUN-03, MSG-10: a page that loads gets the true present status."""
+    """RUN-03, MSG-10: a page that loads gets the status from the rows."""
     SessionRun.objects.filter(pk=session.pk).update(state=state, turn_id="" if state == "idle" else "t_1")
     for number, name in enumerate(tools, start=1):
         ChatMessage.objects.create(

@@ -1,4 +1,4 @@
-"""How much a session's model reasons: what may be chosen, what is kept, and what the next request is made with."""
+"""Reasoning settings of a session: which are valid, how they are stored, and what the next request contains."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def session(ana: User) -> Session:
 
 
 def shown(session: Session) -> tuple[str, int | None]:
-    """What viewers see, and what the next request contains: both are the same."""
+    """Return the settings that viewers see, after checking that the next request has the same."""
     row = Session.objects.get(pk=session.pk)
     now = session_snapshot(row)
     asked = agents_setup.registry().build_agent(presets.own(row)).reasoning
@@ -66,7 +66,7 @@ def test_session_begins_with_the_choice_of_its_agent(ana: User) -> None:
 
 
 def test_choice_is_kept_and_on_record(session: Session, ana: User) -> None:
-    """RUN-16, MSG-11: one revision each; what it was before can be read later."""
+    """RUN-16, MSG-11: a choice makes one revision, and the earlier value can be read later."""
     set_reasoning(session=session, author=ana, effort="low")
     assert shown(session) == ("low", None)
     set_reasoning(session=session, author=ana, effort="low")
@@ -105,7 +105,7 @@ def test_unsupported_reasoning_settings_are_refused(ana: User, agent: str, choic
 
 
 def test_choice_waits_while_another_model_answers(session: Session, ana: User) -> None:
-    """RUN-16: it is neither sent to a model that does not take it, nor forgotten."""
+    """RUN-16: a model without reasoning does not get the setting, and the setting is kept for other models."""
     set_reasoning(session=session, author=ana, effort="low")
     seen = {}
     for model in ("plain", "other", "thinker"):
@@ -117,7 +117,7 @@ def test_choice_waits_while_another_model_answers(session: Session, ana: User) -
 
 
 def test_new_session_has_the_requested_reasoning_settings(ana: User) -> None:
-    """MSG-12: refused as a whole where the model does not take it."""
+    """MSG-12: a new session has the requested settings, and is refused if its model does not accept them."""
     assert shown(begin_session(owner=ana, configuration={"reasoning_effort": "low"})) == ("low", None)
     assert shown(begin_session(owner=ana, configuration={"reasoning_effort": ""})) == ("", None)
     count = Session.objects.count()

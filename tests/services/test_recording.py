@@ -1,4 +1,4 @@
-"""What a run writes: fenced, in one transaction, text folded once."""
+"""What a run writes: fenced by its claim, in one transaction, with deltas folded once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def worker() -> str:
 
 
 def begin(ana: User, worker: str) -> Claim:
-    """A session whose turn is open and claimed."""
+    """Return a session with an open turn and a claim."""
     session = create_session(owner=ana, title="Plan")
     send_message(session=session, author=ana, text="Hi")
     return next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
@@ -60,7 +60,7 @@ def rows(claim: Claim) -> list[tuple[int, int, str, str]]:
 
 
 def test_changes_get_places_and_revisions_in_order(ana: User, worker: str) -> None:
-    """MSG-03, LIVE-02: gapless, and each event carries the revision that it made."""
+    """MSG-03, LIVE-02: places have no gaps, and each event has the revision that it made."""
     claim = begin(ana, worker)
     result = write(claim, insert("m_a", "Hel"), end("m_a"), DONE)
     assert rows(claim) == [
@@ -74,7 +74,8 @@ def test_changes_get_places_and_revisions_in_order(ana: User, worker: str) -> No
 
 
 def test_text_is_folded_when_its_message_ends(ana: User, worker: str) -> None:
-    """MSG-01: first text, delta rows and what came with the end, in order; no delta row stays."""
+    """MSG-01: at the message's end, the first text, the delta rows and the last text are joined in order, and no delta
+    row stays."""
     claim = begin(ana, worker)
     write(claim, insert("m_a", "ab"), texts=[("m_a", 2, "cd")])
     record([], [PendingText(claim, "m_a", 4, "ef")])
@@ -85,7 +86,7 @@ def test_text_is_folded_when_its_message_ends(ana: User, worker: str) -> None:
 
 
 def test_message_may_begin_and_end_in_one_batch(ana: User, worker: str) -> None:
-    """MSG-01: a short answer is written once."""
+    """MSG-01: a message that begins and ends in one batch is written once."""
     claim = begin(ana, worker)
     write(claim, insert("m_a", "ab"), end("m_a"), insert("m_b", "x"), texts=[("m_a", 2, "cd"), ("m_b", 1, "y")])
     assert [text for _, _, _, text in rows(claim)][2:] == ["abcd", "x"]
@@ -93,7 +94,7 @@ def test_message_may_begin_and_end_in_one_batch(ana: User, worker: str) -> None:
 
 
 def fenced_claims(claim: Claim) -> list[Claim]:
-    """Claims of other epochs, of another worker in the same epoch, and of a session that does not exist."""
+    """Return claims of other epochs, of another worker in the same epoch, and of an unknown session."""
     return [
         replace(claim, epoch=claim.epoch - 1),
         replace(claim, epoch=claim.epoch + 1),
@@ -103,7 +104,7 @@ def fenced_claims(claim: Claim) -> list[Claim]:
 
 
 def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
-    """RUN-15: neither rows nor text, whatever is beside it in the batch."""
+    """RUN-15: a lost claim writes neither rows nor text, whatever else is in the batch."""
     claim, other = begin(ana, worker), begin(ana, worker)
     write(claim, insert("m_a", "ab"))
     before = rows(claim)
@@ -121,7 +122,7 @@ def test_claim_that_was_lost_writes_nothing(ana: User, worker: str) -> None:
 
 
 def test_job_of_another_worker_with_the_same_epoch_is_not_taken_for_written(ana: User, worker: str) -> None:
-    """RUN-15: after a failover an epoch may be given out twice; the numbers are those of the present claim."""
+    """RUN-15: after a failover an epoch may be used twice, so job numbers count only for the present claim."""
     claim = begin(ana, worker)
     write(claim, insert("m_a"))
     lost = Job(replace(claim, worker_id="w_another"), 1, [insert("m_b")])
@@ -129,14 +130,14 @@ def test_job_of_another_worker_with_the_same_epoch_is_not_taken_for_written(ana:
 
 
 def test_claim_that_was_given_back_writes_nothing(ana: User, worker: str) -> None:
-    """RUN-15: the epoch is still the same, but the session is free for anybody."""
+    """RUN-15: a claim that was given back cannot write, although its epoch is still the same."""
     claim = begin(ana, worker)
     lease.give_back(claim)
     assert write(claim, insert("m_a")).outcome is Outcome.FENCED
 
 
 def test_session_that_was_deleted_fences_its_run(ana: User, worker: str) -> None:
-    """RUN-15: nothing to write to, and no error either."""
+    """RUN-15: the run of a deleted session is fenced without an error."""
     claim = begin(ana, worker)
     Session.objects.filter(pk=claim.session_id).delete()
     batch = record([Job(claim, 1, [insert("m_a")])], [PendingText(claim, "m_a", 0, "x")])
@@ -144,7 +145,7 @@ def test_session_that_was_deleted_fences_its_run(ana: User, worker: str) -> None
 
 
 def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
-    """RUN-01: idle, no one's, and everything asked for is served."""
+    """RUN-01: when its turn is closed, the session is idle and without an owner, and all its requests are served."""
     claim = begin(ana, worker)
     assert write(claim, DONE, CloseTurn()).next_turn == ""
     run = SessionRun.objects.get(pk=claim.session_id)
@@ -153,7 +154,7 @@ def test_closed_turn_releases_the_session(ana: User, worker: str) -> None:
 
 
 def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
-    """RUN-06: in the very transaction that ends the turn; the claim goes on."""
+    """RUN-06: the transaction that ends the turn begins the next one, and the claim continues."""
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
     for text in ("one", "two"):
@@ -173,7 +174,8 @@ def test_queued_messages_begin_the_next_turn(ana: User, worker: str) -> None:
 
 
 def test_turn_continues_when_the_queued_message_is_withdrawn(ana: User, worker: str) -> None:
-    """RUN-06: it was to end for a message that has been withdrawn: the first question is still to be answered."""
+    """RUN-06: if the message for which the turn was to end is withdrawn, the turn continues to answer the first
+    question."""
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
     sent = send_message(session=session, author=ana, text="Never mind")
@@ -187,7 +189,7 @@ def test_turn_continues_when_the_queued_message_is_withdrawn(ana: User, worker: 
 
 
 def test_one_bad_job_takes_its_batch_with_it(ana: User, worker: str) -> None:
-    """RUN-15: all of a transaction or nothing; the writer tries the parts one by one."""
+    """RUN-15: one bad job rolls back its whole batch, so the writer has to repeat the jobs one by one."""
     good, bad = begin(ana, worker), begin(ana, worker)
     jobs = [Job(good, 1, [insert("m_a", "ab")]), Job(bad, 1, [insert("m_b", status="nonsense")])]
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -196,7 +198,7 @@ def test_one_bad_job_takes_its_batch_with_it(ana: User, worker: str) -> None:
 
 
 def test_usage_is_summed_in_the_session(ana: User, worker: str) -> None:
-    """RUN-04, RUN-05: the last response's context, all responses' tokens."""
+    """RUN-04, RUN-05: the session has the context size of the last response and the sum of all responses' tokens."""
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
     first = RecordUsage(session.provider, session.model, 700, 1000, 800)
@@ -208,17 +210,19 @@ def test_usage_is_summed_in_the_session(ana: User, worker: str) -> None:
 
 
 def test_window_is_that_of_the_model_chosen_now(ana: User, worker: str) -> None:
-    """RUN-05, RUN-16: the old model's last response does not bring its window back."""
+    """RUN-05, RUN-16: the last response of the earlier model does not change the window of the present one."""
     claim = begin(ana, worker)
     Session.objects.filter(pk=claim.session_id).update(provider="new", model="large", context_window=5000)
     result = write(claim, RecordUsage("old", "small", 900, 1000, 950))
     session = Session.objects.get(pk=claim.session_id)
     assert (session.model, session.context_used, session.context_window) == ("large", 900, 5000)
-    assert [event.context_window for event in result.events if isinstance(event, UsageChanged)] == [5000]
+    assert [event for event in result.events if isinstance(event, UsageChanged)] == [
+        UsageChanged(900, 5000, session.total_tokens, "large")
+    ]
 
 
 def test_model_that_was_not_known_is_kept_once_it_answers(ana: User, worker: str) -> None:
-    """RUN-16: a session that began before the server told its models."""
+    """RUN-16: a session that began before the server reported its models stores the model when it answers."""
     claim = begin(ana, worker)
     Session.objects.filter(pk=claim.session_id).update(provider="", model="")
     write(claim, RecordUsage("vendor", "large", 10, 1000, 20))
@@ -227,7 +231,7 @@ def test_model_that_was_not_known_is_kept_once_it_answers(ana: User, worker: str
 
 
 def test_last_text_is_published_before_the_end(ana: User, worker: str) -> None:
-    """LIVE-01: the hint first, then the change that ends the message."""
+    """LIVE-01: the last text is published first, then the change that ends the message."""
     claim = begin(ana, worker)
     words = TextAppended("m_a", 2, "cd")
     write(claim, insert("m_a", "ab"))
@@ -239,7 +243,8 @@ def test_last_text_is_published_before_the_end(ana: User, worker: str) -> None:
 def test_batch_is_published_on_commit(
     ana: User, worker: str, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """LIVE-01: in the order of the jobs, not before the commit, and again if the answer to the COMMIT was lost."""
+    """LIVE-01: events are published in the order of the jobs after the commit, also if the answer to the COMMIT was
+    lost."""
     published: list[tuple[str, list[ChatEvent]]] = []
     monkeypatch.setattr("chat.bus.publisher.publish", lambda *args: published.append(args))
     one, two = begin(ana, worker), begin(ana, worker)
@@ -256,7 +261,7 @@ def test_batch_is_published_on_commit(
 
 
 def test_cost_of_writing_text_does_not_grow_with_its_length(ana: User, worker: str) -> None:
-    """MSG-01: a flush adds one row; the message's own row is written at its beginning and end alone."""
+    """MSG-01: a flush adds one row. The message's own row is written only at its beginning and its end."""
     claim = begin(ana, worker)
     write(claim, insert("m_a", "x" * 10))
 
@@ -270,7 +275,7 @@ def test_cost_of_writing_text_does_not_grow_with_its_length(ana: User, worker: s
 
 
 def test_many_sessions_are_flushed_at_once(ana: User, worker: str) -> None:
-    """MSG-01: texts of one session or of ten are as many queries."""
+    """MSG-01: flushing ten sessions takes as many queries as flushing one."""
     claims = [begin(ana, worker) for _ in range(10)]
     for number, claim in enumerate(claims):
         write(claim, insert(f"m_{number}", "x"))
@@ -283,7 +288,7 @@ def test_many_sessions_are_flushed_at_once(ana: User, worker: str) -> None:
 
 
 def statements(work: Callable[[], object]) -> list[str]:
-    """The first words of every statement."""
+    """Return the first words of every statement."""
     found: list[str] = []
 
     def noted(execute: Callable[..., object], sql: str, *args: object) -> object:
@@ -297,7 +302,10 @@ def statements(work: Callable[[], object]) -> list[str]:
 
 
 def test_model_switch_is_a_change_for_everyone(ana: User, worker: str) -> None:
-    """RUN-16, LIVE-02: it has a revision of its own, while the agent works too; choosing the same again is none."""
+    """RUN-16, LIVE-02: a model switch has its own revision, also while the agent works.
+
+    Choosing the same model again has none.
+    """
     claim = begin(ana, worker)
     session = Session.objects.get(pk=claim.session_id)
     Session.objects.filter(pk=session.pk).update(model="another")

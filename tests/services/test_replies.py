@@ -26,7 +26,7 @@ def replies(session: Session) -> tuple[str, bool]:
 
 
 def test_people_who_can_write_decide(session: Session, ana: User, bo: User) -> None:
-    """RUN-17: viewers do not count; with the last other editor gone, the agent answers everything again."""
+    """RUN-17: viewers do not count. When the last other editor leaves, the agent answers all messages again."""
     assert (replies(session), session.revision) == (("all", True), 0)
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.VIEWER)
     assert replies(session) == ("all", True)
@@ -41,7 +41,7 @@ def test_people_who_can_write_decide(session: Session, ana: User, bo: User) -> N
 
 
 def test_choice_of_a_user_stays(session: Session, ana: User, bo: User) -> None:
-    """RUN-17, even when people come and go; "auto" gives it back to the number of people."""
+    """RUN-17: a user's choice stays when users come and go. The choice "auto" returns to the number of users."""
     configure(session=session, author=ana, replies="all")
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     assert replies(session) == ("all", False)
@@ -59,7 +59,9 @@ def test_access_that_ends_otherwise_counts_with_the_next_message(session: Sessio
 
 
 def test_sessions_of_before_and_forks(ana: User, bo: User) -> None:
-    """RUN-17: a session that was made otherwise has a choice; a fork is of one person."""
+    """RUN-17: a session from an earlier version has "all" as a choice.
+    The agent of a fork answers all messages, because the fork has only one user.
+    """
     made = begin_session(owner=ana)
     Share.objects.create(session=made, user=bo, role=SessionRole.EDITOR)
     assert replies(made) == ("all", False)

@@ -1,4 +1,4 @@
-"""Stop and retry, straight through the services."""
+"""Stop and retry, called through the services."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def session(ana: User) -> Session:
 def test_retry_continues_after_the_last_kept_row(
     session: Session, ana: User, kept: list[dict[str, Any]], withdrawn: list[dict[str, Any]]
 ) -> None:
-    """RUN-12, MSG-11: rows from N on are out of view and on record; their turn is open again."""
+    """RUN-12, MSG-11: the rows from the retried one on are withdrawn and kept on record, and their turn is open
+    again."""
     rows = fill(session, *kept, *withdrawn)
     retry(session=session, author=ana, message_id=rows[len(kept)].pk)
     assert live(session) == rows[: len(kept)]
@@ -54,7 +55,8 @@ def test_retry_continues_after_the_last_kept_row(
 def test_retry_needs_something_to_answer(
     session: Session, ana: User, kept: list[dict[str, Any]], withdrawn: list[dict[str, Any]]
 ) -> None:
-    """RUN-12: a finished answer, an error or nothing at all leads nowhere; nothing is withdrawn."""
+    """RUN-12: a retry after a finished answer or an error, or without a message before it, is refused, and nothing is
+    withdrawn."""
     rows = fill(session, *kept, *withdrawn)
     with pytest.raises(ServiceError) as refused:
         retry(session=session, author=ana, message_id=rows[len(kept)].pk)
@@ -77,7 +79,8 @@ OUT = {"include_in_context": False}
 def test_excluded_message_is_not_answered(
     session: Session, ana: User, rows: list[dict[str, Any]], at: int, code: str
 ) -> None:
-    """RUN-12, MSG-09: the model would be asked to go on from something else."""
+    """RUN-12, MSG-09: a retry is refused if all messages that it would answer are excluded, because the model would
+    continue from another one."""
     made = fill(session, *rows)
     try:
         retry_here(session=session, author=ana, message_id=made[at].pk)
@@ -97,7 +100,7 @@ def test_excluded_message_is_not_answered(
     ],
 )
 def test_retry_is_refused(session: Session, ana: User, code: str, change: Any) -> None:
-    """RUN-12: not while the agent works, not in an archived session, not from a row that has gone."""
+    """RUN-12: a retry is refused while the agent works, in an archived session, and from a removed row."""
     row = fill(session, START, USER, ERROR, DONE)[2]
     change(session)
     with pytest.raises(ServiceError) as refused:
@@ -114,7 +117,8 @@ def test_retry_is_refused(session: Session, ana: User, code: str, change: Any) -
     ],
 )
 def test_refusal_says_what_the_turn_does(session: Session, ana: User, columns: dict[str, Any], words: str) -> None:
-    """RUN-12, UI-12: a turn that waits for people does not finish by itself."""
+    """RUN-12, UI-12: the refusal says whether the agent works or waits for an answer; a waiting turn does not end by
+    itself."""
     row = fill(session, START, USER, ERROR, DONE)[2]
     SessionRun.objects.filter(pk=session.pk).update(turn_id="t_9", **columns)
     with pytest.raises(ServiceError, match=words):
@@ -143,7 +147,10 @@ SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TO
 def test_retry_from_a_message_is_as_a_person_means_it(
     session: Session, ana: User, rows: list[dict[str, Any]], at: int, kept: int
 ) -> None:
-    """RUN-12: what people said stays and is answered again; what the agent said goes as the whole response."""
+    """RUN-12: a retry from a user's message keeps and answers it.
+
+    A retry from the agent's message withdraws the whole response.
+    """
     made = fill(session, *rows)
     retry_here(session=session, author=ana, message_id=made[at].pk)
     assert live(session) == made[:kept]
@@ -153,7 +160,8 @@ def test_retry_from_a_message_is_as_a_person_means_it(
 def test_retry_of_a_long_session_costs_few_queries(
     session: Session, ana: User, django_assert_max_num_queries: Any
 ) -> None:
-    """RUN-12: a thousand rows are withdrawn at once, and the message before them shows that there are two attempts."""
+    """RUN-12: a thousand rows are withdrawn in a few queries, and the message before them shows that there are two
+    attempts."""
     rows = fill(session, START, USER, *[ANSWER] * 1000, DONE)
     with django_assert_max_num_queries(40):
         retry_here(session=session, author=ana, message_id=rows[1].pk)
@@ -162,13 +170,13 @@ def test_retry_of_a_long_session_costs_few_queries(
 
 
 def test_stop_of_an_idle_session_is_harmless(session: Session, ana: User) -> None:
-    """RUN-07: nothing runs, nothing changes."""
+    """RUN-07: stopping an idle session changes nothing."""
     assert not cancel(session=session, author=ana)
     assert SessionRun.objects.get(pk=session.pk).state == "idle"
 
 
 def test_each_stop_holds_the_messages_queued_so_far(session: Session, ana: User, bo: User) -> None:
-    """RUN-06, RUN-07: a person who stops again, while the turn ends, means what was sent in the meantime too."""
+    """RUN-06, RUN-07: a second stop while the turn ends also holds the messages that were sent in the meantime."""
     send_message(session=session, author=ana, text="Go")
     held = []
     for text in ("First", "Second"):
@@ -179,7 +187,7 @@ def test_each_stop_holds_the_messages_queued_so_far(session: Session, ana: User,
 
 
 def test_stop_is_a_state(session: Session, ana: User) -> None:
-    """RUN-07: committed, so that a lost nudge costs time and nothing else; repeating it does no harm."""
+    """RUN-07: a stop is committed, so a lost wakeup only delays it, and a repeated stop has no effect."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     assert cancel(session=session, author=ana)
     assert cancel(session=session, author=ana)

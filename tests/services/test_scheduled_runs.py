@@ -1,4 +1,4 @@
-"""The runs of schedules: when they are sent, what is made up for, what is noted of them, and why they pause."""
+"""Runs of schedules: when they are sent, which missed ones are made up for, what is recorded, and why they pause."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from chat.errors import ServiceError
 from chat.models import (
     ChatMessage,
     Membership,
+    MessageStatus,
     Schedule,
     Session,
     Share,
@@ -24,7 +25,7 @@ from chat.queries.turn_outcomes import Outcome
 from chat.runs import lease
 from chat.services.deletion import users
 from chat.services.maintenance import scheduled_runs
-from chat.services.maintenance.scheduled_runs import INTERVAL, look, settle, start_due
+from chat.services.maintenance.scheduled_runs import INTERVAL, bring_forward, look, settle, start_due
 from chat.services.messages import editing, sending
 from chat.services.messages.sending import send_message
 from chat.services.sessions import actions, lifecycle, schedules, user_state
@@ -42,7 +43,10 @@ def session(ana: User) -> Session:
 
 
 def test_due_schedule_sends_its_message_in_run_mode(session: Session, ana: User) -> None:
-    """RUN-19, MSG-09: as its user, marked with its id, in a turn of the mode `run`; the session's mode stays."""
+    """RUN-19, MSG-09: the message is sent as the schedule's user with the schedule's id.
+
+    Only its turn has the mode `run`.
+    """
     row = due(added(session, ana))
     assert start_due(NOON + timedelta(seconds=3)) == 1
     marker, message = ChatMessage.objects.filter(session=session).order_by("sequence")
@@ -57,7 +61,7 @@ def test_due_schedule_sends_its_message_in_run_mode(session: Session, ana: User)
 
 
 def test_draft_of_its_user_is_kept(session: Session, ana: User) -> None:
-    """UI-09: only what a user sends takes a draft that begins like it."""
+    """UI-09: a scheduled message does not clear a draft with the same text; only a message that the user sends does."""
     user_state.save_draft(session=session, user=ana, text="Sum")
     due(added(session, ana))
     assert start_due(NOON) == 1
@@ -65,7 +69,7 @@ def test_draft_of_its_user_is_kept(session: Session, ana: User) -> None:
 
 
 def test_webhooks_do_not_take_it_for_a_message_of_a_person(session: Session, ana: User) -> None:
-    """HOOK-01: they learn of its turn."""
+    """HOOK-01: a scheduled message makes no event "message.sent" for webhooks; a user's message does."""
     Webhook.objects.create(workspace=session.workspace, url="https://example.com", events=["message.sent"])
     due(added(session, ana))
     assert start_due(NOON) == 1
@@ -75,14 +79,46 @@ def test_webhooks_do_not_take_it_for_a_message_of_a_person(session: Session, ana
 
 
 def test_instant_is_sent_once(session: Session, ana: User) -> None:
-    """RUN-19: the next look finds nothing, and neither does one with an old clock."""
+    """RUN-19: the next check finds nothing to send, not even in a process with a slow clock."""
     due(added(session, ana))
     assert [start_due(NOON), start_due(NOON), start_due(NOON - timedelta(minutes=1))] == [1, 0, 0]
 
 
+def test_schedule_runs_again_after_the_clock_was_wrong(session: Session, ana: User) -> None:
+    """RUN-19: after a correction of the machine's clock, the next instant is that of the right time."""
+    row = due(added(session, ana))
+    assert start_due(NOON + timedelta(days=100)) == 1
+    assert fresh(row).next_at == datetime(2027, 3, 7, 9, tzinfo=UTC)
+    end_turn(session, MessageStatus.COMPLETE)
+    look(NOON)
+    assert fresh(row).next_at == datetime(2026, 11, 27, 9, tzinfo=UTC)
+    assert [start_due(NOON), start_due(NOON + timedelta(days=1))] == [0, 1]
+    assert [bring_forward(NOON + timedelta(days=1)), len(sent(session))] == [0, 2]
+
+
+def test_schedule_that_was_changed_while_the_clock_was_wrong(session: Session, ana: User) -> None:
+    """RUN-19: a schedule that has not run yet is corrected, too. Clocks that differ by minutes change nothing."""
+    row = added(session, ana)
+    Schedule.objects.filter(pk=row.pk).update(next_at=NOON + timedelta(days=99), updated_at=NOON + timedelta(days=98))
+    assert bring_forward(NOON + timedelta(days=98, minutes=-50)) == 0
+    assert [bring_forward(NOON), bring_forward(NOON)] == [1, 0]
+    assert fresh(row).next_at == datetime(2026, 11, 27, 9, tzinfo=UTC)
+
+
+def test_instant_that_was_sent_too_early_is_not_sent_again(session: Session, ana: User) -> None:
+    """RUN-19: an instant is sent once, also if the clock was ahead when it was sent."""
+    due(added(session, ana))
+    tomorrow = NOON + timedelta(days=1)
+    assert start_due(tomorrow) == 1
+    end_turn(session, MessageStatus.COMPLETE)
+    look(NOON)
+    start_due(tomorrow)
+    assert len(sent(session)) == 1
+
+
 @pytest.mark.django_db(transaction=True)
 def test_processes_that_look_at_once_send_one_message(ana: User) -> None:
-    """RUN-19: the instant is claimed in the transaction that sends."""
+    """RUN-19: the transaction that sends also claims the instant, so parallel checks send one message."""
     sessions = [create_session(owner=ana, title=f"Reports {number}") for number in range(3)]
     rows = [due(added(session, ana)) for session in sessions]
     counts = together(*[lambda: start_due(NOON)] * 4)
@@ -93,7 +129,7 @@ def test_processes_that_look_at_once_send_one_message(ana: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_change_at_the_instant_neither_doubles_nor_blocks(ana: User) -> None:
-    """RUN-19: who edits a schedule while it is started waits for that, or is waited for."""
+    """RUN-19: an edit of a schedule during its start waits for the start, or the start waits for the edit."""
     session = create_session(owner=ana, title="Reports")
     row = due(added(session, ana))
 
@@ -106,7 +142,7 @@ def test_change_at_the_instant_neither_doubles_nor_blocks(ana: User) -> None:
 
 
 def test_after_an_outage_the_last_missed_instant_runs(session: Session, ana: User) -> None:
-    """RUN-19: once, and none of the earlier ones."""
+    """RUN-19: after an outage, the last missed instant runs once, and the earlier ones do not run."""
     row = due(added(session, ana, cron="0 */6 * * *"), NOON - timedelta(days=3))
     assert start_due(NOON + timedelta(hours=1)) == 1
     (message,) = sent(session)
@@ -118,7 +154,7 @@ def test_after_an_outage_the_last_missed_instant_runs(session: Session, ana: Use
 def test_crash_after_the_message_leaves_nothing_to_send_again(
     session: Session, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RUN-19: the message and the claim are stored together, or neither is."""
+    """RUN-19: the message and the claim are stored together or not at all."""
     row = due(added(session, ana))
 
     def crash(*_: object) -> None:
@@ -132,7 +168,7 @@ def test_crash_after_the_message_leaves_nothing_to_send_again(
 
 
 def test_message_waits_while_a_turn_runs_and_one_is_enough(session: Session, ana: User) -> None:
-    """RUN-19: it is queued as a user's message is; the next instants add nothing until it is delivered."""
+    """RUN-19: the message is queued like a user's. Further instants add none until it is delivered."""
     send_message(session=session, author=ana, text="Hi")
     row = due(added(session, ana))
     assert start_due(NOON) == 1
@@ -145,7 +181,10 @@ def test_message_waits_while_a_turn_runs_and_one_is_enough(session: Session, ana
 
 
 def test_run_is_noted_and_five_failures_in_a_row_pause(session: Session, ana: User) -> None:
-    """RUN-19: a success in between begins the count again; a user turns the schedule on again."""
+    """RUN-19: five failures in a row pause the schedule.
+
+    A success resets the count, and a user turns the schedule on again.
+    """
     row = added(session, ana)
     for number, status in enumerate(["failed", "failed", "complete", *["failed"] * 5]):
         at = NOON + timedelta(days=number)
@@ -167,8 +206,18 @@ def test_run_is_noted_and_five_failures_in_a_row_pause(session: Session, ana: Us
     assert row.next_at is not None
 
 
+def test_run_now_counts_the_failure_of_the_run_before(session: Session, ana: User) -> None:
+    """RUN-19: a failure counts even if a user starts the next run before the end of the last one is recorded."""
+    row = added(session, ana)
+    for _ in range(5):
+        schedules.run_now(author=ana, session_id=session.pk, schedule_id=row.pk)
+        end_turn(session, "failed")
+    settle()
+    assert (fresh(row).failures, fresh(row).paused) == (5, "failures")
+
+
 def test_refused_message_counts_as_a_failure(session: Session, ana: User) -> None:
-    """RUN-19: a quota or a full disk is shown, and does not stop other schedules."""
+    """RUN-19: a quota or a full disk counts as a failure, is shown, and does not affect other schedules."""
     other = create_session(owner=person("Cy"), title="Other")
     rows = [due(added(session, ana)), due(added(other, other.owner))]
     with pytest.MonkeyPatch.context() as patch:
@@ -188,7 +237,7 @@ def refuse_for(patch: pytest.MonkeyPatch, user: User) -> None:
 
 
 def test_stopped_run_is_no_failure(session: Session, ana: User) -> None:
-    """RUN-19: a user who stops it wants something else."""
+    """RUN-19: a run that a user stopped is not a failure."""
     row = due(added(session, ana))
     start_due(NOON)
     end_turn(session, "interrupted")
@@ -197,7 +246,7 @@ def test_stopped_run_is_no_failure(session: Session, ana: User) -> None:
 
 
 def test_deleted_message_is_noted(session: Session, ana: User) -> None:
-    """RUN-19: the dialog leads to messages that are there."""
+    """RUN-19: if the message is deleted, the recorded run no longer links to it."""
     row = due(added(session, ana))
     start_due(NOON)
     end_turn(session, "complete")
@@ -238,7 +287,7 @@ def test_schedule_pauses_when_its_user_loses_access(
 
 @pytest.mark.parametrize(("action", "reason"), [("archive", "archived"), ("delete", "deleted")])
 def test_schedule_pauses_with_its_session(session: Session, ana: User, action: str, reason: str) -> None:
-    """RUN-19: and stays paused when the session is restored."""
+    """RUN-19: the schedule pauses with its session, and stays paused when the session is restored."""
     row = due(added(session, ana))
     actions.apply_action(user=ana, action=actions.SessionAction(action), session_ids=[session.pk])
     assert start_due(NOON) == 0
@@ -246,7 +295,7 @@ def test_schedule_pauses_with_its_session(session: Session, ana: User, action: s
 
 
 def test_row_that_cannot_be_read_pauses_and_others_run(session: Session, ana: User) -> None:
-    """RUN-19: written by hand, or for a time zone that no longer exists."""
+    """RUN-19: a schedule with an unknown time zone pauses, and other schedules run."""
     bad, good = due(added(session, ana)), due(added(create_session(owner=ana, title="B"), ana))
     Schedule.objects.filter(pk=bad.pk).update(zone="Europe/Atlantis")
     assert start_due(NOON) == 1
@@ -254,7 +303,8 @@ def test_row_that_cannot_be_read_pauses_and_others_run(session: Session, ana: Us
 
 
 def test_look_says_when_the_next_one_is_due(session: Session, ana: User) -> None:
-    """RUN-19: at the instant itself, and every ten seconds in case another process adds one."""
+    """RUN-19: the next check is at the due instant, and at least every ten seconds, because another process may add a
+    schedule."""
     assert look() == INTERVAL
     row = added(session, ana)
     due(row, timezone.now() + timedelta(hours=1))
@@ -267,7 +317,7 @@ def test_look_says_when_the_next_one_is_due(session: Session, ana: User) -> None
 
 
 def test_scheduled_message_is_for_the_agent_of_a_team(session: Session, ana: User, bo: User) -> None:
-    """RUN-19: where the agent answers only mentions, too."""
+    """RUN-19: the agent answers a scheduled message even if it otherwise answers only mentions."""
     let_in(session, bo, "editor")
     lifecycle.configure(session=session, author=ana, replies="mentions")
     due(added(session, ana))

@@ -1,4 +1,4 @@
-"""Schedules: who may do what with them, and what becomes of them."""
+"""Schedules: who may add, change, remove and restore them, and their limits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def added(session: Session, author: User, *, cron: str = DAILY, text: str = "Sum
 
 
 def due(row: Schedule, at: datetime = NOON) -> Schedule:
-    """Make it due at a time, without waiting for it."""
+    """Set when the schedule is due, without waiting."""
     Schedule.objects.filter(pk=row.pk).update(next_at=at)
     return fresh(row)
 
@@ -72,7 +72,7 @@ def become_guest(_session: Session, bo: User) -> None:
 
 
 def end_turn(session: Session, status: str) -> None:
-    """End the open turn as its worker would."""
+    """End the open turn like its worker."""
     run = SessionRun.objects.get(pk=session.pk)
     last = ChatMessage.objects.filter(session=session).order_by("-sequence").values_list("sequence", flat=True)[0] or 0
     values: dict[str, Any] = {"type": MessageType.TURN_DONE, "turn_id": run.turn_id, "status": status}
@@ -81,7 +81,7 @@ def end_turn(session: Session, status: str) -> None:
 
 
 def test_run_now_works_while_it_is_off(session: Session, ana: User) -> None:
-    """UI-24: it changes nothing about the next instants, and a second one waits for the first."""
+    """UI-24: "Run now" does not change the next instants, and a second one waits for the first."""
     row = added(session, ana)
     schedules.change(author=ana, session_id=session.pk, schedule_id=row.pk, is_on=False)
     first = schedules.run_now(author=ana, session_id=session.pk, schedule_id=row.pk)
@@ -93,7 +93,7 @@ def test_run_now_works_while_it_is_off(session: Session, ana: User) -> None:
 
 
 def test_only_editors_of_the_team_add_schedules(session: Session, bo: User, workspace: Workspace) -> None:
-    """UI-24: neither viewers, nor guests, nor others."""
+    """UI-24: viewers, guests and users outside of the workspace cannot add schedules."""
     let_in(session, bo, "viewer")
     assert code_of(lambda: added(session, bo)) == "forbidden"
     let_in(session, bo, "editor")
@@ -104,7 +104,9 @@ def test_only_editors_of_the_team_add_schedules(session: Session, bo: User, work
 
 
 def test_only_its_user_changes_what_is_sent_in_their_name(session: Session, ana: User, bo: User) -> None:
-    """UI-24: the session's owner can turn it off, delete and restore it; other editors can only see it."""
+    """UI-24: the session's owner can only turn off, delete and restore the schedule of another user.
+    Other editors can only see it.
+    """
     let_in(session, bo, "editor")
     row, own = added(session, bo), added(session, ana)
     whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": row.pk}
@@ -123,7 +125,7 @@ def test_only_its_user_changes_what_is_sent_in_their_name(session: Session, ana:
 
 
 def test_schedule_of_another_session_is_not_found(session: Session, ana: User) -> None:
-    """LIVE-06: an id of another session, a removed one, and nonsense are alike."""
+    """LIVE-06: ids of other sessions, removed schedules and invalid ids get the same error."""
     row, elsewhere = added(session, ana), create_session(owner=ana)
     for session_id, schedule_id in (
         (elsewhere.pk, row.pk),
@@ -156,7 +158,7 @@ def test_schedule_of_another_session_is_not_found(session: Session, ana: User) -
 def test_bad_values_are_refused(
     session: Session, ana: User, settings: Settings, values: dict[str, Any], code: str
 ) -> None:
-    """RUN-19, MSG-12: when a schedule is added and when it is changed, which changes nothing then."""
+    """RUN-19, MSG-12: bad values are refused when a schedule is added or changed, and then nothing changes."""
     settings.MAX_MESSAGE_CHARS = 1000
     good: dict[str, Any] = {"text": "Hi", "cron": DAILY, "zone": "UTC"}
     assert code_of(lambda: schedules.add(author=ana, session_id=session.pk, **{**good, **values})) == code
@@ -167,7 +169,7 @@ def test_bad_values_are_refused(
 
 
 def test_session_has_twenty_schedules_at_most(session: Session, ana: User) -> None:
-    """UI-24: a removed one makes room, and comes back only if there is room."""
+    """UI-24: a removed schedule does not count, and is restored only if the limit allows it."""
     rows = [added(session, ana) for _ in range(schedules.MOST)]
     assert code_of(lambda: added(session, ana)) == "invalid"
     whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": rows[0].pk}
@@ -179,7 +181,7 @@ def test_session_has_twenty_schedules_at_most(session: Session, ana: User) -> No
 def test_user_has_a_limit_of_schedules_in_all_sessions(
     session: Session, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """UI-24: those of one user that are due at a moment would delay the others'."""
+    """UI-24: a user's schedules are limited, because many at one moment would delay those of other users."""
     monkeypatch.setattr(schedules, "MOST_OF_USER", 2)
     others = create_session(owner=ana)
     rows = [added(session, ana), added(others, ana)]
@@ -192,7 +194,7 @@ def test_user_has_a_limit_of_schedules_in_all_sessions(
 
 
 def test_removed_schedule_sends_nothing_and_comes_back_as_it_was(session: Session, ana: User) -> None:
-    """UI-24: Undo."""
+    """UI-24: a removed schedule sends nothing, and Undo restores it unchanged."""
     on, off = due(added(session, ana)), added(session, ana)
     whose: list[dict[str, Any]] = [
         {"author": ana, "session_id": session.pk, "schedule_id": row.pk} for row in (on, off)
@@ -207,7 +209,7 @@ def test_removed_schedule_sends_nothing_and_comes_back_as_it_was(session: Sessio
 
 
 def test_the_last_removed_schedules_can_be_restored_until_they_are_purged(session: Session, ana: User) -> None:
-    """UI-24: what was removed does not pile up, and its text does not stay for ever."""
+    """UI-24: only the last removed schedules are kept, and their texts are purged after a while."""
     for _ in range(schedules.MOST_REMOVED + 2):
         schedules.remove(author=ana, session_id=session.pk, schedule_id=added(session, ana).pk)
     assert Schedule.objects.count() == schedules.MOST_REMOVED
@@ -217,7 +219,7 @@ def test_the_last_removed_schedules_can_be_restored_until_they_are_purged(sessio
 
 
 def test_next_instant_follows_a_change_of_times_only(session: Session, ana: User) -> None:
-    """UI-24: another text does not move it."""
+    """UI-24: changing only the text does not move the next instant."""
     row = due(added(session, ana))
     whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": row.pk}
     assert schedules.change(**whose, text="Other").next_at == NOON
@@ -227,7 +229,7 @@ def test_next_instant_follows_a_change_of_times_only(session: Session, ana: User
 
 
 def test_archived_session_takes_no_schedules(session: Session, ana: User) -> None:
-    """UI-24: they can be turned off and removed there."""
+    """UI-24: in an archived session, schedules can only be turned off and removed."""
     row = added(session, ana)
     actions.apply_action(user=ana, action=actions.SessionAction.ARCHIVE, session_ids=[session.pk])
     whose: dict[str, Any] = {"author": ana, "session_id": session.pk, "schedule_id": row.pk}
@@ -240,14 +242,14 @@ def test_archived_session_takes_no_schedules(session: Session, ana: User) -> Non
 
 
 def test_removed_schedule_has_no_next_instant(session: Session, ana: User) -> None:
-    """RUN-19: a constraint says so, however the row is written."""
+    """RUN-19: a database constraint ensures that a removed schedule has no next instant."""
     row = added(session, ana)
     with pytest.raises(IntegrityError), transaction.atomic():
         Schedule.objects.filter(pk=row.pk).update(removed_at=timezone.now())
 
 
 def test_erased_user_leaves_no_schedules(session: Session, ana: User, bo: User) -> None:
-    """RUN-19: their texts are gone from the rows and from the messages; the session's other schedules stay."""
+    """RUN-19: the user's schedules and their texts in messages are erased. Other schedules of the session stay."""
     let_in(session, bo, "editor")
     due(added(session, bo, text="The secret of Bo"))
     kept = added(session, ana)
@@ -260,7 +262,8 @@ def test_erased_user_leaves_no_schedules(session: Session, ana: User, bo: User) 
 
 
 def test_fork_copies_no_schedules_and_its_turns_have_the_mode_of_the_session(session: Session, ana: User) -> None:
-    """RUN-19, RUN-13: who continues a scheduled turn waits for it."""
+    """RUN-19, RUN-13: in a fork, the scheduled turn has the session's mode, because the user who forked waits for
+    it."""
     due(added(session, ana))
     start_due(NOON)
     end_turn(session, "complete")
@@ -272,7 +275,7 @@ def test_fork_copies_no_schedules_and_its_turns_have_the_mode_of_the_session(ses
 
 
 def test_session_with_a_schedule_is_in_use(session: Session, ana: User) -> None:
-    """OPS-05: a yearly schedule outlives the days of the setting; one that is off does not keep its session."""
+    """OPS-05: a schedule keeps its session from being pruned as long as it is on."""
     row = added(session, ana)
     Session.objects.filter(pk=session.pk).update(updated_at=timezone.now() - timedelta(days=400))
     before = timezone.now() - timedelta(days=365)
@@ -282,7 +285,7 @@ def test_session_with_a_schedule_is_in_use(session: Session, ana: User) -> None:
 
 
 def test_export_of_one_s_data_has_one_s_schedules(session: Session, ana: User, bo: User) -> None:
-    """UI-24: their own, and no one else's."""
+    """UI-24: the export contains the user's own schedules only."""
     let_in(session, bo, "editor")
     added(session, bo, text="Of Bo")
     added(session, ana, text="Of Ana")

@@ -1,4 +1,4 @@
-"""Search: what is found, by whom, in which order, and that the index follows every change."""
+"""Search: which messages it finds, for whom and in which order, and that the index follows every change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session(ana: User) -> Session:
 
 
 def texts(user: User, query: str) -> list[str]:
-    """The found messages, in order."""
+    """Return the texts of the found messages, in order."""
     found = search.search(user, query).messages
     return [ChatMessage.objects.get(pk=hit.id).text for hit in found]
 
@@ -34,16 +34,16 @@ def texts(user: User, query: str) -> list[str]:
     ("query", "expected"),
     [
         ("winter", ["Late winter rain", "Winter is coming"]),
-        ("int", ["Late winter rain", "Winter is coming"]),  # within a word
-        ("WINTER rain", ["Late winter rain"]),  # every term, in any order
+        ("int", ["Late winter rain", "Winter is coming"]),  # a part of a word
+        ("WINTER rain", ["Late winter rain"]),  # all terms, in any order
         ("rain winter", ["Late winter rain"]),
         ("winter summer", []),
-        ("is winter", ["Winter is coming"]),  # a term too short for the index
+        ("is winter", ["Winter is coming"]),  # one term is too short for the index
         ("is", ["Winter is coming"]),
         ("数据库", ["我们的数据库很慢"]),
         ("据库", ["我们的数据库很慢"]),
         ("慢", ["我们的数据库很慢"]),
-        ("зима", ["Зима близко"]),  # any script, any case
+        ("зима", ["Зима близко"]),  # any script and any case
         ('"quoted" AND', ['He said "quoted" AND left']),
         ("100%", ["100% of it_all"]),
         ("0%", ["100% of it_all"]),
@@ -55,7 +55,7 @@ def texts(user: User, query: str) -> list[str]:
     ],
 )
 def test_terms_are_found_anywhere_newest_first(ana: User, session: Session, query: str, expected: list[str]) -> None:
-    """UI-11: all terms, parts of words, CJK; the query's signs are no language of their own."""
+    """UI-11: all terms must match, as parts of words and in CJK too. Characters of query languages have no effect."""
     for text in (
         "Winter is coming",
         "Late winter rain",
@@ -69,7 +69,7 @@ def test_terms_are_found_anywhere_newest_first(ana: User, session: Session, quer
 
 
 def test_users_find_only_what_they_may_see(ana: User, bo: User, session: Session) -> None:
-    """LIVE-06: the owner, a viewer; not a stranger of the same workspace, nor staff."""
+    """LIVE-06: the owner and viewers find a session's messages; other members of the workspace and staff do not."""
     say(session, ana, "The secret word")
     strangers = [person("Cy", session.workspace), User.objects.create_superuser("root")]
     let_in(session, bo, "viewer")
@@ -83,7 +83,7 @@ def test_users_find_only_what_they_may_see(ana: User, bo: User, session: Session
 
 
 def test_the_index_follows_every_change(ana: User, session: Session) -> None:
-    """MSG-11: edited, removed, brought back, deleted; excluded ones are still shown, and found."""
+    """MSG-11: the index follows edits, removals, restorations and deletions. Excluded messages are still found."""
     row = say(session, ana, "The first words")
     row.text = "Other words"
     row.save()
@@ -102,7 +102,7 @@ def test_the_index_follows_every_change(ana: User, session: Session) -> None:
 
 
 def documents() -> int:
-    """How many texts the index holds."""
+    """Return the number of texts in the index."""
     if connection.vendor != "sqlite":
         return 0
     with connection.cursor() as cursor:
@@ -127,7 +127,7 @@ async def test_an_answer_is_found_when_it_is_finished(node: TestNode, ana: User)
 
 
 def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
-    """Streaming must not pay for the search with every token."""
+    """Streaming rows are not indexed, so that tokens do not cost index writes."""
     row = say(session, None, "Half an ans", status="streaming")
     assert (texts(ana, "half"), documents()) == ([], 0)
     row.text, row.status = "Half an answer", "complete"
@@ -136,7 +136,7 @@ def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
 
 
 def test_whole_words_come_before_parts_of_words(ana: User, session: Session) -> None:
-    """UI-11: the query as it is written first, however old, then all its words, then what merely contains them."""
+    """UI-11: exact matches of the query come first, however old, then matches of all words, then parts of words."""
     for text in ("Item 42? Yes", "42? Which item?", *(f"Item {number}42?" for number in range(1, 90)), "Items 42?"):
         say(session, ana, text)
     found = texts(ana, "item 42?")
@@ -149,7 +149,7 @@ def test_whole_words_come_before_parts_of_words(ana: User, session: Session) -> 
 
 @pytest.mark.parametrize("place", [0, search.HEAD - 500, search.HEAD, 150_000])
 def test_search_reads_little_of_long_messages(ana: User, session: Session, place: int) -> None:
-    """A search looks at sixty messages, each of which can have 2 MB: it keeps neither all of them nor one too many."""
+    """A search reads sixty messages of up to 2 MB each without keeping all of them in memory."""
     text = f"{'word ' * (place // 5)}winter{' word' * 40_000}"
     for _ in range(search.POOL * search.LIMIT):
         say(session, ana, text)
@@ -172,7 +172,10 @@ def test_session_titles_match_in_any_case(ana: User, session: Session) -> None:
 
 
 def test_closest_titles_come_first(ana: User) -> None:
-    """UI-11: the title that is the query, then titles that begin with it, then the others; the newest first in each."""
+    """UI-11: equal titles come first, then titles that begin with the query, then others.
+
+    The newest comes first in each group.
+    """
     for title in ("Plan B", "plan", "The plan", "Plan A"):
         create_session(owner=ana, title=title)
     found = search.search(ana, "PLAN", limit=3).sessions
@@ -194,7 +197,7 @@ def test_closest_titles_come_first(ana: User) -> None:
     ],
 )
 def test_hits_are_marked_in_escaped_text(text: str, query: str, html: str) -> None:
-    """MSG-12: what people and models write is never markup."""
+    """MSG-12: texts of users and models are escaped."""
     assert search.marked(text, search.terms_of(query)) == html
 
 
@@ -218,7 +221,7 @@ def test_a_long_text_is_cut_around_its_first_hit() -> None:
     ],
 )
 def test_snippet_is_plain_text_without_markdown(text: str, term: str, cut: str) -> None:
-    """The signs of Markdown are left out, unless the hit is in them."""
+    """Markdown characters are left out of a snippet unless they are part of the hit."""
     assert search.around_hit(text, [term]).startswith(cut)
 
 

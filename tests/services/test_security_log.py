@@ -1,4 +1,4 @@
-"""The security log: who did what to whose object, from where; no content, no secrets."""
+"""The security log: which user did what to which object, and from where, without content or secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def session(ana: User) -> Session:
 
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
-    """What is written to the logger."""
+    """The lines that are written to the logger."""
     written: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: written.append(record.getMessage())  # type: ignore[method-assign]  # all that it does
@@ -47,7 +47,7 @@ def lines() -> Iterator[list[str]]:
 
 
 def told() -> list[tuple[str, int | None, int | None, str, dict[str, Any]]]:
-    """(kind, who, whose, object, details) of what was recorded since the last call, in order."""
+    """Return (kind, user, affected user, object, details) of the entries since the last call, in order."""
     rows = SecurityEvent.objects.order_by("pk")
     found = [
         (row.kind, row.actor_id, row.person_id, f"{row.object_type} {row.object_id}".strip(), row.details)
@@ -58,7 +58,7 @@ def told() -> list[tuple[str, int | None, int | None, str, dict[str, Any]]]:
 
 
 def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
-    """Each with the session, whose role it is, and who gave it."""
+    """Each entry has the session, the affected user and role, and the user who granted it."""
     where, guest = f"session {session.pk}", person("Cy")
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.VIEWER)
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
@@ -100,7 +100,7 @@ def test_deletion_and_restoring(session: Session, ana: User) -> None:
 
 
 def test_use_of_tokens_is_logged(session: Session, ana: User) -> None:
-    """A program is distinguished from its user by the token's id; the address is its own."""
+    """An entry of a program has the token's id, which distinguishes it from its user, and the program's own address."""
     token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
     program = Client(headers={"Authorization": f"Bearer {secret}"}, REMOTE_ADDR="192.0.2.9")
     exported = program.get(f"/api/sessions/{session.pk}/export")
@@ -117,7 +117,10 @@ def test_use_of_tokens_is_logged(session: Session, ana: User) -> None:
 
 
 def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
-    """Who tried, as far as the name is known: what is not a name may be a password. Behind a proxy, its word counts."""
+    """A failed sign-in is logged with its user if the name is known; other input is not logged, because it may be a
+    password.
+    The proxy's header gives the address.
+    """
     settings.HTTPS = True
     client = Client(headers={"X-Forwarded-For": "10.0.0.1, 203.0.113.9"})
     for name, password in (("ana", "no"), ("my secret", "no"), ("ana", PASSWORD)):
@@ -172,7 +175,8 @@ def test_password_in_the_settings(client: Client, ana: User) -> None:
     ],
 )
 def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[str, Any], host: str | None) -> None:
-    """Its name and the host alone, when it is about to run; never what else is in the address."""
+    """A tool's call with an address is logged with the tool's name and the host before it runs, without the rest of the
+    address."""
     worker = lease.register_worker()
     send_message(session=session, author=ana, text="Read it")
     claim = next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
@@ -189,7 +193,7 @@ def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[s
 
 
 def test_line_is_written_when_it_is_true(lines: list[str], ana: User, django_capture_on_commit_callbacks: Any) -> None:
-    """One JSON object, after the commit; what was undone was not done, in the rows neither."""
+    """Each line is a JSON object that is written after the commit. A rolled back action leaves no line and no row."""
     with django_capture_on_commit_callbacks(execute=True), acting_from(Origin(Face.ADMIN, "192.0.2.1")):
         security_log.record(Kind.SHARED, actor=ana, person=ana, role="viewer")
         assert lines == []
@@ -214,7 +218,7 @@ def test_line_is_written_when_it_is_true(lines: list[str], ana: User, django_cap
 def test_nothing_that_people_wrote_or_must_hide_is_kept(
     lines: list[str], session: Session, ana: User, bo: User, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """Titles, names of tokens, links, passwords, secrets."""
+    """Titles, names of tokens, links, passwords and secrets are not logged."""
     with django_capture_on_commit_callbacks(execute=True):
         _token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
         link = accounts.sign_in_link(user=ana, author=bo)

@@ -1,4 +1,4 @@
-"""Putting sessions in order: archive, delete with its way back, leave; for one and for many."""
+"""Actions on one or many sessions: archive, delete, restore and leave."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def titles(user: User, *, archived: bool = False) -> list[str]:
 
 
 def test_changing_a_session_itself_keeps_its_place_in_the_list(session: Session, ana: User) -> None:
-    """Lists are ordered by the last activity in the conversation; a new title or prompt is none."""
+    """A new title or prompt does not move a session in the list, which is ordered by the last message."""
     create_session(owner=ana, title="Newer")
     before = Session.objects.get(pk=session.pk).updated_at
     rename(session=session, author=ana, title="Tidy")
@@ -57,7 +57,7 @@ def test_archived_session_leaves_the_list_and_can_be_restored(session: Session, 
 
 
 def test_archiving_does_not_restore_a_deleted_session(session: Session, ana: User) -> None:
-    """LIVE-06: a user who archives it at the same moment does not bring it back."""
+    """LIVE-06: archiving a session that was deleted at the same moment does not restore it."""
     looked_at = Session.objects.get()
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     with pytest.raises(NoSuchSession):
@@ -66,7 +66,7 @@ def test_archiving_does_not_restore_a_deleted_session(session: Session, ana: Use
 
 
 def test_deleted_session_is_gone_for_all_users(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: for lists, pages, sockets, commands, and those who have an invitation."""
+    """LIVE-06: lists, pages, sockets, commands and invitation links do not find a deleted session."""
     token = sharing.invite(session=session, author=ana, role="viewer")
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     for user in (ana, bo):
@@ -102,7 +102,10 @@ def test_only_its_owner_brings_a_session_back(session: Session, ana: User, bo: U
 
 
 async def test_deleting_stops_the_turn_and_closes_open_pages(node: TestNode, ana: User, bo: User) -> None:
-    """LIVE-06, RUN-06, RUN-07: and what was queued is answered when the session comes back."""
+    """LIVE-06, RUN-06, RUN-07: deleting stops the turn and closes pages.
+
+    Queued messages are answered when the session is restored.
+    """
     gate = Gate()
     node.script([["One", gate], ["Two"]])
     session = await node.session(ana)
@@ -132,7 +135,7 @@ def test_queued_messages_wait_while_the_session_is_deleted(session: Session, ana
     send_message(session=session, author=ana, text="And then")
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     assert SessionRun.objects.get().state == RunState.CANCELLING
-    SessionRun.objects.update(state=RunState.IDLE, turn_id="")  # as the runner leaves it
+    SessionRun.objects.update(state=RunState.IDLE, turn_id="")  # as the runner sets it
     apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     run = SessionRun.objects.get()
     assert (run.state, run.wanted > run.done) == (RunState.RUNNING, True)
@@ -194,7 +197,7 @@ def test_a_long_list_is_shown_in_parts(ana: User) -> None:
 
 
 def test_undelete_answers_what_was_queued_below(session: Session, ana: User) -> None:
-    """RUN-06, RUN-18: in the sessions of other agents that come back with it, too."""
+    """RUN-06, RUN-18: queued messages in restored subsessions are answered too."""
     child = create_session(owner=ana, title="Task")
     Session.objects.filter(pk=child.pk).update(caller_session=session)
     SessionRun.objects.filter(pk=child.pk).update(state=RunState.RUNNING, turn_id="t_1")

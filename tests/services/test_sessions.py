@@ -1,4 +1,4 @@
-"""The agent of a session: what comes with another preset, and what stays."""
+"""The agent of a session: which settings change with another preset."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def as_it_is(session: Session) -> tuple[str, str, str, int | None]:
 
 
 def test_agent_brings_its_model_and_its_prompt(ana: User) -> None:
-    """RUN-16, RUN-05: there and back, with the window looked up again; one revision each."""
+    """RUN-16, RUN-05: switching agents and back changes model, prompt and context window each time, with one revision
+    per switch."""
     session = create_session(owner=ana)
     set_agent(session=session, author=ana, agent="reviewer")
     assert as_it_is(session) == ("reviewer", "two", "Review.", None)

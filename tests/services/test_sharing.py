@@ -1,4 +1,4 @@
-"""Who is let into a session, by whom, and how they lose it again."""
+"""Sharing sessions: who may give access to whom, and how access ends."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_invitation_lets_a_stranger_into_workspace_and_session(session: Session,
 
 
 def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: User) -> None:
-    """LIVE-06: removal holds: it ends the links of the session, for one of them was theirs."""
+    """LIVE-06: a removal revokes the links of the session, because the removed user may know one."""
     guest = person("Cy")
     token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     sharing.accept(token=token, user=guest)
@@ -59,7 +59,8 @@ def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: Us
 
 
 def test_former_member_cannot_share(session: Session, ana: User, bo: User) -> None:
-    """LIVE-06: nor learns who is in it now; but may close it to who is in."""
+    """LIVE-06: a former member cannot share their session or see the users of the workspace, but can end the access of
+    others."""
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     new = person("Di", session.workspace)
     assert list(sharing.candidates(session)) == [new]
@@ -76,7 +77,7 @@ def test_former_member_cannot_share(session: Session, ana: User, bo: User) -> No
 
 
 def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
-    """LIVE-06: likewise where they may not come in any more; both for as long as that is so."""
+    """LIVE-06: a link does not work while its maker is not a member of the workspace, or has an inactive account."""
     token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
     ana.memberships.filter(workspace=session.workspace).delete()
     with pytest.raises(ServiceError, match="has expired"):
@@ -90,7 +91,7 @@ def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
 
 
 def with_below(session: Session, people: int, below: int) -> list[Session]:
-    """Share a session with so many users, and let agents have begun so many sessions for it."""
+    """Share a session with `people` users and add `below` subsessions to it."""
     for number in range(people):
         user = person(f"p{session.pk}{number}", session.workspace)
         Share.objects.create(session=session, user=user, role=SessionRole.VIEWER)
@@ -105,7 +106,10 @@ def roles_in(session: Session) -> dict[int, str]:
 def test_sessions_of_agents_follow_in_few_queries(
     session: Session, ana: User, bo: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    """RUN-18: whatever the number of people and sessions. What is as it should be is left alone, without a notice."""
+    """RUN-18: the number of queries does not depend on the users and sessions.
+
+    Unchanged roles cause no notification.
+    """
     small, large = with_below(session, 1, 1), create_session(owner=ana)
     children = with_below(large, 6, 5)
     following.follow(session.pk)
@@ -124,6 +128,6 @@ def test_sessions_of_agents_follow_in_few_queries(
     with django_capture_on_commit_callbacks() as notices:
         following.follow(large.pk)
     assert roles_in(children[0])[bo.pk] == SessionRole.EDITOR
-    assert len(notices) == 2  # to viewers of that session, and to lists
+    assert len(notices) == 2  # to the viewers of that session, and to lists
     sharing.unshare(session=large, author=ana, user=bo)
     assert all(roles_in(child) == roles_in(large) for child in children)

@@ -1,4 +1,4 @@
-"""A plain turn begins in few statements, and leaves what the services leave that begin all others."""
+"""Plain turns begin in few statements, and the result equals that of the services for other turns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @dataclass
 class Desk:
-    """A runner that keeps what it is given; `has_room` off, it takes nothing."""
+    """A runner that keeps the turns that it is given; without `has_room` it takes none."""
 
     worker_id: str
     has_room: bool = True
@@ -112,7 +112,7 @@ PLAIN = st.builds(
     has_room=st.booleans(),
     is_lease_over=st.sampled_from([False, False, False, True]),
 )
-# What makes a start another than a plain one.
+# States and messages that are not a plain start.
 UNUSUAL: list[dict[str, Any]] = [
     {"text": " "},
     {"text": "a\0b"},
@@ -138,7 +138,7 @@ UNUSUAL: list[dict[str, Any]] = [
 
 
 def made(start: Start, owner: User, other: User) -> Session:
-    """Make a session in this state."""
+    """Return a session in this state."""
     session = create_session(owner=owner, title="Plan")
     config = {**session.config, **({"agents": [{"name": name} for name in start.agents]} if start.agents else {})}
     for number in range(1, start.rows + 1):
@@ -173,7 +173,7 @@ def columns(row: Any, *left_out: str) -> dict[str, Any]:
 
 
 def stored(session: Session, turn_id: str) -> list[Any]:
-    """Everything that a start may change, without ids and times."""
+    """Return everything that a start may change, without ids and times."""
     rows = ChatMessage.objects.filter(session=session).order_by("sequence", "created_at")
     run = SessionRun.objects.get(pk=session.pk)
     assert run.turn_id == turn_id
@@ -208,7 +208,7 @@ def snapshot(turn: TurnSnapshot | None) -> TurnSnapshot | None:
 def by_the_services(
     session: Session, author: User, start: Start, worker_id: str, *, claims: bool
 ) -> TurnSnapshot | None:
-    """Begin the turn as the services do, and claim and open it as a runner does."""
+    """Begin the turn through the services, then claim and open it like a runner."""
     add_message(session=session, author=author, text=start.text, key=start.key)
     if not claims:
         return None
@@ -221,7 +221,8 @@ def by_the_services(
 def test_both_ways_leave_the_same(
     start: Start, workspace: Workspace, desk: Desk, published: list[tuple[str, list[ChatEvent]]]
 ) -> None:
-    """RUN-01, MSG-01, MSG-02, RUN-15, RUN-17: rows, events and the opened turn of plain starts."""
+    """RUN-01, MSG-01, MSG-02, RUN-15, RUN-17: rows, events and the opened turn of a plain start equal those of the
+    services."""
     owner, other = people(workspace, start, desk)
     first, second = made(start, owner, other), made(start, owner, other)
     published.clear()
@@ -246,7 +247,8 @@ def test_both_ways_leave_the_same(
 def test_what_is_not_plain_is_left_to_the_services(
     start: Start, unusual: dict[str, Any], workspace: Workspace, desk: Desk, published: list[Any]
 ) -> None:
-    """MSG-02, MSG-12, RUN-06, RUN-17, LIVE-06: nothing is written, published or claimed."""
+    """MSG-02, MSG-12, RUN-06, RUN-17, LIVE-06: a start that is not plain writes, publishes and claims nothing, and is
+    left to the services."""
     start = replace(start, **unusual)
     owner, other = people(workspace, start, desk)
     session = made(start, owner, other)
@@ -278,7 +280,8 @@ def people(workspace: Workspace, start: Start, desk: Desk) -> tuple[User, User]:
 
 
 def test_one_statement_looks_and_three_write(ana: User, desk: Desk) -> None:
-    """RUN-01: at a hundred starts in a second each statement more is seen."""
+    """RUN-01: a start has one reading and three writing statements, because each one counts at a hundred starts per
+    second."""
     session = create_session(owner=ana, title="Plan")
     with CaptureQueriesContext(connection) as queries:
         assert begin_turn(author=ana, session_id=session.pk, text="Hi", key="k") is not None

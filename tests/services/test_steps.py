@@ -1,4 +1,4 @@
-"""Steps read from rows: in pages, and as what changed since any revision."""
+"""Steps read from rows: in pages, and as changes since any revision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chat import agents_setup
 from chat.bus import publisher
 from chat.models import ChatMessage, Session, User
 from chat.projections.steps import steps
-from chat.queries.messages import knows_history
+from chat.queries.messages import has_history_since
 from chat.queries.steps import page_of_segments, page_of_steps, steps_since
 from chat.services.sessions.lifecycle import create_session
 from tests.services.history import History
@@ -35,7 +35,7 @@ def whole(session: Session) -> dict[str, Json]:
 
 
 class Resumed(History):
-    """At every moment a user leaves, and later comes again with what they have."""
+    """A history in which a user leaves at every moment, and later resumes with the steps of that moment."""
 
     def __init__(self) -> None:
         self.left: list[tuple[int, dict[str, Json]]] = []
@@ -44,8 +44,8 @@ class Resumed(History):
     @invariant()
     def who_comes_again_has_all(self) -> None:
         session, now = Session.objects.get(pk=self.session.pk), whole(self.session)
-        # Clients from before a purge are refused as stale, and begin without a revision.
-        self.left = [(revision, known) for revision, known in self.left if knows_history(session, revision)]
+        # Clients from before a purge are refused as stale, and start without a revision.
+        self.left = [(revision, known) for revision, known in self.left if has_history_since(session, revision)]
         for revision, known in self.left:
             assert resumed(session, revision, known) == now
         self.left = [*self.left[:2], *self.left[-2:], (session.revision, now)]
@@ -75,9 +75,10 @@ def paged(session: Session, limit: int) -> dict[str, Json]:
     return found
 
 
-@pytest.mark.sqlite  # many histories, read as the tests above read one: on PostgreSQL, they would find nothing else
+@pytest.mark.sqlite  # many histories; the tests above cover PostgreSQL
 def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIVE-03, CTX-04: whatever people, agents and crashes do, what changed since is enough; pages are the whole."""
+    """LIVE-03, CTX-04: after any actions of users, agents and crashes, a client with the steps of an earlier moment
+    gets all present steps from the changes since then. Pages have all steps."""
     published = RecordingPublisher()
     monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
@@ -89,7 +90,7 @@ def test_any_history_can_be_resumed_from_any_moment(ana: User, bo: User, monkeyp
 
 
 def test_only_changed_steps_are_sent_again(ana: User) -> None:
-    """LIVE-03: an answer that came since, and what it touches; not the conversation before."""
+    """LIVE-03: only later answers and the steps that they change are sent, not the earlier conversation."""
     session = create_session(owner=ana)
     rows = fill(session, *[START, HI, TOOL, ANSWER, DONE] * 6)
     session.refresh_from_db()
@@ -104,7 +105,7 @@ def test_only_changed_steps_are_sent_again(ana: User) -> None:
 
 @pytest.mark.parametrize("since", [0, 2])
 def test_query_counts_do_not_grow(ana: User, since: int) -> None:
-    """LIVE-03: one or thirty turns cost the same number of queries, as a page and as changes."""
+    """LIVE-03: one turn and thirty turns need the same number of queries, for a page and for changes."""
     counts = set()
     for turns in (1, 30):
         session = create_session(owner=ana)
@@ -119,7 +120,7 @@ def test_query_counts_do_not_grow(ana: User, since: int) -> None:
 
 
 def test_steps_of_all_rows_are_the_projection(ana: User) -> None:
-    """CTX-04: what is read is what the rows make, and JSON can say it."""
+    """CTX-04: the steps that are read equal the projection of all rows, and can be written as JSON."""
     session = create_session(owner=ana)
     fill(session, START, HI, TOOL, ANSWER, DONE)
     rows = list(ChatMessage.objects.in_conversation(session.pk).order_by("sequence"))

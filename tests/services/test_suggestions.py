@@ -1,4 +1,4 @@
-"""Suggested edits: who may make and decide them, and what becomes of the message."""
+"""Suggested edits: who may make and decide them, and how they change the message."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refused(call: Any, **about: Any) -> str:
 
 
 def test_suggestion_waits_at_the_message(session: Session, row: ChatMessage, bo: User) -> None:
-    """MSG-11: the words stay; a person's second suggestion replaces their first one."""
+    """MSG-11: a suggestion does not change the text, and a user's second suggestion replaces the first."""
     first = suggest(session=session, author=bo, message_id=row.pk, text="Hello", seen=2)
     second = suggest(session=session, author=bo, message_id=row.pk, text="Hello!")
     row.refresh_from_db()
@@ -48,7 +48,7 @@ def test_suggestion_waits_at_the_message(session: Session, row: ChatMessage, bo:
 
 
 def test_accepted_suggestion_is_an_edit_by_the_user_who_accepts(session: Session, row: ChatMessage, ana: User) -> None:
-    """MSG-11: the edit is the author's, and names who suggested it; in the history, too."""
+    """MSG-11: the author's edit names the user who suggested it, also in the history."""
     cy = person("Cy", session.workspace)
     let_in(session, cy, "editor")
     made = suggest(session=session, author=cy, message_id=row.pk, text="Hello")
@@ -66,7 +66,10 @@ def test_accepted_suggestion_is_an_edit_by_the_user_who_accepts(session: Session
 
 
 def test_owner_decides_on_suggestions_for_others(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: "edited by the owner, suggested by" a user; two suggestions are decided one by one."""
+    """MSG-11: the owner accepts as "edited by the owner, suggested by" a user.
+
+    Two suggestions are decided separately.
+    """
     cy = person("Cy", session.workspace)
     row = fill(session, START, {**HI, "user": bo, "sender": "Bo"}, DONE)[1]
     mine = suggest(session=session, author=cy, message_id=row.pk, text="Hello")
@@ -82,7 +85,8 @@ def test_owner_decides_on_suggestions_for_others(session: Session, ana: User, bo
 def test_suggestions_are_refused_where_they_make_no_sense(
     session: Session, row: ChatMessage, ana: User, bo: User
 ) -> None:
-    """MSG-11: for one's own message and for the agent's, for the same words, for words that have changed since."""
+    """MSG-11: suggestions for the user's own or the agent's message, without a change, or for an outdated text are
+    refused."""
     answer = ChatMessage.objects.get(role="assistant")
     assert refused(suggest, session=session, author=ana, message_id=row.pk, text="x") == "may_edit"
     assert refused(suggest, session=session, author=bo, message_id=answer.pk, text="x") == "may_edit"
@@ -94,7 +98,10 @@ def test_suggestions_are_refused_where_they_make_no_sense(
 
 
 def test_only_some_decide(session: Session, row: ChatMessage, ana: User, bo: User) -> None:
-    """MSG-11: who suggested it takes it back and no more; a third does neither; no one twice, or unseen."""
+    """MSG-11: the user who suggested an edit can only withdraw it, and a third user can neither accept nor dismiss it.
+
+    Each suggestion is decided once, and only for the text that the user has seen.
+    """
     made = suggest(session=session, author=bo, message_id=row.pk, text="Hello")
     about: dict[str, Any] = {"session": session, "author": bo, "suggestion_id": made.pk}
     assert refused(accept, **about) == "not_yours"

@@ -1,4 +1,4 @@
-"""What is made of a model's words when it was asked for a title."""
+"""Titles made from the output of a model."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ from chat.services.sessions.titles import title_in
     ],
 )
 def test_title_is_one_line_without_its_dress(reply: str, title: str) -> None:
-    """MSG-12: whatever a model says, it can be stored and shown."""
+    """MSG-12: the title is one line without quotes or markup, and any output of a model can be stored and shown."""
     assert title_in(reply) == title

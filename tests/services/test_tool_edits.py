@@ -1,4 +1,4 @@
-"""Editing tool calls: what was asked, and what came of it."""
+"""Editing tool calls: their arguments and results."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def refusal(*args: Any, **kwargs: Any) -> ServiceError:
 
 
 def told(session: Session) -> tuple[ToolCall, ToolResult]:
-    """The call and its result as the model gets them."""
+    """Return the call and its result as the model gets them."""
     messages = check_context(live(session))
     return messages[1].tool_calls[0], messages[2].tool_results[0]
 
 
 def test_model_gets_the_changed_call(session: Session, ana: User, bo: User) -> None:
-    """ADM-02, CTX-03, MSG-11: call and result are still one; what they were is on record."""
+    """ADM-02, CTX-03, MSG-11: the model gets the changed call with its result, and the earlier values are on record."""
     row = change(called(session), bo, arguments={"n": 2, "why": "更好"}, result="4")
     assert (row.status, row.sequence, row.edited_at is None) == ("complete", 3, False)
     assert told(session) == (ToolCall("c1", "double", {"n": 2, "why": "更好"}), ToolResult("c1", "4", False))
@@ -59,7 +59,7 @@ def test_model_gets_the_changed_call(session: Session, ana: User, bo: User) -> N
 
 
 def test_other_result_leaves_the_call_as_the_model_wrote_it(session: Session, ana: User) -> None:
-    """MSG-08: byte for byte."""
+    """MSG-08: if only the result changes, the model gets its own call back byte for byte."""
     change(called(session), ana, result="No.", is_error=True)
     call, result = told(session)
     assert (call.raw, result) == ('{"n":  1}', ToolResult("c1", "No.", True))
@@ -67,13 +67,13 @@ def test_other_result_leaves_the_call_as_the_model_wrote_it(session: Session, an
 
 
 def test_true_is_another_argument_than_one(session: Session, ana: User) -> None:
-    """CTX-03: Python holds them for equal, no model does."""
+    """CTX-03: `true` and 1 are different arguments for a model, although they are equal in Python."""
     change(called(session), ana, arguments={"n": True})
     assert told(session)[0].arguments == {"n": True}
 
 
 def test_call_is_interrupted_until_it_has_a_result(session: Session, ana: User) -> None:
-    """RUN-08, CTX-03: before, the model learns that it was cut off."""
+    """RUN-08, CTX-03: a call without a result is reported to the model as interrupted, until an edit adds a result."""
     row = change(called(session, status="interrupted", result=""), ana, arguments={"n": 3})
     assert row.status == "interrupted"
     assert told(session)[1].content.startswith("[Tool execution interrupted")
@@ -82,13 +82,13 @@ def test_call_is_interrupted_until_it_has_a_result(session: Session, ana: User) 
 
 
 def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> None:
-    """MSG-11: an empty object is what a call without arguments has."""
+    """MSG-11: an edit without a change makes no revision. A call without arguments equals one with an empty object."""
     change(called(session, arguments=None), ana, arguments={})
     assert not MessageRevision.objects.exists()
 
 
 def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) -> None:
-    """MSG-11: with what is there now; that it was excluded in the meantime does not matter."""
+    """MSG-11: the refusal has the present values. Excluding the call in the meantime causes no conflict."""
     row = called(session)
     include(session=session, author=bo, message_id=row.pk, included=False)
     row = change(row, ana, result="3", seen=row.revision)
@@ -132,7 +132,7 @@ def test_bottomless_arguments_are_refused(session: Session, ana: User) -> None:
 
 
 def test_only_tool_calls_at_rest(session: Session, ana: User) -> None:
-    """ADM-02: not a text, not what the agent is running on, not in the archive."""
+    """ADM-02: texts, calls that the agent works on, and archived sessions are refused."""
     row = called(session)
     text = ChatMessage.objects.get(text="So")
     assert refusal(text, ana, arguments={}).code == "not_a_tool_call"

@@ -1,4 +1,4 @@
-"""What a retry replaces: how much that is, and the way back, straight through the services."""
+"""Attempts that a retry replaces: the preview of a retry, and restoring, called through the services."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def session(ana: User) -> Session:
 
 
 def come_to_rest(session: Session, *rows: Fields) -> list[ChatMessage]:
-    """End the open turn with these rows, as a run does."""
+    """End the open turn with these rows, like a run."""
     run = SessionRun.objects.get(pk=session.pk)
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="", done=run.wanted)
     opened = SessionTransaction.lock(session.pk)
@@ -60,7 +60,10 @@ def refusal(call: Any, **about: Any) -> ServiceError:
 def test_retry_preview_counts_what_it_withdraws(
     session: Session, ana: User, rows: list[Fields], at: int, told: Any
 ) -> None:
-    """RUN-12: how many messages, of how many people, whether it is the last answer alone; a preview does nothing."""
+    """RUN-12: the preview has the numbers of messages and users, and whether only the last answer goes.
+
+    It changes nothing.
+    """
     row = fill(session, *rows)[at]
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
     found = retry_here(**about, preview=True)
@@ -79,7 +82,7 @@ def test_retry_preview_counts_what_it_withdraws(
 
 
 def test_attempt_is_restored_exactly(session: Session, ana: User) -> None:
-    """RUN-12: ids, places and words are as they were; what stood there in the meantime is an attempt in its turn."""
+    """RUN-12: ids, places and texts are restored, and the replaced messages become an attempt."""
     before = fill(session, START, HI, CALL, SECOND, DONE, START, {**HI, "text": "And?"}, ANSWER, DONE)
     contents = [(row.pk, row.sequence, row.text, row.result, row.status) for row in before]
     first = retry_here(session=session, author=ana, message_id=before[1].pk)
@@ -106,7 +109,7 @@ def said(session: Session) -> tuple[str, bool, str]:
 
 @pytest.mark.both_databases
 def test_each_answer_is_shown_with_the_text_that_it_answers(session: Session, ana: User, bo: User) -> None:
-    """RUN-12: any editor switches; a text that was edited without a new answer stays as it is."""
+    """RUN-12: any editor switches between attempts. A text that was edited without a new answer stays."""
     row = fill(session, START, {**HI, "user": ana}, {**ANSWER, "text": "One"}, DONE)[1]
     about: dict[str, Any] = {"session": session, "message_id": row.pk}
     retry_here(**about, author=ana)
@@ -145,7 +148,7 @@ def test_only_an_edit_of_who_retries_belongs_to_the_retry(session: Session, ana:
 
 
 def test_context_is_as_large_as_it_was(session: Session, ana: User) -> None:
-    """RUN-04: the figure is that of the last response that is there now."""
+    """RUN-04: the context size is that of the last response that is shown."""
     rows = fill(session, START, HI, {**FIRST, "input_tokens": 900}, DONE)
     Session.objects.update(context_used=900)
     first = retry_here(session=session, author=ana, message_id=rows[2].pk)
@@ -158,7 +161,8 @@ def test_context_is_as_large_as_it_was(session: Session, ana: User) -> None:
 
 
 def test_undo_leaves_the_queue_alone(session: Session, ana: User, bo: User) -> None:
-    """RUN-12, RUN-06: what was queued while the agent answered again is still there, held by the stop."""
+    """RUN-12, RUN-06: messages that were queued during the new answer stay in the queue when the attempt is
+    restored."""
     rows = fill(session, START, HI, FIRST, DONE)
     done = retry_here(session=session, author=ana, message_id=rows[2].pk)
     waiting = send_message(session=session, author=bo, text="Wait")
@@ -169,7 +173,8 @@ def test_undo_leaves_the_queue_alone(session: Session, ana: User, bo: User) -> N
 
 
 def test_message_removed_by_itself_keeps_its_place(session: Session, ana: User) -> None:
-    """RUN-12, MSG-11: before or after a retry; and an attempt stands where it stood though its anchor has gone."""
+    """RUN-12, MSG-11: a message removed before or after a retry keeps its place, and so does an attempt whose preceding
+    message is gone."""
     rows = fill(session, START, HI, {**HI, "text": "And"}, FIRST, {**ERROR, "text": "Oh"}, DONE)
     remove(session=session, author=ana, message_id=rows[4].pk)
     done = retry_here(session=session, author=ana, message_id=rows[3].pk)
@@ -184,7 +189,7 @@ def test_message_removed_by_itself_keeps_its_place(session: Session, ana: User) 
 
 
 def test_attempt_within_another_waits_for_it(session: Session, ana: User) -> None:
-    """RUN-12: what stood after a message that is withdrawn itself comes back after that has."""
+    """RUN-12: an attempt that follows a withdrawn message can be restored only after that message."""
     rows = fill(session, START, HI, FIRST, DONE, START, {**HI, "text": "And?"}, SECOND, DONE)
     inner = retry_here(session=session, author=ana, message_id=rows[6].pk)
     come_to_rest(session, {**ANSWER, "text": "Otherwise"})
@@ -200,7 +205,7 @@ def test_attempt_within_another_waits_for_it(session: Session, ana: User) -> Non
 
 
 def test_restoring_asks_before_it_removes_messages_of_users(session: Session, ana: User, bo: User) -> None:
-    """RUN-12: a new turn stands after the answer that would go."""
+    """RUN-12: restoring needs a confirmation if a newer turn follows the answer that would be removed."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana}
     about["attempt"] = retry_here(session=session, author=ana, message_id=rows[2].pk).attempt
@@ -226,7 +231,7 @@ def test_restoring_asks_before_it_removes_messages_of_users(session: Session, an
 def test_long_attempt_is_restored_in_few_queries(
     session: Session, ana: User, count: int, django_assert_max_num_queries: Any
 ) -> None:
-    """RUN-12: a thousand rows come back at once, with revisions and places without a gap."""
+    """RUN-12: a thousand rows are restored in a few queries, with revisions and places without gaps."""
     rows = fill(session, START, HI, *[ANSWER] * count, DONE)
     done = retry_here(session=session, author=ana, message_id=rows[1].pk)
     come_to_rest(session)
@@ -239,7 +244,7 @@ def test_long_attempt_is_restored_in_few_queries(
 
 
 def test_tools_run_again_and_their_results_are_kept(session: Session, ana: User) -> None:
-    """RUN-12: from the first call of the response on; an excluded one is not run; the old results come back."""
+    """RUN-12: all calls of a response run again except excluded ones, and the old results can be restored."""
     words = {**ANSWER, "response_id": "r_1", "input_tokens": 5}
     calls = [{**CALL, "tool_call_id": name, "arguments": {"n": 1}, "duration_ms": 5} for name in ("a", "b", "c")]
     calls[1]["include_in_context"] = False
@@ -273,7 +278,7 @@ def test_tools_run_again_and_their_results_are_kept(session: Session, ana: User)
 def test_tools_are_not_run_where_there_are_none(
     session: Session, ana: User, rows: list[Fields], at: int, code: str
 ) -> None:
-    """RUN-12: nothing is withdrawn; later words of people only after asking."""
+    """RUN-12: a refused request to run tools again withdraws nothing. Later messages of users need a confirmation."""
     row = fill(session, *rows)[at]
     assert refusal(run_tools, session=session, author=ana, message_id=row.pk, at_most=0).code == code
     assert len(live(session)) == len(rows)
@@ -286,7 +291,7 @@ def counted(session: Session, row: ChatMessage) -> tuple[int, int]:
 
 
 def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> None:
-    """RUN-12: the row before them says how many there are and which is there; each keeps its number."""
+    """RUN-12: the row before the attempts has their number and the shown one, and each attempt keeps its number."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
     assert counted(session, rows[1]) == (0, 0)
@@ -310,7 +315,7 @@ def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> 
 
 
 def test_failed_attempts_are_not_counted(session: Session, ana: User) -> None:
-    """RUN-12: a retry of an error is no second answer; it can still be restored."""
+    """RUN-12: a retry of an error does not count as a second answer, and can still be restored."""
     rows = fill(session, START, HI, ERROR, DONE)
     done = retry_here(session=session, author=ana, message_id=rows[2].pk)
     come_to_rest(session, ANSWER)
@@ -321,7 +326,7 @@ def test_failed_attempts_are_not_counted(session: Session, ana: User) -> None:
 
 
 def test_switch_away_from_a_conversation_asks(session: Session, ana: User, bo: User) -> None:
-    """RUN-12: what followed the answer goes with it, and comes back with it."""
+    """RUN-12: messages that follow the answer are withdrawn and restored with it, after a confirmation."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
     retry_here(**about)

@@ -1,4 +1,4 @@
-"""What a session is to one person: pins, how far they have read, drafts."""
+"""The state of a session for one user: pins, reads and drafts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_messages_of_others_are_unread_until_they_are_read(session: Session, ana
 
 @pytest.mark.parametrize("status", ["queued", "streaming"])
 def test_unfinished_message_is_not_unread(session: Session, ana: User, bo: User, status: str) -> None:
-    """It will be when it is finished; until then the list shows that the agent works."""
+    """A message counts as unread when it is finished. Until then, the list shows that the agent works."""
     say(session, ana, "Hm", status=status)
     assert unread(bo) == []
 
@@ -60,7 +60,7 @@ def test_removed_message_is_not_unread(session: Session, ana: User, bo: User) ->
 
 
 def test_a_move_is_not_news(session: Session, ana: User, bo: User) -> None:
-    """MSG-03: what follows a removed message moves: who had read it has, who had not has not."""
+    """MSG-03: messages that move up after a removal stay read or unread for each user."""
     first, *_ = [say(session, ana, text) for text in ("One", "Two", "Three")]
     session.refresh_from_db()
     user_state.mark_read(session=session, user=bo, revision=session.revision)
@@ -95,7 +95,10 @@ def test_pins_are_per_user_and_sort_first(session: Session, ana: User, bo: User)
 
 @pytest.mark.both_databases
 def test_sessions_that_wait_come_first_to_those_who_may_answer(session: Session, ana: User, bo: User) -> None:
-    """UI-12: before pinned ones, in a group that counts them; a viewer sees them at their place."""
+    """UI-12: waiting sessions come first, before pinned ones, in a group with a count.
+
+    For viewers they keep their places.
+    """
     other = create_session(owner=ana, title="Shared")
     let_in(other, bo, "editor")
     user_state.pin(session=create_session(owner=ana, title="Pinned"), user=ana)
@@ -116,7 +119,7 @@ def test_sessions_that_wait_come_first_to_those_who_may_answer(session: Session,
 
 
 def test_a_draft_is_kept_as_it_is_and_cleared(session: Session, ana: User, bo: User) -> None:
-    """MSG-12: to the character; no one else has it."""
+    """MSG-12: a draft is stored exactly, and no other user can read it."""
     text = "  Línea \u202eone\n\n🙂 "
     user_state.save_draft(session=session, user=ana, text=text)
     assert user_state.state_of(ana, session).draft == text
@@ -166,7 +169,10 @@ def test_the_list_costs_the_same_for_one_session_and_for_thirty(
 
 @pytest.mark.parametrize(("draft", "left"), [("He", ""), ("Hello", ""), ("Hello!", "Hello!"), ("Next", "Next")])
 def test_message_takes_its_draft_with_it(session: Session, ana: User, bo: User, draft: str, left: str) -> None:
-    """UI-09: what was sent, or how it began; other words, and other people's, are kept."""
+    """UI-09: sending a message clears a draft with its text or its beginning.
+
+    Other drafts, also of other users, are kept.
+    """
     for user in (ana, bo):
         user_state.save_draft(session=session, user=user, text=draft)
     send_message(session=session, author=ana, text="Hello")

@@ -1,4 +1,4 @@
-"""`manage.py verify` finds what must not be, and nothing else."""
+"""`manage.py verify` finds invalid data and reports nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    """Two turns, one with a tool."""
+    """A session of two turns, one of them with a tool."""
     session = lifecycle.create_session(owner=ana, title="Talk")
     fill(session, START, HI, TOOL, {**ANSWER, "response_id": "r_2"}, DONE)
     fill(session, START, HI, ERROR, DONE, turn_id="t_2")
@@ -37,7 +37,7 @@ def found() -> list[str]:
 
 
 def test_database_in_order_has_no_problems(session: Session, ana: User) -> None:
-    """OPS-04: a check that cries wolf is not read."""
+    """OPS-04: a valid database has no problems, because false alarms would be ignored."""
     lifecycle.create_session(owner=ana, title="Empty")
     out = io.StringIO()
 
@@ -90,7 +90,7 @@ def with_a_newer_row(session: Session) -> None:
     ],
 )
 def test_damage_is_found(session: Session, damage: Damage, line: str) -> None:
-    """OPS-04, MSG-03, MSG-07: each of these once was a bug of some chat."""
+    """OPS-04, MSG-03, MSG-07: each kind of damage, which real bugs have caused, is found."""
     damage(session)
     out = io.StringIO()
 
@@ -102,7 +102,7 @@ def test_damage_is_found(session: Session, damage: Damage, line: str) -> None:
 
 
 def test_problems_of_one_session_are_a_few_lines(session: Session) -> None:
-    """OPS-04: one mistake in a long session does not hide the others."""
+    """OPS-04: the problems of a session take a few lines, so that they do not hide those of other sessions."""
     ChatMessage.objects.filter(session=session, type="turn_start").update(type="error")
 
     lines = found()
@@ -112,7 +112,7 @@ def test_problems_of_one_session_are_a_few_lines(session: Session) -> None:
 
 
 def test_session_that_runs_is_not_at_rest(session: Session) -> None:
-    """OPS-04: it may run beside a server."""
+    """OPS-04: the check may run beside a server: a running session is not reported as unfinished."""
     SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_3", wanted=1)
     fill(session, START, HI, {**ANSWER, "status": "streaming", "text": ""}, turn_id="t_3")
 
@@ -120,7 +120,8 @@ def test_session_that_runs_is_not_at_rest(session: Session) -> None:
 
 
 def test_attachment_without_its_file_is_found(session: Session, ana: User) -> None:
-    """OPS-04: forks share a file, which is looked at once."""
+    """OPS-04: missing files and files of another size are found. A file that several attachments share is checked
+    once."""
     message = ChatMessage.objects.get(session=session, sequence=2)
     columns = {"session": session, "message": message, "user": ana, "kind": "text", "media_type": "text/plain"}
     kept = Attachment(name="kept.txt", size=2, **columns)
@@ -139,7 +140,7 @@ def test_attachment_without_its_file_is_found(session: Session, ana: User) -> No
 
 
 def test_other_rows_without_their_file_are_found(ana: User, workspace: Workspace) -> None:
-    """OPS-04: files of a workspace, removed ones, too, and pictures of users."""
+    """OPS-04: missing files of workspaces, also removed ones, and of users' pictures are found."""
     values = {"workspace": workspace, "kind": "text", "size": 2, "characters": 2, "passage_count": 1}
     there = KnowledgeFile(name="kept.md", **values)
     there.file.save("x", ContentFile(b"Hi"))
@@ -162,7 +163,7 @@ def test_other_rows_without_their_file_are_found(ana: User, workspace: Workspace
 
 
 def test_queries_do_not_grow_with_sessions(session: Session, ana: User) -> None:
-    """OPS-04: a million sessions are read in parts of two hundred, not one by one."""
+    """OPS-04: sessions are read in batches of two hundred, so the number of queries does not grow with each session."""
     with CaptureQueriesContext(connection) as few:
         assert found() == []
     for _ in range(20):

@@ -14,7 +14,7 @@ from chat.security import web_push
 from chat.security.web_push import CURVE_ORDER, PushTarget, encrypt, request_to
 from tests.support.push_service import CURVE, Browser, Taken, decoded, encoded
 
-# RFC 8291, Appendix A.
+# The example of RFC 8291, Appendix A.
 PLAIN = b"When I grow up, I want to be a watermelon"
 AUTH = "BTBZMqHH6r4Tts7J_aSIgg"
 RECEIVER = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"
@@ -31,7 +31,7 @@ def private_key(text: str) -> ec.EllipticCurvePrivateKey:
 
 
 def test_encryption_is_that_of_the_standard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-22: its own example, to the byte."""
+    """UI-22: the encryption gives the bytes of the standard's own example."""
     monkeypatch.setattr(os, "urandom", lambda count: decoded(SALT)[:count])
     browser = Browser("a", private_key(RECEIVER), decoded(AUTH))
     assert encoded(encrypt(PLAIN, browser.target, private_key(SENDER))) == BODY
@@ -39,7 +39,7 @@ def test_encryption_is_that_of_the_standard(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_message_is_readable_by_its_browser_alone(settings: Settings) -> None:
-    """UI-22: each is encrypted with other keys, and says for how long and how urgent it is."""
+    """UI-22: each message is encrypted with new keys, and has its lifetime and its urgency."""
     settings.VAPID_SUBJECT = "mailto:ops@example.org"
     browser = Browser("a")
     one, two = (request_to(browser.target, PLAIN, seconds=60, urgency="high", topic="s_1") for _ in range(2))
@@ -52,7 +52,7 @@ def test_message_is_readable_by_its_browser_alone(settings: Settings) -> None:
 
 
 def test_large_payloads_are_not_sent() -> None:
-    """UI-22: services would refuse them."""
+    """UI-22: payloads that push services would refuse are not sent."""
     with pytest.raises(ValueError, match="too many"):
         request_to(Browser("a").target, b"x" * 3001, seconds=60, urgency="high", topic="s_1")
 
@@ -69,7 +69,7 @@ def test_large_payloads_are_not_sent() -> None:
     ],
 )
 def test_keys_that_are_none_are_found(p256dh: str | None, auth: str) -> None:
-    """UI-22: before anything is stored."""
+    """UI-22: invalid keys are found before anything is stored."""
     target = PushTarget("https://push.example.org/a", Browser("a").target.p256dh if p256dh is None else p256dh, auth)
     with pytest.raises(ValueError):
         web_push.check_target(target)
@@ -77,14 +77,14 @@ def test_keys_that_are_none_are_found(p256dh: str | None, auth: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "abc", encoded(b"\xff" * 32), encoded(b"\0" * 32), "ä" * 43])
 def test_private_keys_that_are_none_are_found(key: str) -> None:
-    """UI-22: at the start."""
+    """UI-22: invalid private keys are found at the start."""
     with pytest.raises(ValueError):
         web_push.check_private_key(key)
 
 
 @pytest.mark.parametrize(("number", "is_key"), [(1, True), (CURVE_ORDER - 1, True), (CURVE_ORDER, False)])
 def test_private_keys_are_those_of_the_library(number: int, is_key: bool) -> None:
-    """Their range is known without it."""
+    """The check of a private key's range, which needs no library, agrees with the library."""
     key = encoded(number.to_bytes(32))
     for check in (web_push.check_private_key, lambda _key: ec.derive_private_key(number, ec.SECP256R1())):
         with nullcontext() if is_key else pytest.raises(ValueError):

@@ -1,10 +1,11 @@
-"""Webhooks of workspaces: who manages them, what is recorded for them, and what comes of deliveries."""
+"""Webhooks of workspaces: who manages them, which events are recorded, and how deliveries end."""
 
 from __future__ import annotations
 
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings as DjangoSettings
 
+from chat import ids
 from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
 from chat.models import (
     Membership,
@@ -81,7 +83,7 @@ def data_of(found: Taken) -> dict[str, Any]:
 
 @pytest.mark.parametrize("role", [Membership.Role.OWNER, Membership.Role.ADMIN])
 def test_owners_and_admins_manage_webhooks(ana: User, workspace: Workspace, role: str) -> None:
-    """HOOK-01: and the security log says who, and the host, but neither the address nor the secret."""
+    """HOOK-01: the security log has the user and the host, but neither the address nor the secret."""
     Membership.objects.filter(user=ana, workspace=workspace).update(role=role)
     given = Given(url=URL, events=[WebhookEvent.TURN_FAILED])
     webhook, secret = managing.add(author=ana, workspace_id=workspace.pk, given=given)
@@ -103,7 +105,7 @@ def test_owners_and_admins_manage_webhooks(ana: User, workspace: Workspace, role
 
 
 def test_others_manage_no_webhooks(owner: User, bo: User, workspace: Workspace) -> None:
-    """HOOK-01: members learn that they may not, others that there is no such workspace."""
+    """HOOK-01: members get "forbidden", and other users "not found"."""
     webhook = add(owner, workspace)
     delivery = WebhookDelivery.objects.create(webhook=webhook, event="webhook.test", next_at=timezone.now())
     stranger = person("Stranger")
@@ -138,6 +140,19 @@ def test_others_manage_no_webhooks(owner: User, bo: User, workspace: Workspace) 
         "https://hooks.example.com/\0",
         "https://hooks.example.com/\ud800",
         "https://127.0.0.1/",
+        "https://127.0.0.1./",
+        "https://2130706433/",
+        "https://0x7f.1/",
+        "https://0x7F000001/",
+        "https://0177.0.0.1/",
+        "https://010.0.0.1/",
+        "https://192.168.08.1/",
+        "https://010.8.8.8/",
+        "https://08.8.8.8/",
+        "https://256.1.1.1/",
+        "https://[::ffff:010.0.0.1]/",
+        "https://127.1/",
+        "https://169.254.43518/latest",
         "https://[::1]/",
         "https://169.254.169.254/latest",
         "https://localhost/",
@@ -146,13 +161,13 @@ def test_others_manage_no_webhooks(owner: User, bo: User, workspace: Workspace) 
     ],
 )
 def test_addresses_that_no_request_may_go_to_are_refused(owner: User, workspace: Workspace, url: str) -> None:
-    """HOOK-04: when they are entered, with a reason."""
+    """HOOK-04: addresses that must not get requests are refused with a reason when they are entered."""
     assert words(owner, workspace, url=url)
     assert not Webhook.objects.exists()
 
 
 def test_operator_allows_internal_hosts(owner: User, workspace: Workspace, settings: DjangoSettings) -> None:
-    """HOOK-04: also without HTTPS; the refusal names the setting."""
+    """HOOK-04: the operator can allow internal hosts, also without HTTPS. The refusal names the setting."""
     assert "WEBHOOK_INTERNAL_HOSTS" in words(owner, workspace, url="https://10.1.2.3/")
     settings.WEBHOOK_INTERNAL_HOSTS = ("10.1.2.3", "*.lan")
     assert add(owner, workspace, url="http://10.1.2.3:5678/hook").url == "http://10.1.2.3:5678/hook"
@@ -161,7 +176,7 @@ def test_operator_allows_internal_hosts(owner: User, workspace: Workspace, setti
 
 def test_events_have_to_be_known_and_some(owner: User, workspace: Workspace) -> None:
     assert "at least one" in words(owner, workspace, events=[])
-    assert "choices" in words(owner, workspace, events=["turn.finished", "webhook.test"])
+    assert "options" in words(owner, workspace, events=["turn.finished", "webhook.test"])
 
 
 def test_a_workspace_has_a_limited_number_of_webhooks(
@@ -178,7 +193,7 @@ def test_a_workspace_has_a_limited_number_of_webhooks(
 
 
 def test_messages_and_sessions_are_recorded(owner: User, bo: User, workspace: Workspace) -> None:
-    """HOOK-02: by the short way and the long one, at once and to the queue; only what a webhook has chosen."""
+    """HOOK-02: only the chosen events are recorded, for messages that start a turn in either way or are queued."""
     webhook = add(owner, workspace)
     add(owner, workspace, events=["turn.failed"])
     add(owner, workspace, is_enabled=False)
@@ -201,7 +216,7 @@ def test_messages_and_sessions_are_recorded(owner: User, bo: User, workspace: Wo
 
 @pytest.mark.django_db(transaction=True)
 def test_plain_messages_are_recorded(owner: User, workspace: Workspace) -> None:
-    """HOOK-02: those that begin a turn in one transaction of few statements."""
+    """HOOK-02: messages that begin a turn in the transaction with few statements are recorded too."""
     add(owner, workspace, events=["message.sent"])
     session = create_session(owner=owner, workspace=workspace, title="Talk")
     begun = begin_turn(author=owner, session_id=session.pk, text="Hi", key=None)
@@ -210,8 +225,24 @@ def test_plain_messages_are_recorded(owner: User, workspace: Workspace) -> None:
     assert (delivery.event, delivery.facts["message_id"]) == ("message.sent", begun.id)
 
 
+@pytest.mark.both_databases
+def test_order_does_not_depend_on_the_clocks_of_processes(
+    owner: User, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HOOK-05: an event comes after those before it, even if its process's clock is behind."""
+    add(owner, workspace)
+    session = create_session(owner=owner, workspace=workspace)
+    behind = timezone.now() - timedelta(seconds=40)
+    monkeypatch.setattr(ids, "time", SimpleNamespace(time_ns=lambda: int(behind.timestamp() * 10**9)))
+    monkeypatch.setattr(timezone, "now", lambda: behind)
+    add_message(session=session, author=owner, text="Later")
+    assert recorded() == ["session.created", "message.sent"]
+    first, second = WebhookDelivery.objects.order_by("pk")
+    assert first.happened_at <= second.happened_at
+
+
 def test_what_is_rolled_back_is_not_recorded(owner: User, workspace: Workspace) -> None:
-    """HOOK-02: a delivery is in the transaction of what it is about."""
+    """HOOK-02: a delivery is stored in the transaction of its event."""
     add(owner, workspace)
     session = create_session(owner=owner, workspace=workspace, title="Talk")
     with transaction.atomic():
@@ -221,7 +252,7 @@ def test_what_is_rolled_back_is_not_recorded(owner: User, workspace: Workspace) 
 
 
 def test_without_webhooks_nothing_is_asked(owner: User, workspace: Workspace) -> None:
-    """HOOK-02: whether there are any is read by the statement that locks the session."""
+    """HOOK-02: the statement that locks the session reads whether there are webhooks, so no further query is needed."""
     session = create_session(owner=owner, workspace=workspace, title="Talk")
     with CaptureQueriesContext(
         connection,
@@ -235,7 +266,7 @@ def test_without_webhooks_nothing_is_asked(owner: User, workspace: Workspace) ->
 
 
 def test_requests_hold_ids_and_facts(owner: User, workspace: Workspace, settings: DjangoSettings) -> None:
-    """HOOK-03: and no text of people or models."""
+    """HOOK-03: requests have ids and facts, without texts of users or models."""
     settings.PUBLIC_URL = "https://parley.example.com"
     webhook = add(owner, workspace, events=["message.sent"])
     session = create_session(owner=owner, workspace=workspace, title="Secret plan", agent="demo")
@@ -261,7 +292,7 @@ def test_requests_hold_ids_and_facts(owner: User, workspace: Workspace, settings
 
 
 def test_texts_are_those_that_the_author_may_read(owner: User, bo: User, workspace: Workspace) -> None:
-    """HOOK-03: a webhook shows no one more than they see; nothing removed, and nothing once they have left."""
+    """HOOK-03: a webhook gets no more than its author may read: nothing removed, and nothing after they have left."""
     webhook = add(owner, workspace, events=["message.sent"], include_text=True)
     mine = create_session(owner=owner, workspace=workspace, title="Mine")
     theirs = create_session(owner=bo, workspace=workspace, title="Theirs")
@@ -292,7 +323,7 @@ def test_texts_are_those_that_the_author_may_read(owner: User, bo: User, workspa
 
 
 def test_signatures_are_those_of_the_specification() -> None:
-    """HOOK-03: with the example of Standard Webhooks, and by an implementation of its own."""
+    """HOOK-03: signatures match the example of Standard Webhooks and an independent implementation."""
     body = b'{"test": 2432232314}'
     headers = headers_for(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -312,7 +343,8 @@ def pending(owner: User, workspace: Workspace, count: int = 1) -> Webhook:
 
 
 def test_failed_deliveries_are_repeated_six_times(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: after 5 s, 1 min, 5 min, 30 min, 2 h and 8 h, or up to a fifth later, under one id."""
+    """HOOK-05: a failed delivery is repeated after 5 s, 1 min, 5 min, 30 min, 2 h and 8 h, or up to 20 % later, under
+    one id."""
     webhook, now = pending(owner, workspace), timezone.now()
     ids = set()
     for attempt, seconds in enumerate((5, 60, 300, 1800, 7200, 28_800), 1):
@@ -333,7 +365,7 @@ def test_failed_deliveries_are_repeated_six_times(owner: User, workspace: Worksp
 
 
 def test_success_ends_a_delivery(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: and shows that the address takes requests again."""
+    """HOOK-05: a success ends a delivery and resets the record of the address's failures."""
     webhook, now = pending(owner, workspace), timezone.now()
     delivering.finish(taken(webhook, now), BROKEN, now)
     webhook.refresh_from_db()
@@ -348,7 +380,8 @@ def test_success_ends_a_delivery(owner: User, workspace: Workspace) -> None:
 
 
 def test_gone_turns_the_webhook_off(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: what waits ends, with the reason, and can be sent again once it is on."""
+    """HOOK-05: a 410 turns the webhook off. Waiting deliveries end with the reason, and can be sent again when it is
+    on."""
     webhook, now = pending(owner, workspace, 2), timezone.now()
     delivering.finish(taken(webhook, now), GONE, now)
     webhook.refresh_from_db()
@@ -368,7 +401,7 @@ def test_gone_turns_the_webhook_off(owner: User, workspace: Workspace) -> None:
 
 
 def test_five_days_of_failures_turn_the_webhook_off(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: Parley says why, in the security log, too."""
+    """HOOK-05: Parley shows why it turned the webhook off, also in the security log."""
     webhook, now = pending(owner, workspace, 3), timezone.now()
     delivering.finish(taken(webhook, now), BROKEN, now)
     soon = now + timedelta(days=4, hours=23)
@@ -385,7 +418,10 @@ def test_five_days_of_failures_turn_the_webhook_off(owner: User, workspace: Work
 
 
 def test_failures_of_tests_do_not_count(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: only those of events turn a webhook off; a test that succeeds shows that the address is back."""
+    """HOOK-05: failures of test requests do not turn a webhook off.
+
+    A successful test shows that the address works again.
+    """
     webhook, now = add(owner, workspace), timezone.now()
     delivering.finish(delivering.take_test(webhook, now), BROKEN, now)
     webhook.refresh_from_db()
@@ -400,23 +436,26 @@ def test_failures_of_tests_do_not_count(owner: User, workspace: Workspace) -> No
 
 
 def test_one_process_delivers_to_a_webhook_at_a_time(owner: User, workspace: Workspace) -> None:
-    """HOOK-05: in order; another process takes over when the lease of a dead one ends."""
+    """HOOK-05: one process delivers to a webhook, in order.
+
+    Another one takes over when the lease of a dead process ends.
+    """
     webhook, now = pending(owner, workspace, 2), timezone.now()
     first = taken(webhook, now)
     assert delivering.take(webhook.pk, now) is None
-    Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))  # its process has died
+    Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))  # its process died
     second = taken(webhook, now)
     assert second.id > first.id
     assert delivering.finish(second, OK, now)
     repeated = taken(webhook, now + delivering.LEASE)
     assert (repeated.id, repeated.attempt) == (first.id, 2)
-    assert not delivering.finish(first, BROKEN, now)  # it was not dead, but too late
+    assert not delivering.finish(first, BROKEN, now)  # its process was alive, but too late
     assert delivering.finish(repeated, OK, now)
     assert set(WebhookDelivery.objects.values_list("status", "attempts")) == {("delivered", 1), ("delivered", 2)}
 
 
 def test_removed_webhooks_get_nothing_until_they_are_restored(owner: User, workspace: Workspace) -> None:
-    """HOOK-01: Undo brings back what waited."""
+    """HOOK-01: Undo restores the waiting deliveries."""
     webhook, now = pending(owner, workspace), timezone.now()
     managing.remove(author=owner, webhook_id=webhook.pk)
     assert (delivering.due(), delivering.take(webhook.pk, now)) == ({}, None)
@@ -425,14 +464,18 @@ def test_removed_webhooks_get_nothing_until_they_are_restored(owner: User, works
 
 
 def test_secrets_of_another_key_send_nothing(owner: User, workspace: Workspace, settings: DjangoSettings) -> None:
-    """HOOK-03: an unsigned request is never sent."""
+    """HOOK-03: if the secret cannot be decrypted with the present key, nothing is sent, because it would be
+    unsigned."""
     webhook = pending(owner, workspace)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another key", []
     assert taken(webhook, timezone.now()).secrets == ()
 
 
 def test_a_new_secret_signs_beside_the_old_one_for_a_day(owner: User, workspace: Workspace) -> None:
-    """HOOK-03: receivers can be changed in the meantime; the security log has the change."""
+    """HOOK-03: requests are signed with both secrets for a day, so that receivers can change theirs.
+
+    The security log records it.
+    """
     webhook = pending(owner, workspace, 2)
     old, now = decrypt(webhook.secret), timezone.now()
     _, new = managing.renew_secret(author=owner, webhook_id=webhook.pk)
@@ -454,7 +497,10 @@ def test_a_new_secret_ends_one_that_cannot_be_decrypted(
 
 
 def test_an_older_release_can_erase_sessions_and_users(owner: User, workspace: Workspace) -> None:
-    """HOOK-02: it knows no deliveries. What it leaves names no session any more."""
+    """HOOK-02: an older release that does not know deliveries can erase sessions and users.
+
+    The remaining rows do not name a session.
+    """
     webhook = add(owner, workspace, events=["session.created"], include_text=True)
     gone = create_session(owner=owner, workspace=workspace, title="Gone")
     former = person("Former", workspace)
@@ -471,7 +517,7 @@ def test_an_older_release_can_erase_sessions_and_users(owner: User, workspace: W
 
 
 def test_old_deliveries_and_removed_webhooks_are_deleted(owner: User, workspace: Workspace) -> None:
-    """HOOK-06: after thirty days, by the daily maintenance."""
+    """HOOK-06: the daily maintenance deletes deliveries and removed webhooks after thirty days."""
     old = timezone.now() - timedelta(days=31)
     webhook, other = pending(owner, workspace, 2), add(owner, workspace)
     first = WebhookDelivery.objects.earliest("pk")

@@ -50,7 +50,7 @@ def listed(user: User) -> list[str]:
 
 
 def both(user: User, session: Session) -> SessionRole | None:
-    """Return the user's role, which the page and the live stream find in two ways."""
+    """Return the user's role, after checking that the page and the live stream give the same."""
     role = role_in(user, session)
     assert roles([(user.pk, session.pk)]).get((user.pk, session.pk)) == role
     return role
@@ -58,7 +58,7 @@ def both(user: User, session: Session) -> SessionRole | None:
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
 def test_members_get_the_role_and_no_others(session: Session, ana: User, bo: User, role: str) -> None:
-    """UI-23: owner, editor, viewer, member, guest of the workspace, stranger, anonymous."""
+    """UI-23: members get the role that the session gives. Guests, strangers and anonymous users get none."""
     editor, viewer = person("Ed", session.workspace), person("Vi", session.workspace)
     let_in(session, editor, "editor")
     let_in(session, viewer, "viewer")
@@ -81,7 +81,7 @@ def test_members_get_the_role_and_no_others(session: Session, ana: User, bo: Use
 
 
 def test_only_the_owner_opens_a_session(client: Client, session: Session, ana: User, bo: User) -> None:
-    """UI-23: in the dialog, which shows it; others get what they get for the rest of the dialog."""
+    """UI-23: only the owner opens a session, in the dialog. Other users are refused as in the rest of the dialog."""
     address, dialog = (reverse(name, args=[session.pk]) for name in ("session-share-workspace", "session-share"))
     let_in(session, bo, "editor")
     assert client.post(address, {"role": "viewer"}).status_code == 302
@@ -102,7 +102,10 @@ def test_only_the_owner_opens_a_session(client: Client, session: Session, ana: U
 
 
 def test_session_is_listed_once_it_was_opened(client: Client, session: Session, ana: User, bo: User) -> None:
-    """UI-23: search finds it before; leaving takes it off the list, closing takes it from all."""
+    """UI-23: search finds the session before it was opened.
+
+    Leaving removes it from the list, and closing from all lists.
+    """
     send_message(session=session, author=ana, text="About the harvest")
     session = open_to(session, ana, "viewer")
     assert listed(bo) == []
@@ -124,7 +127,10 @@ def test_session_is_listed_once_it_was_opened(client: Client, session: Session, 
 
 
 def test_editors_by_the_workspace_count_as_editors(session: Session, ana: User, bo: User) -> None:
-    """UI-23, RUN-17: the agent of an automatic session answers mentions only; who has opened it is asked."""
+    """UI-23, RUN-17: members with the editor role count, so the agent answers mentions only.
+
+    Users who have opened the session can approve.
+    """
     configure(session=session, author=ana, replies="auto")
     session = open_to(session, ana, "editor")
     assert (writers_in(session.pk), session.replies) == (2, "mentions")
@@ -136,7 +142,7 @@ def test_editors_by_the_workspace_count_as_editors(session: Session, ana: User, 
 
 
 def test_members_can_be_mentioned(session: Session, ana: User, bo: User) -> None:
-    """UI-23, LIVE-07: that brings the session into their list."""
+    """UI-23, LIVE-07: a mention of a member brings the session into their list."""
     session = open_to(session, ana, "viewer")
     assert set(people_of(session)) == {ana, bo}
     assert [member.user for member in sharing.mentionable(session)] == [ana, bo]
@@ -146,14 +152,16 @@ def test_members_can_be_mentioned(session: Session, ana: User, bo: User) -> None
 
 
 def test_open_session_has_no_notes_of_its_owner(session: Session, ana: User) -> None:
-    """UI-23, CTX-08: others would read what the agent says about them."""
+    """UI-23, CTX-08: the owner's notes are not used in a session that is open to the workspace, because other users
+    would read what the agent says about them."""
     MemoryNote.objects.create(user=ana, text="Likes tea", made_by=ana, accepted=True)
     assert len(notes_in(session)) == 1
     assert notes_in(open_to(session, ana, "viewer")) == []
 
 
 def test_owner_who_leaves_the_workspace_takes_the_session_along(session: Session, ana: User, bo: User) -> None:
-    """UI-23: as with shares, and they cannot open it again."""
+    """UI-23: when the owner leaves the workspace, its members lose access to the session, and the owner cannot open it
+    to them again."""
     Membership.objects.filter(user=bo).update(role=Membership.Role.OWNER)
     session = open_to(session, ana, "editor")
     members.remove(author=bo, workspace_id=session.workspace_id, user_id=ana.pk)
@@ -168,7 +176,7 @@ def test_owner_who_leaves_the_workspace_takes_the_session_along(session: Session
 
 
 def test_sessions_below_follow(session: Session, ana: User, bo: User) -> None:
-    """UI-23: a session in which an agent works for an open one is as open; it has no choice of its own."""
+    """UI-23: a subsession has the access of its parent session and no setting of its own."""
     child = create_session(owner=ana, title="Task")
     Session.objects.filter(pk=child.pk).update(caller_session=session)
     open_to(session, ana, "viewer")

@@ -1,4 +1,4 @@
-"""Links by which people become members of a workspace."""
+"""Links that make users members of a workspace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def olga(workspace: Workspace) -> User:
 
 @pytest.fixture
 def zoe() -> User:
-    """A user of no workspace."""
+    """A user without a workspace."""
     return person("Zoe")
 
 
@@ -49,7 +49,7 @@ def code_of(act: Callable[[], object]) -> str:
 
 
 def test_a_link_makes_so_many_people_members(workspace: Workspace, olga: User, zoe: User) -> None:
-    """UI-20: with an account or without one; a second use by the same user takes none."""
+    """UI-20: users with or without an account can use a link. A second use by the same user does not count."""
     token = made(olga, workspace, 2)
     for _click in range(2):
         assert joining.accept(token=token, user=zoe) == workspace
@@ -67,7 +67,7 @@ def test_a_link_makes_so_many_people_members(workspace: Workspace, olga: User, z
 def test_a_guest_becomes_a_member_and_keeps_what_is_shared(
     workspace: Workspace, olga: User, ana: User, zoe: User
 ) -> None:
-    """UI-20: while a member keeps their role: the link lowers none."""
+    """UI-20: a guest becomes a member and keeps their shares. A link never lowers a member's role."""
     session = create_session(owner=ana, workspace=workspace)
     sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=zoe)
     token = made(olga, workspace)
@@ -78,7 +78,7 @@ def test_a_guest_becomes_a_member_and_keeps_what_is_shared(
 
 
 def test_only_owners_and_admins_invite(workspace: Workspace, olga: User, ana: User, zoe: User) -> None:
-    """LIVE-06: a link lasts as long as its maker manages the members."""
+    """LIVE-06: a link is valid as long as its maker may manage the members."""
     with pytest.raises(Forbidden):
         made(ana, workspace)
     with pytest.raises(NoSuchWorkspace):
@@ -94,7 +94,7 @@ def test_only_owners_and_admins_invite(workspace: Workspace, olga: User, ana: Us
 
 
 def test_links_end(workspace: Workspace, olga: User, ana: User, zoe: User) -> None:
-    """LIVE-06: after a week, when one is revoked, and when someone is removed, who may know one."""
+    """LIVE-06: links end after a week, when they are revoked, and when a member who may know them is removed."""
     for end in (
         lambda: WorkspaceInvitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1)),
         lambda: invitations.end_invitation(
@@ -109,7 +109,7 @@ def test_links_end(workspace: Workspace, olga: User, ana: User, zoe: User) -> No
 
 
 def test_the_settings_make_and_revoke_links(workspace: Workspace, olga: User, ana: User, zoe: User) -> None:
-    """UI-20: the link is shown once, to those who manage members, and leads into the workspace."""
+    """UI-20: the link is shown once, to users who manage members, and leads into the workspace."""
     client, page = Client(), reverse("workspace-settings", args=[workspace.pk])
     client.force_login(olga)
     html = client.post(page, {"part": "invite", "uses": "5"}).content.decode()

@@ -1,4 +1,4 @@
-"""Workspaces: which are a user's, which one they are in, what is listed there and where something new waits."""
+"""Workspaces: which ones a user has, the present one, its lists, and unread sessions elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def other(ana: User, bo: User) -> Workspace:
-    """Ana's and Bo's second one."""
+    """A second workspace of Ana and Bo."""
     return joined("第二个团队", ana, bo)
 
 
@@ -38,7 +38,7 @@ def listed(user: User, places: Places, *, archived: bool = False) -> list[str]:
 
 
 def test_one_workspace_is_no_choice(ana: User, workspace: Workspace) -> None:
-    """ui.md: of all that there is, all is listed."""
+    """ui.md: with one workspace, there is nothing to choose and all sessions are listed."""
     places = places_of(ana)
     assert (places.several, places.within, places.here and places.here.name) == (False, None, "Team")
 
@@ -53,7 +53,10 @@ def test_somebody_without_any_gets_one_with_their_first_session() -> None:
 def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     ana: User, workspace: Workspace, other: Workspace
 ) -> None:
-    """ui.md: the archive, too."""
+    """ui.md: new sessions go into the present workspace.
+
+    Its lists, including the archive, have only its own sessions.
+    """
     first = create_session(owner=ana, title="First")
     enter(user=ana, workspace_id=other.pk)
     second = create_session(owner=ana, title="Second")
@@ -80,7 +83,7 @@ def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: W
 
 
 def test_users_cannot_open_workspaces_of_others(ana: User) -> None:
-    """LIVE-06: nor learns whether there is anything."""
+    """LIVE-06: users who open a workspace of others cannot learn whether it exists."""
     theirs = person("Cy").memberships.get().workspace_id
     for workspace_id in (theirs, 10**9, 10**30, -1, 0, None):
         with pytest.raises(NoSuchWorkspace):
@@ -91,7 +94,7 @@ def test_users_cannot_open_workspaces_of_others(ana: User) -> None:
 def test_unread_sessions_of_other_workspaces_are_marked(
     ana: User, bo: User, workspace: Workspace, other: Workspace
 ) -> None:
-    """ui.md: for whom they are new, in other workspaces than the one that is shown, until they are read or archived."""
+    """ui.md: the mark shows that another workspace has unread sessions, until they are read or archived."""
     session = create_session(owner=ana, workspace=other, title="Plan")
     let_in(session, bo, "viewer")
     joined("Third", ana, bo)
@@ -115,7 +118,10 @@ def news(user: User, shown: int | None = None) -> list[int]:
 
 
 def test_own_session_of_a_workspace_that_one_has_left_is_still_listed(ana: User, bo: User, other: Workspace) -> None:
-    """LIVE-06: in the oldest, which reports news in it; what others had shared there is gone."""
+    """LIVE-06: the user's own session is listed in their oldest workspace.
+
+    Sessions that others shared there are gone.
+    """
     mine = create_session(owner=ana, workspace=other, title="Mine")
     theirs = create_session(owner=bo, workspace=other, title="Theirs")
     let_in(theirs, ana, "editor")
@@ -151,7 +157,10 @@ def test_any_number_of_workspaces_needs_two_queries_and_one_needs_one(
 
 
 def test_owners_rename_a_workspace(ana: User, bo: User, other: Workspace) -> None:
-    """UI-20: a name is cleaned of what cannot be seen; members may not rename."""
+    """UI-20: owners rename a workspace, and invisible characters are removed from its name.
+
+    Members may not rename it.
+    """
     Membership.objects.filter(workspace=other, user=ana).update(role=Membership.Role.OWNER)
     renamed = rename(author=ana, workspace_id=other.pk, name="  Ops\x00 \ud800 团队\n")
     other.refresh_from_db()

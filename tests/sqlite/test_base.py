@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 
-# Commit on a disk that fails, then try to print.
+# Commit on a failing disk, then try to print.
 FAILING_DISK = """
 import django; django.setup()
 from django.db import connection, transaction
@@ -46,7 +46,7 @@ with connection.cursor() as cursor:
 
 
 class Disk:
-    """The real disk, with a door that a test can shut: `reached` counts sync attempts, `syncs` completed ones."""
+    """The real disk, which a test can block: `reached` counts attempts to sync, and `syncs` completed ones."""
 
     def __init__(self) -> None:
         self.door = threading.Event()
@@ -71,7 +71,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.fixture
 def threads() -> Iterator[Callable[[Callable[[], object]], Future[object]]]:
-    """Run a function in a thread with a connection of its own, which is closed afterwards."""
+    """A function that runs another one in a thread with its own connection, which is closed afterwards."""
 
     def closing(function: Callable[[], object]) -> object:
         try:
@@ -162,10 +162,10 @@ def test_others_write_while_one_waits_for_the_disk(
     first = threads(write)
     assert disk.reached.acquire(timeout=20)
     others = [threads(write) for _ in range(5)]
-    while Workspace.objects.count() < 6:  # they all commit, one by one, while the first still waits for its sync
+    while Workspace.objects.count() < 6:  # they commit one by one while the first still waits for its sync
         threading.Event().wait(0.005)
     with write_lock():
-        pass  # the last writer has released the lock: its commit counts
+        pass  # the last writer has released the lock, so its commit counts
     assert not wait([first, *others], timeout=0).done
     disk.door.set()
     for done in (first, *others):
@@ -213,7 +213,7 @@ def test_commit_that_returned_survives_a_power_cut(
 
 
 def test_without_group_sync_sqlite_syncs_each_commit(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GROUP_SYNC off: SQLite syncs the log itself, and writers still take turns."""
+    """With GROUP_SYNC off, SQLite syncs the log itself, and writers still take turns."""
     monkeypatch.setattr(base, "GROUP_SYNC", False)
     with transaction.atomic():
         assert write_lock().locked()
@@ -225,7 +225,7 @@ def test_without_group_sync_sqlite_syncs_each_commit(disk: Disk, monkeypatch: py
 def test_without_serialized_writes_sqlite_makes_writers_wait(
     threads: Callable[[Callable[[], object]], Future[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both switches off: Django's own backend, which is slower and just as correct."""
+    """With both switches off, Django's own backend is used, which is slower and equally correct."""
     monkeypatch.setattr(base, "GROUP_SYNC", False)
     monkeypatch.setattr(base, "SERIALIZE_WRITES", False)
     with transaction.atomic():
@@ -234,6 +234,19 @@ def test_without_serialized_writes_sqlite_makes_writers_wait(
     for done in [threads(write) for _ in range(8)]:
         done.result(60)
     assert Workspace.objects.count() == 9
+
+
+@pytest.mark.parametrize("converts_once", [True, False])
+def test_placeholders_are_converted_in_every_form(monkeypatch: pytest.MonkeyPatch, converts_once: bool) -> None:
+    """With CONVERT_ONCE off, Django converts each statement again. A statement can be used with either form."""
+    monkeypatch.setattr(base, "CONVERT_ONCE", converts_once)
+    with connection.cursor() as cursor:
+        for _ in range(2):
+            found = cursor.execute("SELECT %s, '%%s'", ["a"]).fetchone()
+            assert found == ("a", "%s")
+            found = cursor.execute("SELECT %(b)s, %(a)s, '%%'", {"a": 1, "b": 2}).fetchone()
+            assert found == (2, 1, "%")
+        assert cursor.execute("SELECT '%s'").fetchone() == ("%s",)
 
 
 def test_commit_is_never_reported_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +275,7 @@ def test_process_whose_disk_fails_ends_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FAILING_DISK]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert ended.returncode == os.EX_IOERR
-    assert "The disk does not keep what is written: [Errno 5]" in ended.stderr
+    assert "Cannot write to the disk: [Errno 5]" in ended.stderr
     assert ended.stdout == ""
 
 
@@ -309,7 +322,7 @@ def test_log_is_opened_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]], Future[object]]) -> None:
-    """MSG-01: eight threads with forty transactions each, none rejected."""
+    """MSG-01: none of the forty transactions in each of eight threads is rejected."""
 
     def write_much() -> None:
         for _ in range(40):
@@ -322,14 +335,14 @@ def test_many_writers_all_get_their_turn(threads: Callable[[Callable[[], object]
 
 
 def test_database_without_a_log_is_left_to_sqlite() -> None:
-    """Where SQLite keeps no write-ahead log (here: in memory), there is no log to sync, and commits still work."""
+    """Without a write-ahead log, here in memory, there is no log to sync, and commits still work."""
     wrapper = DatabaseWrapper({**connections["default"].settings_dict, "NAME": ":memory:"}, "memory")
     with closing(wrapper), wrapper.cursor() as cursor:
         cursor.execute("create table t (n integer)")
         with atomic_on(wrapper):
             cursor.execute("insert into t values (1)")
         cursor.execute("pragma synchronous")
-        assert cursor.fetchone() == (2,)  # FULL, as set: nothing else syncs this database
+        assert cursor.fetchone() == (2,)  # FULL, as set, because nothing else syncs this database
         cursor.execute("select n from t")
         assert cursor.fetchone() == (1,)
 

@@ -1,4 +1,4 @@
-"""Compare names that two places must agree on. A failure says what to do, with one sentence for each name."""
+"""A check that two lists have the same names. A failure shows one sentence per name about what to do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 def agree(listed: Iterable[object], actual: Iterable[object], *, missing: str, extra: str) -> None:
     """Fail unless both have the same names.
 
-    `missing` is the sentence about an actual name that is not listed, `extra` that about a listed one that does not
-    exist; "{}" in them stands for the name.
+    `missing` is the sentence for an actual name that is not listed, and `extra` for a listed name that does not exist.
+    Both contain "{}" for the name.
     """
     __tracebackhide__ = True
     known, there = {str(each) for each in listed}, {str(each) for each in actual}

@@ -1,4 +1,4 @@
-"""Build translations for a test: a compiled catalog of a few sentences, as msgfmt would write it."""
+"""Translations for tests: a compiled catalog of a few sentences, in the format of msgfmt."""
 
 from __future__ import annotations
 

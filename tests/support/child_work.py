@@ -51,7 +51,7 @@ def sleep_after(piece: str) -> Iterator[str]:
 
 
 def fill_memory() -> Iterator[str]:
-    yield str(len(bytes(100_000_000_000)))  # at once: a busy machine takes long to fill this in steps
+    yield str(len(bytes(100_000_000_000)))  # in one step, because a busy machine takes long to fill it in several
 
 
 def pour(size: int) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A reference client of the JSON events protocol that folds frames by the protocol's three rules alone."""
+"""A reference client of the JSON events protocol that applies frames by the protocol's three rules alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STREAMING = "streaming"
 
 
 def editors_in(frame: Json) -> dict[str, list[str]]:
-    """Return what a frame of either protocol says: the names of those who are editing, by the id of the message."""
+    """Return the names of users who are editing, by message id, from a frame of either protocol."""
     names: dict[str, list[str]] = {}
     for editor in frame["editors"]:
         names.setdefault(editor["id"], []).append(editor["name"])
@@ -20,9 +20,11 @@ class EventsClient:
 
     Pass each frame to `receive`. While `wants_sync` is true and `asking` is false, send `sync()`.
 
-    1. A durable event's `revision` is the known one + 1: apply. Not greater than the known one: ignore. Greater: sync.
-    2. A delta's `offset` is the known length: append. Less: ignore the known part. Greater: sync with the known length.
-    3. After any reconnect: sync.
+    The three rules are:
+
+    1. Apply a durable event if its `revision` is the known one + 1. Ignore it if it is lower, sync if it is higher.
+    2. Append a delta if its `offset` is the known length. If it is lower, ignore the known part. If it is higher, sync.
+    3. Sync after every reconnect.
     """
 
     def __init__(self) -> None:
@@ -30,8 +32,8 @@ class EventsClient:
         self.messages: dict[str, Json] = {}
         self.session: Json = {}
         self.wants_sync = True
-        self.asking = False  # a sync has been sent and not yet answered
-        self.caught_up = 0  # the number of `sync` answers that were received completely
+        self.asking = False  # a sync has been sent and not answered yet
+        self.caught_up = 0  # the number of answers to `sync` that were received completely
         self.people: dict[str, bool] = {}  # who is present: name to whether they are typing
         self.editors: dict[str, list[str]] = {}  # who is editing: id of a message to names
         self.others: list[Json] = []  # ack, refused, pong, agent_cancelled
@@ -50,7 +52,7 @@ class EventsClient:
         return {"type": "sync", "since": self.revision, "have": have}
 
     def receive(self, frame: Json) -> None:
-        """Fold one frame."""
+        """Apply one frame."""
         kind = frame["type"]
         if kind == "changes":
             self._changes(frame)
@@ -71,7 +73,7 @@ class EventsClient:
             self.messages.clear()
             self.revision = 0
         if frame["revision"] < self.revision or (part and self._part != (*answer, part - 1)):
-            self._abandon()  # an outdated answer, or one of its parts was lost
+            self._abandon()  # the answer is outdated, or one of its parts was lost
             return
         self._part = (*answer, part)
         for row in frame["messages"]:
@@ -177,7 +179,7 @@ class EventsClient:
 
     @property
     def rows(self) -> list[Json]:
-        """Return all messages in order, queued ones last."""
+        """All messages in order, with the queued ones last."""
         return sorted(
             self.messages.values(), key=lambda row: (row["sequence"] is None, row["sequence"] or 0, row["id"])
         )
@@ -187,5 +189,5 @@ class EventsClient:
         return [row["text"] for row in self.rows if row["type"] == "text"]
 
     def state(self) -> Json:
-        """Return everything that a viewer sees as one value to compare."""
+        """Return everything that a viewer sees as one value, for comparisons."""
         return {"messages": self.rows, "session": {**self.session, "revision": self.revision}}

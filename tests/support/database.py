@@ -1,4 +1,4 @@
-"""Give other processes access to a test's database, and create empty databases on PostgreSQL."""
+"""The address of a test's database for other processes, and empty databases on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -16,7 +17,7 @@ from psycopg.sql import SQL, Identifier
 def address() -> str:
     """Return the DATABASE_URL for a process that must see the rows of this test."""
     name = connection.settings_dict["NAME"]
-    return f"sqlite:///{name}" if connection.vendor == "sqlite" else _address_of(name)
+    return f"sqlite:///{Path(name).absolute()}" if connection.vendor == "sqlite" else _address_of(name)
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def empty_database() -> Iterator[str]:
 
 @contextmanager
 def maintenance() -> Iterator[psycopg.Connection]:
-    """Connect to the tests' PostgreSQL server outside Django and outside the tests' databases."""
+    """Yield a connection to the tests' PostgreSQL server, outside Django and the tests' databases."""
     with psycopg.connect(_address_of("postgres"), autocommit=True) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""Choose how many random or repeated cases a test tries: a share in `make test`, all of them in `make test-all`."""
+"""The number of random or repeated cases that a test tries: a share in `make test`, and all in `make test-all`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ SHARE = 4
 
 
 def cases(count: int) -> int:
-    """Return how many of `count` random cases to try: a quarter, and at least two."""
+    """Return how many of `count` random cases to try: all, or a quarter and at least two."""
     return count if ALL else max(count // SHARE, 2)
 
 
 def share_of(items: Sequence[Case], number: int) -> Sequence[Case]:
-    """Return the items to try in round `number`: every fourth one, so that four rounds cover each item once."""
+    """Return the items to try in round `number`: all, or every fourth, so that four rounds cover each item once."""
     return items if ALL else items[number % SHARE :: SHARE]
 
 
 def one_of(items: Sequence[Case], number: int) -> Sequence[Case]:
-    """Return the item to try in round `number`, for rounds of which there are many more than items."""
+    """Return the items to try in round `number`: all, or one, for tests with many more rounds than items."""
     return items if ALL else items[number % len(items) :][:1]

@@ -1,4 +1,4 @@
-"""Empty the test database after a test that commits: delete all rows except those that migrations created."""
+"""The cleanup of the test database after a test that commits. It deletes all rows except those of migrations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from django.core.management.color import no_style
 from django.db import connection
 from django.test import TransactionTestCase
 
-# A flush recreates these rows for each test, which takes longer than most tests; few tests change them.
+# Tables with rows created by migrations. A flush would recreate these rows after each test, which takes longer than
+# most tests, and few tests change them.
 MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "auth_group", "auth_group_permissions")
 Rows = list[list[tuple[object, ...]]]
 
@@ -28,7 +29,7 @@ class Emptying:
             self._made = _made()
         elif filled := _filled(self._tables):
             operations = connection.ops
-            # PostgreSQL does not truncate a table that another one refers to, even an empty one.
+            # PostgreSQL does not truncate a table to which another table refers, even if that is empty.
             cascade = connection.vendor == "postgresql"
             operations.execute_sql_flush(operations.sql_flush(no_style(), filled, allow_cascade=cascade))
 

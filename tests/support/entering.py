@@ -1,4 +1,4 @@
-"""Sign in over HTTP as a browser does: open the printed link, then create an empty session."""
+"""Signing in over HTTP like a browser: open the printed link, then create an empty session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 
 async def sign_in(client: ClientSession, link: str) -> tuple[URL, str]:
-    """Open a sign-in link and press its button; return the path it redirects to and that page's HTML."""
+    """Open a sign-in link and press its button. Return the URL to which it redirects and that page's HTML."""
     async with client.get(link) as page:
         assert page.status == 200, link
         values = {"csrfmiddlewaretoken": token_in(await page.text())}
@@ -28,7 +28,7 @@ def token_in(html: str) -> str:
 
 
 async def enter(client: ClientSession, link: str) -> str:
-    """Use a sign-in link and create a session; return the session's path."""
+    """Sign in with a link and create a session. Return the session's path."""
     home, html = await sign_in(client, link)
     headers = {"Accept": "application/json", "X-CSRFToken": token_in(html)}
     async with client.post(home.with_path("/sessions/new"), headers=headers) as begun:

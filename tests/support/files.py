@@ -1,4 +1,4 @@
-"""Build files in memory like the ones that users attach."""
+"""Files in memory like those that users attach."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pypdf import PdfWriter
 PLACE = "37.7749 N"
 GPS = 0x8825
 ORIENTATION = 0x0112
-# The minimum that a PDF needs: one page with the given text.
+# A minimal page of a PDF file, with the given text.
 PDF_PAGE = (
     b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents %d 0 R /Resources << /Font << /F 3 0 R >> >> >>"
 )
 
 
 def picture(kind: str = "PNG", size: tuple[int, int] = (80, 60), *, turned: int = 1, **options: Any) -> bytes:
-    """Return an image with a red corner at the top left, with a location and an orientation in its EXIF data."""
+    """Return an image whose top left corner is red, with a location and an orientation in its EXIF data."""
     image = Image.new("RGB", size, "white")
     ImageDraw.Draw(image).rectangle((0, 0, size[0] // 4, size[1] // 4), fill="red")
     out = BytesIO()
@@ -38,7 +38,7 @@ def _taken(turned: int) -> Exif:
 
 
 def often(times: int, size: tuple[int, int] = (7000, 7000)) -> bytes:
-    """Return a JPEG with this many scans over its pixels; each further scan adds less than a hundred bytes."""
+    """Return a JPEG with this many scans over its pixels. Each additional scan has less than a hundred bytes."""
     out = BytesIO()
     Image.new("RGB", size, "white").save(out, "JPEG", progressive=True)
     data = out.getvalue()
@@ -48,7 +48,7 @@ def often(times: int, size: tuple[int, int] = (7000, 7000)) -> bytes:
 
 def animation(kind: str = "GIF") -> bytes:
     """Return an animation of two frames, with a comment or EXIF data, depending on the format."""
-    frames = [Image.new("RGB", (20, 10), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (20, 10), color) for color in ("red", "blue")]
     out = BytesIO()
     options = {"comment": PLACE.encode()} if kind == "GIF" else {"exif": _taken(1)}
     frames[0].save(out, kind, save_all=True, append_images=frames[1:], duration=100, loop=0, **options)
@@ -80,7 +80,7 @@ def _assembled(bodies: list[bytes]) -> bytes:
 
 
 def locked_pdf(password: str) -> bytes:
-    """Return a PDF file with a password; with "" everyone can read it, but its permissions forbid changing it."""
+    """Return a PDF file with a password. With "", everyone can read it, but its permissions forbid changes."""
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.encrypt(password, owner_password="owner", algorithm="AES-256")

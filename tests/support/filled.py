@@ -1,4 +1,4 @@
-"""Fill sessions with rows without running an agent, for tests of what users do to the rows."""
+"""Sessions that are filled with rows without running an agent, for tests of users' actions on the rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Start Parley's commands as forks of a process that has already imported it.
+"""Parley's commands as forks of a process that has already imported it.
 
-A new interpreter spends most of a server's start on imports, and the browser tests start about two hundred servers.
+In a new interpreter, imports take most of a server's start, and the browser tests start about two hundred servers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 class Fork:
     """A process with the methods of `subprocess.Popen` that the tests use.
 
-    What it writes to its standard error is in the file `errors`, or, without one, in `stdout`.
+    Its standard error is written to the file `errors`, or without one to `stdout`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float) -> int:
-        """Wait for the end; returns the exit code. Raises subprocess.TimeoutExpired."""
+        """Wait for the end and return the exit code. Raise subprocess.TimeoutExpired after `timeout` seconds."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired(str(self.pid), timeout)
@@ -69,7 +69,7 @@ def _context() -> ForkServerContext:
 
 def _run(command: list[str], cwd: str, environment: dict[str, str], output: Connection, errors: Path | None) -> None:
     """Run the program in the forked process, with its own environment, output and arguments."""
-    from tests.support.template import take_settings  # already imported: the process was forked from the one that did
+    from tests.support.template import take_settings  # imported before the fork
 
     os.environ.clear()
     os.environ.update(environment)
@@ -83,6 +83,6 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], output: Conn
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  # the process's stdout, open until it exits
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # likewise
     sys.path[0:1] = [cwd]
+    sys.argv = command  # the settings read it
     take_settings()
-    sys.argv = command
     runpy.run_path(command[0], run_name="__main__")

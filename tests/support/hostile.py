@@ -1,7 +1,7 @@
-"""Create sessions full of malicious texts: in titles, names, messages, reasoning, tools, outputs and errors.
+"""Sessions full of malicious texts in titles, names, messages, reasoning, tools, outputs and errors.
 
-`PARLEY_DATA=… python -m tests.support.hostile` writes them into a database that already has its first user, and
-prints the sessions' ids as JSON.
+`PARLEY_DATA=… python -m tests.support.hostile` writes them to a database that already has its first user, and prints
+the sessions' ids as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PER_SESSION = 12  # so that all rows are on the page at once
 
 
 def rows(vector: str, number: int) -> list[dict[str, Any]]:
-    """Return rows that have one text in every field of a message that another user can fill."""
+    """Return rows with one text in every field of a message that another user can fill."""
     text = vector.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     call = {"tool_call_id": f"c_{number}", "arguments": {text[:200]: text, "command": text}, "result": text}
     return [

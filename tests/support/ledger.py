@@ -1,4 +1,4 @@
-"""Keep a session's rows in memory by applying the reducer's changes strictly, for tests without a database."""
+"""A session's rows in memory, for tests without a database. The reducer's changes are applied strictly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Clock:
 
 @dataclass
 class Ledger:
-    """The rows of one turn by id, in order, and the other changes. Asserts on changes that a database would reject."""
+    """The rows of one turn by id, in order, and the other changes. Fails on changes that a database would reject."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: list[tuple[str, str]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Ledger:
         return [row for row in self.rows.values() if all(row.get(name) == value for name, value in wanted.items())]
 
     def messages(self, said: str = "hello") -> list[ChatMessage]:
-        """Return the turn as the database would: its marker, the user's text, then these rows."""
+        """Return the messages of the turn as the database would: the marker, the user's text, and these rows."""
         opening = [
             ChatMessage(id="m_start", type="turn_start", sequence=1),
             ChatMessage(id="m_user", type="text", role="user", text=said, user_id=1, sender="Ana", sequence=2),
@@ -112,7 +112,7 @@ class Turn:
 
     def tell(self, *events: TurnEvent) -> Turn:
         for event in events:
-            if self.ledger.paused:  # claimed again
+            if self.ledger.paused:  # the session was claimed again
                 self.state, self.ledger.paused = replace(self.state, closed=False), 0
             self.state, changes = reduce(self.state, event, self.clock.tick())
             self.ledger.apply(changes)

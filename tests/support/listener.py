@@ -1,4 +1,4 @@
-"""Listen to the live text that is published for a session."""
+"""A listener to the live text that is published for a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.models import Session
 
 
 class Listener:
-    """Collects the text that is published for a session from `start` on."""
+    """A listener that collects the text published for a session after `start` is called."""
 
     def __init__(self, session: Session) -> None:
         self._group = group_of(session.pk)
@@ -27,7 +27,7 @@ class Listener:
         await layer.group_add(self._group, self._channel)
 
     async def until(self, is_enough: Callable[[str], bool]) -> None:
-        """Wait until the text received satisfies a condition."""
+        """Wait until the received text satisfies a condition."""
         async with asyncio.timeout(20):
             while not is_enough("".join(self._heard)):
                 await self._hear()

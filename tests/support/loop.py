@@ -8,10 +8,10 @@ from weakref import WeakSet
 
 
 class TestLoop(asyncio.SelectorEventLoop):
-    """A loop that leaves no half-closed connection behind.
+    """A loop that leaves no half-closed connections.
 
-    A client that is closed while the server has not read all of its request keeps its socket until that is written. If
-    the loop ends first, the garbage collector finds the socket later and fails whatever test is running then.
+    If a client is closed before the server has read all of its request, it keeps the socket until the rest is written.
+    If the loop ends first, the garbage collector finds the socket later, and the test that is running then fails.
     """
 
     __test__ = False
@@ -21,13 +21,13 @@ class TestLoop(asyncio.SelectorEventLoop):
         self._made: WeakSet[Any] = WeakSet()
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """Connect as any loop does."""
+        """Connect like other loops, and remember the transport."""
         transport, protocol = await super().create_connection(*args, **options)
         self._made.add(transport)
         return transport, protocol
 
     def close(self) -> None:
-        """Drop what closed clients have not sent, and close the loop. What no one closed is still reported."""
+        """Drop unsent data of closed clients, and close the loop. Connections that were left open stay reported."""
         if not self.is_closed():
             for transport in self._made:
                 if transport.is_closing() and transport.get_write_buffer_size():

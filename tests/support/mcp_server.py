@@ -1,4 +1,4 @@
-"""The MCP server of the tests as a process with a web address."""
+"""The tests' MCP server, as a process with a web address."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
-# One that asks for a sign-in, with its authorization server.
+# An MCP server that requires a sign-in, with its authorization server.
 AUTH_SERVER = SERVER.with_name("auth_server.py")
 
 
 @contextmanager
 def serving(*command: str) -> Iterator[str]:
-    """Run `server.py http PORT`, or another command with a free port behind it; yield the address."""
+    """Run `server.py http PORT`, or another command with a free port as its last argument. Yield the address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,7 +1,7 @@
-"""Run a node in a process of its own for tests that kill it: its model says numbered words, or calls an endless tool.
+"""A node in its own process, for tests that kill it. Its model writes numbered words or calls an endless tool.
 
-Prints each word that the model says as a line on stdout with the process's monotonic time; the test compares the
-rows with these lines. Run as `python -m tests.support.node`.
+It prints a line on stdout for each word that the model writes, with the process's monotonic time. The test compares the
+rows with these lines. Run it as `python -m tests.support.node`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def say(*what: object) -> None:
 
 
 def words(first: str) -> Iterator[object]:
-    """Yield a thousand words and report each one when it leaves the model."""
+    """Yield a thousand words, and report each word when the model writes it."""
     from agents.providers.scripted import Pause
 
     for number in range(1000):

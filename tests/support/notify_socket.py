@@ -1,4 +1,4 @@
-"""The socket on which systemd hears from its services."""
+"""The socket on which systemd gets the states of its services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class NotifySocket:
-    """The end of systemd. `next` waits for the next state that the service sends."""
+    """systemd's end of the socket. `next` waits for the next state that the service sends."""
 
     def __init__(self, address: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

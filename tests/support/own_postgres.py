@@ -1,4 +1,4 @@
-"""PostgreSQL servers of one test, which can be frozen, killed and replaced by a replica."""
+"""PostgreSQL servers for a single test, which can be frozen, killed and replaced by a replica."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAMS: Path = _script["programs"]()
 
 
 class OwnPostgres:
-    """A server that listens on a socket in its folder. `settings` are those of its configuration file."""
+    """A server that listens on a socket in its folder. `settings` are written to its configuration file."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
@@ -33,7 +33,7 @@ class OwnPostgres:
             *(f"{name}={value}" for name, value in settings.items()),
         ]
         self._process: subprocess.Popen[bytes] | None = None
-        # PostgreSQL refuses to be root, whose folders of tests are closed to others.
+        # PostgreSQL refuses to run as root. Other users cannot read the tests' folders if root has made them.
         self._identity: dict[str, Any] = {"cwd": folder, "start_new_session": True, **_script["identity"]()}
         if "user" in self._identity:
             shutil.chown(folder, "postgres", "postgres")
@@ -47,11 +47,11 @@ class OwnPostgres:
         return self._folder / ".s.PGSQL.5432"
 
     def create(self) -> None:
-        """Make an empty server."""
+        """Create an empty server."""
         self._run("initdb", "--pgdata=data", "--username=postgres", "--auth=trust", "--no-sync", *_script["ORDER"])
 
     def copy(self, primary: SilentProxy | OwnPostgres) -> None:
-        """Make a streaming replica of a running server, through a proxy if there is one."""
+        """Create a streaming replica of a running server, which may be behind a proxy."""
         host, port = ("127.0.0.1", primary.port) if isinstance(primary, SilentProxy) else (primary._folder, 5432)
         options = ("--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--username=postgres")
         self._run("pg_basebackup", "--pgdata=data", f"--host={host}", f"--port={port}", *options)
@@ -64,18 +64,18 @@ class OwnPostgres:
         _script["wait_for"](self._process, self._folder)
 
     def promote(self) -> None:
-        """Make a replica a primary that takes writes."""
+        """Promote a replica to a primary, which accepts writes."""
         self._run("pg_ctl", "promote", "--pgdata=data", "--wait")
 
     def freeze(self) -> None:
-        """Suspend the server and all its processes: connections stay open, and nothing is answered."""
+        """Suspend the server and all its processes. Connections stay open, but are not answered."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it as a machine that loses its power does."""
+        """Kill the server, as a power failure would."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
             self._process.wait()
@@ -84,7 +84,7 @@ class OwnPostgres:
         if self._process is None or self._process.poll() is not None:
             return
         postmaster = psutil.Process(self._process.pid)
-        postmaster.send_signal(how)  # before its children, which it would replace
+        postmaster.send_signal(how)  # first, because it would replace its children
         for child in postmaster.children(recursive=True):
             child.send_signal(how)
 
@@ -97,7 +97,7 @@ class OwnPostgres:
 
 @contextmanager
 def own_servers(count: int = 1, **settings: str) -> Iterator[list[OwnPostgres]]:
-    """Yield servers that have not been made yet; what runs of them is killed."""
+    """Yield servers that must still be created. At the end, kill those that are running."""
     with ExitStack() as stack:
         servers = []
         for _ in range(count):
@@ -109,7 +109,7 @@ def own_servers(count: int = 1, **settings: str) -> Iterator[list[OwnPostgres]]:
 
 @asynccontextmanager
 async def in_front_of(server: OwnPostgres) -> AsyncIterator[SilentProxy]:
-    """Yield an address that can stand for this server and others."""
+    """Yield a proxy whose address can be used for this server and later for others."""
     async with SilentProxy(server.socket) as proxy:
         yield proxy
 
@@ -120,7 +120,7 @@ def address_of(proxy: SilentProxy) -> str:
 
 @contextmanager
 def looking_at(proxy: SilentProxy) -> Iterator[None]:
-    """Let threads that begin now use the server behind a proxy instead of the tests' database."""
+    """Let threads that are started now use the server behind a proxy instead of the tests' database."""
     there = {"HOST": "127.0.0.1", "PORT": str(proxy.port), "NAME": "postgres", "USER": "postgres"}
     here = {name: connection.settings_dict[name] for name in there}
     connection.settings_dict |= there

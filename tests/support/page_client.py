@@ -1,4 +1,4 @@
-"""A reference client of the page protocol that folds frames as the browser's scripts do, into plain values."""
+"""A reference client of the page protocol that applies frames to plain values, as the browser's scripts do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATUS = re.compile(r'data-status="(\w+)"')
 
 @dataclass
 class Body:
-    """A streaming text as drawn: finished blocks, and the tail, which is counted in UTF-16 units."""
+    """A streaming text as the page shows it: finished blocks, and the tail, which is counted in UTF-16 units."""
 
     n: int
     rev: int
@@ -37,13 +37,13 @@ class Article:
     html: str
 
     def moves(self, shift: Json) -> bool:
-        """Return whether a shift applies to this article: not if it was rendered from rows that include the shift."""
+        """Return whether a shift applies to this article. It does not if the article was rendered after the shift."""
         read = _REVISION.search(self.html)
         is_known = read is not None and int(read[1]) >= shift["revision"]
         return self.sequence is not None and self.sequence >= shift["from"] and not is_known
 
     def changes(self, frame: Json) -> bool:
-        """Return whether the frame adds or removes this article's mark."""
+        """Return whether the frame adds or removes the mark of this article as excluded."""
         read, kind = _REVISION.search(self.html), _CLASS.search(self.html)
         if read is None or kind is None or int(read[1]) >= frame["revision"] or not SAID & set(kind[1].split()):
             return False
@@ -71,13 +71,13 @@ class Article:
 class PageClient:
     """The state of a page on `/ws/sessions/<id>/page`, without input or output.
 
-    Pass each frame to `receive`; while `wants_sync` is true, send `sync()`.
+    Pass each frame to `receive`. While `wants_sync` is true, send `sync()`.
     """
 
     revision: int = 0
     articles: dict[str, Article] = field(default_factory=dict)
     bodies: dict[str, Body] = field(default_factory=dict)
-    # The blocks of each text when its stream ended, with the article that ended it: later edits may change the article.
+    # The blocks of each text when its stream ended, with the article that ended it. Later edits may change the article.
     drawn: list[tuple[list[str], str]] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     status: str = ""
@@ -101,7 +101,7 @@ class PageClient:
         return {"type": "sync", "since": self.revision, "have": have}
 
     def receive(self, frame: Json | list[Any]) -> None:
-        """Fold one frame."""
+        """Apply one frame."""
         if isinstance(frame, list):
             self._short(frame)
             return
@@ -250,19 +250,19 @@ def expanded(
     replace: Sequence[Any] = (),
     end: int = 0,
 ) -> Json:
-    """Return what a short frame says of a text whose tail is this."""
+    """Return the content of a short frame as a long frame, for a text whose tail is `tail`."""
     keep = len(tail.encode("utf-16-le", "surrogatepass")) // 2 - stays - replaced
     whole = [html if isinstance(html, str) else _spliced(tail, *html) for html in blocks]
     return {"blocks": whole, "replace": replace, "tail": _spliced(tail, keep, stays, text), "end": end}
 
 
 def _spliced(text: str, start: int, end: int, between: str) -> str:
-    """Return a text with something else between its start and its end, which count UTF-16 units."""
+    """Return the first `start` and the last `end` UTF-16 units of a text, with another text between them."""
     units = text.encode("utf-16-le", "surrogatepass")
     rest = units[len(units) - end * 2 :].decode("utf-16-le", "surrogatepass")
     return _units(text, start) + between + rest
 
 
 def _units(text: str, count: int) -> str:
-    """Return the first `count` UTF-16 units, as JavaScript's slice does."""
+    """Return the first `count` UTF-16 units of a text, as JavaScript's slice does."""
     return text.encode("utf-16-le", "surrogatepass")[: count * 2].decode("utf-16-le", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Run turns without an event loop: the test supplies the agent's events, the real reducer and recording write them."""
+"""Turns without an event loop. The test supplies the agent's events, and the real reducer and recorder write them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.workers import declare_dead
 
 
 class Player:
-    """Plays the turns of one session, one event after another. `state` is the open turn's, or None."""
+    """A player of the turns of one session, event by event. `state` is that of the open turn, or None."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -39,9 +39,9 @@ class Player:
         self._resumes = True
 
     def begin(self) -> bool:
-        """Claim the session if it is due, open its turn and repair what the last run left, as a bridge does.
+        """Claim the session if it is due, open its turn and repair the rows of the last run, as a bridge does.
 
-        Returns False if there is nothing to run.
+        Return False if there is nothing to run.
         """
         if self._claim is None:
             self._take()
@@ -59,7 +59,7 @@ class Player:
         return self.state is not None
 
     def summary(self) -> InsertSummary | ReportCompaction:
-        """Summarise what a compaction would, as a model does that has read it now."""
+        """Return the summary of the messages that a compaction would summarize now, or its report if there are none."""
         planned = plan(context_rows(Session.objects.get(pk=self.session.pk), "turn_id"), 1000)
         if planned is None:
             return ReportCompaction("nothing")
@@ -68,7 +68,7 @@ class Player:
         return InsertSummary(planned.after.pk, first_of(planned), read, text, planned.messages, "scripted", "one", 5, 3)
 
     def claim_compaction(self) -> bool:
-        """Claim a session that is to be summarised, without doing it."""
+        """Claim the session without compacting it. Return whether a compaction is due."""
         if self._claim is None:
             self._take()
         if self._claim is None:

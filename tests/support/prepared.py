@@ -1,4 +1,4 @@
-"""Data folders of a Parley that has been started once: creating the tables takes most of a first start."""
+"""Data folders of a Parley that has been started once, because creating the tables takes most of a first start."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def prepare(data: Path) -> Path:
     server.start()
     server.stop()
     with closing(sqlite3.connect(data / "parley.sqlite3")) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # otherwise each start would read the log again
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that starts need not read the log again
     return data
 
 
 def copy(prepared: Path, data: Path) -> Path:
-    """Copy the folder for one server; the copies share the thousand static files."""
+    """Copy the folder for one server. The copies share the thousand static files."""
     shutil.copytree(prepared, data, ignore=shutil.ignore_patterns("static"))
     (data / "static").symlink_to(prepared / "static")
     return data

@@ -1,4 +1,4 @@
-"""Check that a context satisfies the model vendors' requirements, and that each of their APIs accepts it."""
+"""A check that a context satisfies the model vendors' requirements, and that each of their APIs accepts it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ TOOLS = (ToolSpec("double", "Double a number.", {"properties": {"n": {"type": "i
 
 
 def check_context(rows: Sequence[ChatMessage], *, may_wait: bool = False) -> list[Message]:
-    """CTX-02, CTX-03: check that each call has one result right after its message, ids are unique, and each API accepts
-    the context.
+    """CTX-02, CTX-03: check that the vendors' APIs accept the context of the rows, and return it.
+
+    Each call must have one result right after its message, and ids must be unique.
     """
     messages = context(rows)
     assert list(problems_of_calls(messages, may_wait=may_wait)) == []
@@ -48,7 +49,7 @@ def _signed(message: Message) -> Message:
 
 
 def _with_signature(part: Part) -> Part:
-    """Return the part with a signature derived from its text, as the vendor checks."""
+    """Return the part with a signature derived from its text, which the checks of the vendor's format expect."""
     if isinstance(part, Thinking) and "signature" in part.data:
         return replace(part, data={"signature": sign(part.text)})
     return part

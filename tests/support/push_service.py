@@ -1,4 +1,4 @@
-"""A push service on this machine, by HTTPS, and the browsers that subscribe to it and decrypt its messages."""
+"""A push service on this machine, over HTTPS, and the browsers that subscribe to it and decrypt its messages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 import tempfile
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -49,7 +50,7 @@ def point_of(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 class Browser:
-    """A browser's side of a subscription: it alone can decrypt what comes for it (RFC 8291, RFC 8188)."""
+    """A browser's side of a subscription. Only the browser can decrypt its messages (RFC 8291, RFC 8188)."""
 
     def __init__(self, path: str, private_key: ec.EllipticCurvePrivateKey | None = None, auth: bytes = b"") -> None:
         self.key = private_key or ec.generate_private_key(CURVE)
@@ -73,14 +74,14 @@ class Browser:
 
 @dataclass
 class Taken:
-    """A message that the service has taken."""
+    """A message that the service has accepted."""
 
     path: str
     headers: dict[str, str]
     body: bytes
 
     def claims(self) -> dict[str, Any]:
-        """Return what the sender has signed. Raises jwt.InvalidTokenError."""
+        """Return the claims that the sender has signed. Raise jwt.InvalidTokenError."""
         scheme, _, values = self.headers["Authorization"].partition(" ")
         assert scheme == "vapid"
         fields = dict(part.strip().split("=", 1) for part in values.split(","))
@@ -94,7 +95,7 @@ class Taken:
 
 
 class Resolver(AbstractResolver):
-    """Finds every host at one port of this machine."""
+    """A resolver that resolves every host to one port of this machine."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -106,16 +107,20 @@ class Resolver(AbstractResolver):
         return [found]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 @dataclass
 class PushService:
-    """Takes messages and answers with `answers` by their paths, one after the other; 201 without one."""
+    """A push service that answers each path with its `answers` one after the other, and with 201 without one.
+
+    `before_answer` is called with the path of each message.
+    """
 
     taken: list[Taken] = field(default_factory=list)
     answers: dict[str, list[int]] = field(default_factory=dict)
     port: int = 0
+    before_answer: Callable[[str], Awaitable[None]] | None = None
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def __aenter__(self) -> Self:
@@ -139,18 +144,20 @@ class PushService:
         async with self._came:
             self.taken.append(message)
             self._came.notify_all()
+        if self.before_answer is not None:
+            await self.before_answer(path)
         answers = self.answers.get(path) or [201]
         return web.Response(status=answers.pop(0) if len(answers) > 1 else answers[0])
 
     async def takes(self, count: int) -> list[Taken]:
-        """Wait until so many messages have come."""
+        """Wait until at least `count` messages have arrived, and return all."""
         async with asyncio.timeout(20), self._came:
             await self._came.wait_for(lambda: len(self.taken) >= count)
         return self.taken
 
 
 def _certificates(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the context of a server with a certificate of its own, and that of a client which accepts it."""
+    """Return the TLS context of a server with a self-signed certificate, and that of a client that accepts it."""
     key, name = ec.generate_private_key(CURVE), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -165,7 +172,7 @@ def _certificates(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def subscribed(user: User, path: str, *, language: str = "") -> Browser:
-    """Turn on a user's notifications in a browser that is signed in."""
+    """Turn on a user's notifications in a signed-in browser, and return the browser."""
     browser = Browser(path)
     User.objects.filter(pk=user.pk).update(notify=True)
     made = push.register(user=user, target=browser.target, name="Chrome on Linux", language=language)

@@ -1,4 +1,4 @@
-"""A Redis server for one test, which can be frozen, killed and started again."""
+"""A Redis server for a single test, which can be frozen, killed and restarted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Redis:
             return False
 
     def kill(self) -> None:
-        """Kill the server; messages that it has not delivered are lost."""
+        """Kill the server. Messages that it has not delivered are lost."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.kill()
@@ -69,7 +69,7 @@ class Redis:
             self._process = None
 
     def freeze(self) -> None:
-        """Suspend the server: it still accepts connections, but no longer answers."""
+        """Suspend the server, which then accepts connections, but does not answer."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 

@@ -1,4 +1,4 @@
-"""Make the database reject chosen writes with triggers until the test permits them again."""
+"""Triggers that make the database reject certain writes until the test permits them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def refuse(name: str, *, event: str, table: str, when: str = "1 = 1") -> None:
 
 
 def permit(name: str) -> None:
-    """Remove a rejection."""
+    """Permit the writes that `refuse` rejects under this name."""
     _execute(f"DROP TRIGGER {name}" if connection.vendor == "sqlite" else f"DROP FUNCTION {name} CASCADE")
 
 

@@ -15,12 +15,12 @@ from tests.support.viewer import Viewer
 
 
 class RemoteViewer(Viewer[EventsClient]):
-    """The reference client on a socket to a server process; `open` reconnects, to the same server or another one."""
+    """The reference client on a socket to a server process. `open` also reconnects, to the same or another server."""
 
     async def open(self, server: str, sign_in: str) -> RemoteViewer:
-        """Sign in at a server's address with a link's token, and open the socket."""
+        """Sign in at a server's address with the token of a link, and open the socket."""
         self.address = server
-        self.http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # unsafe: allow cookies for an IP address
+        self.http = ClientSession(cookie_jar=CookieJar(unsafe=True))  # allows cookies for an IP address
         await enter_by_link(self.http, f"{server}/accounts/link/{sign_in}")
         self._socket = await self.http.ws_connect(f"{server}/ws/sessions/{self.session.pk}/", origin=server)
         self._sending: list[asyncio.Task[None]] = []

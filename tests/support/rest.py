@@ -1,4 +1,4 @@
-"""Check what must hold for every idle session, whatever happened to it."""
+"""A check of what must be true for every idle session, whatever has happened in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.protocol import check_context
 def check_rest(session: Session) -> list[Message]:
     """CTX-03, MSG-03, MSG-07, RUN-08: check an idle session and return its context.
 
-    Nothing is unfinished, only messages held by a stop are queued, markers come in pairs, sequences have no gap, and
-    model vendors accept the context.
+    No message is unfinished, only messages on hold are queued, markers come in pairs, sequences have no gaps, and model
+    vendors accept the context.
     """
     run = SessionRun.objects.get(pk=session.pk)
     assert is_at_rest(run), (run.state, run.turn_id, run.owner_id, run.done, run.wanted)

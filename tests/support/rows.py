@@ -1,4 +1,4 @@
-"""Add texts to a session without a run, as rows that services leave."""
+"""Texts that are added to a session without a run, with the same rows as services write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.models import ChatMessage, Session, SessionRun, User
 def say(
     session: Session, author: User | None, text: str, *, status: str = "complete", removed: bool = False
 ) -> ChatMessage:
-    """Add a text at the session's end; without an author it is the agent's."""
+    """Add a text at the end of the session. Without an author, it is the agent's."""
     if status == "streaming":
         SessionRun.objects.filter(pk=session.pk).update(state="running", turn_id="t_1")
     session.revision += 1

@@ -1,4 +1,4 @@
-"""An S3 server in the tests' own process: moto's, which speaks the protocol over HTTP and keeps objects in memory."""
+"""An S3 server in the tests' own process. It is moto's, which implements the protocol and keeps objects in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKET, KEY_ID, KEY = "parley", "test-key", "test-secret"
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """A server with an empty bucket. Tests that stop it start it again."""
+    """A server with an empty bucket. A test that stops it must start it again."""
 
     endpoint: str
     server: Any
@@ -29,7 +29,7 @@ class S3Server:
         return {"bucket": BUCKET, "prefix": prefix, "endpoint": self.endpoint, "key_id": KEY_ID, "key": KEY}
 
     def environment(self, prefix: str) -> dict[str, str]:
-        """Return the settings of a process that keeps its files below a prefix."""
+        """Return the environment of a process that keeps its files below a prefix."""
         return {
             "S3_BUCKET": BUCKET,
             "S3_PREFIX": prefix,
@@ -50,7 +50,7 @@ def s3_server() -> Iterator[S3Server]:
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     with pytest.MonkeyPatch.context() as patch:
-        # A client parses the descriptions of Amazon's services, which takes longer than most of the tests.
+        # Each client would parse the descriptions of Amazon's services, which takes longer than most tests.
         patch.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
         try:
             host, port = server.get_host_and_port()

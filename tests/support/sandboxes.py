@@ -1,4 +1,4 @@
-"""Run commands in a sandbox to their end."""
+"""Commands that are run in a sandbox to their end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
 
 
 async def finish(sandbox: Sandbox, *command: str, seconds: float = 20.0, stdin: bytes = b"") -> Outcome:
-    """Run a command to its end."""
+    """Run a command to its end, and return how it ended and its output."""
     output, ended = b"", Ended("failed")
     async with aclosing(run(command, sandbox, seconds=seconds, stdin=stdin)) as events:
         async for event in events:
@@ -38,7 +38,7 @@ async def python(sandbox: Sandbox, code: str, arguments: Sequence[str] = ()) -> 
 
 
 class LifeLine:
-    """A named pipe in the workspace: `is_cut` once no process of the sandbox has it open for writing."""
+    """A named pipe in the workspace. `is_cut` is true when no process of the sandbox has it open for writing."""
 
     def __init__(self, workspace: Path) -> None:
         path = workspace / "life-line"

@@ -1,4 +1,4 @@
-"""Generate random scripts for a model, with everything that a response may contain, in any order."""
+"""Random scripts for a model, with everything that a response may contain, in any order."""
 
 from __future__ import annotations
 

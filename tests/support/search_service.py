@@ -1,4 +1,4 @@
-"""A search service on 127.0.0.1, which speaks the formats of SearXNG, Brave Search and Tavily."""
+"""A search service on 127.0.0.1 with the formats of SearXNG, Brave Search and Tavily."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOON: dict[str, Any] = {"title": "", "url": "https://moon.example/", "content": 
 
 
 class Service:
-    """A search service on 127.0.0.1 that remembers what it was asked."""
+    """A search service on 127.0.0.1 that records its requests."""
 
     def __init__(self) -> None:
         self.answer: Any = {"results": [TIDES, MOON]}
@@ -38,7 +38,7 @@ class Service:
 
 @asynccontextmanager
 async def search_service() -> AsyncIterator[Service]:
-    """Run a service."""
+    """Run a search service, and yield it."""
     service = Service()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", service.serve)

@@ -1,4 +1,4 @@
-"""Second factors for tests: an authenticator app, and a passkey that does the real cryptography."""
+"""Second factors for tests: an authenticator app, and a passkey with real cryptography."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PRESENT_AND_VERIFIED = AuthenticatorData.FLAG.UP | AuthenticatorData.FLAG.UV
 
 
 def code_of(secret: str, *, step: int = 0) -> str:
-    """Return the code that an app shows now, or `step` half minutes from now."""
+    """Return the code that an app shows now, or in `step` half minutes."""
     counters = list(totp.yield_hotp_counters_from_time())
     return totp.format_hotp_value(totp.hotp_value(secret, counters[1] + step))
 
 
 def give_app(user: User) -> str:
-    """Set up an authenticator app with recovery codes for a user; return its secret."""
+    """Set up an authenticator app for a user, and return its secret."""
     secret = totp.generate_totp_secret()
     Authenticator.objects.create(user=user, type="totp", data={"secret": encrypt(secret)})
     return secret
@@ -50,7 +50,7 @@ def give_codes(user: User) -> list[str]:
 
 @dataclass
 class SoftPasskey:
-    """A passkey in memory that answers the requests of the browser's WebAuthn API."""
+    """A passkey in memory that responds like the browser's WebAuthn API."""
 
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     id: bytes = field(default_factory=lambda: secrets.token_bytes(16))
@@ -59,7 +59,7 @@ class SoftPasskey:
     origin: str = ORIGIN
 
     def create(self, options: dict[str, Any]) -> str:
-        """Answer `navigator.credentials.create`."""
+        """Return the response of `navigator.credentials.create` as JSON."""
         public = options["publicKey"]
         self.user_handle = public["user"]["id"]
         public_key = ES256.from_cryptography_key(self.key.public_key())  # type: ignore[no-untyped-call]  # fido2's
@@ -71,7 +71,7 @@ class SoftPasskey:
         return self._answer(response)
 
     def get(self, options: dict[str, Any]) -> str:
-        """Answer `navigator.credentials.get`."""
+        """Return the response of `navigator.credentials.get` as JSON."""
         public = options["publicKey"]
         auth_data = self._auth_data(public["rpId"])
         client = self._client(CollectedClientData.TYPE.GET, public["challenge"])

@@ -1,4 +1,4 @@
-"""A real Parley process, started as an operator starts it, on a free port and in its own data folder."""
+"""A real Parley process, started as operators do, on a free port and in its own data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSET = (
     "DATABASE_URL",
     "REDIS_URL",
 )
-START_SECONDS = 240  # a busy machine takes minutes; nothing is measured by it
+START_SECONDS = 240  # a busy machine takes minutes
 Process = subprocess.Popen[str] | Fork
 
 
@@ -33,7 +33,7 @@ def inherited() -> dict[str, str]:
 
 
 def run_forked(*command: str, data: Path) -> str:
-    """Run a Python file in a server's data folder, in a fork; return its last line of output. Raises RuntimeError."""
+    """Run a Python file in a fork, with a server's data folder. Return its last line of output. Raise RuntimeError."""
     process = Fork(command, ROOT, {**inherited(), "PARLEY_DATA": str(data)})
     with process.stdout:
         printed = process.stdout.read()
@@ -48,7 +48,7 @@ def run_in(server: Server, script: str) -> None:
 
 
 class Server:
-    """`manage.py serve`, or another `command`, in a subprocess. `link` is the sign-in link of its last start."""
+    """`manage.py serve` or another `command` in a subprocess. `link` is the sign-in link of its last start."""
 
     def __init__(self, data: Path, command: Sequence[str] = ("manage.py", "serve"), **environment: str) -> None:
         self.data = data
@@ -74,9 +74,9 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start on the same port as before, if there was one, and wait for the link. Raises RuntimeError."""
+        """Start the server and wait for the link. A restart uses the same port. Raise RuntimeError."""
         environment = inherited()
-        # Only the tests of titles request titles: other tests count the requests to the model.
+        # Titles are generated only in tests of titles, because other tests count the requests to the model.
         environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), "TITLES": "words", **self._environment}
         self._ready.clear()
         self._process = self._run(environment)
@@ -100,13 +100,13 @@ class Server:
         self._environment |= environment
 
     def stop(self) -> None:
-        """Stop the server as Ctrl+C does, and wait."""
+        """Stop the server like Ctrl+C, and wait for its end."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(20)
 
     def kill(self) -> None:
-        """Kill the server without warning, as a power cut does."""
+        """Kill the server without warning, as a power failure would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(20)
@@ -123,7 +123,7 @@ class Server:
 
 
 class ForkedServer(Server):
-    """A server that starts as a fork of a process with the libraries already imported, in half the time."""
+    """A server that is forked from a process which has imported the libraries. It starts in half the time."""
 
     def _run(self, environment: dict[str, str]) -> Process:
         return Fork(self._command, ROOT, environment)

@@ -13,18 +13,18 @@ from tests.support.prepared import copy
 from tests.support.server import ForkedServer, Server
 from tests.wire.server import WireServer
 
-# Every test signs in, and many create accounts, from one address.
+# No limits, because every test signs in, and many create accounts, from the same address.
 LIMITS = "sign_ins=0, links=0, joins=0, passkeys=0"
 IDLE_SECONDS = 10
-# Servers without work still renew their leases. Twenty of them would take a sixth of a processor.
+# The number of servers that keep running. Idle servers renew their leases: twenty would take a sixth of a processor.
 KEPT = 2
-# Tables that the live server writes itself, and tables that triggers and migrations maintain.
+# Tables that the running server writes itself, or that triggers and migrations maintain.
 LEFT_ALONE = ("chat_joblease", "chat_searchdoc", "chat_worker", "django_migrations")
 TABLES = "SELECT name FROM start.sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
 
 class SharedServer(ForkedServer):
-    """A server that looks freshly started to each test, with its administrator and the link of the first start."""
+    """A server that each test finds as freshly started, with its administrator and the link of the first start."""
 
     def __init__(self, data: Path, **environment: str) -> None:
         super().__init__(data, **environment)
@@ -33,7 +33,7 @@ class SharedServer(ForkedServer):
         self._first_link = ""
 
     def rewind(self) -> None:
-        """Wait until no agent works, and reset the rows. Start the server if it does not run."""
+        """Wait until no agent works, and reset the rows. Start the server if it is not running."""
         if not self._first_link:
             self.start()
             self._first_link = self.link
@@ -50,7 +50,7 @@ class SharedServer(ForkedServer):
             self.start()  # its new link replaces the first one
 
     def _is_idle(self) -> bool:
-        """Wait until all turns have ended; return False if one does not end in time."""
+        """Wait until all turns have ended. Return False if one does not end within IDLE_SECONDS."""
         until = time.monotonic() + IDLE_SECONDS
         with closing(sqlite3.connect(self._database, timeout=IDLE_SECONDS, isolation_level=None)) as database:
             while database.execute("SELECT 1 FROM chat_sessionrun WHERE state <> 'idle'").fetchone():
@@ -65,7 +65,7 @@ class SharedServer(ForkedServer):
         names = [name for (name,) in database.execute(TABLES)]
         with database:
             for name in names:
-                # Triggers keep the search index and its tables in step with the messages.
+                # Triggers update the search index and its tables.
                 if name not in LEFT_ALONE and not name.startswith("chat_search"):
                     database.execute(f"DELETE FROM main.{name}")  # noqa: S608  # our own
                     database.execute(f"INSERT INTO main.{name} SELECT * FROM start.{name}")  # noqa: S608  # likewise
@@ -74,19 +74,19 @@ class SharedServer(ForkedServer):
 class SharedServers:
     """The shared servers of a test process, one per configuration, and the model server that all of them use.
 
-    Those of the last configurations run; others are started again.
+    The servers of the last KEPT configurations keep running. The others are started again when they are needed.
     """
 
     def __init__(self, prepared: Path, folder: Path, model: WireServer) -> None:
         self._prepared = prepared
         self._folder = folder
         self._model = model
-        self._servers: dict[tuple[str, ...], SharedServer] = {}  # the one that was used last is last
+        self._servers: dict[tuple[str, ...], SharedServer] = {}  # ordered by their last use
         self._count = 0
 
     @asynccontextmanager
     async def use(self, config: str, **environment: str) -> AsyncIterator[Server]:
-        """Yield a freshly reset server with this configuration file; `{url}` in it is the model server's address."""
+        """Yield a freshly reset server with this configuration file, in which `{url}` is the model server's address."""
         key = (config, *(f"{name}={value}" for name, value in sorted(environment.items())))
         server = self._servers.pop(key, None) or self._create(config, environment)
         self._servers[key] = server

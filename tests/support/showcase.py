@@ -1,7 +1,7 @@
-"""Create a showcase: six users, thirty sessions, and one session with everything that a session can contain.
+"""A showcase: six users, thirty sessions, and one session with everything that a session can contain.
 
-`PARLEY_DATA=… python -m tests.support.showcase` writes it to a database and prints, as JSON, each user's cookie and
-the addresses to visit. Screenshots, accessibility checks and page measurements use it.
+`PARLEY_DATA=… python -m tests.support.showcase` writes it to a database, and prints each user's cookie and the
+addresses to visit as JSON. Screenshots, accessibility checks and page measurements use it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TITLES = [
 
 
 def create_showcase(now: datetime) -> Json:
-    """Create the whole showcase; return cookies by user and the addresses to visit."""
+    """Create the whole showcase. Return the cookies by user, and the addresses to visit."""
     from bench.rows import cookie
     from chat.models import AgentPreset, Membership, User
     from chat.services.people.accounts import first_administrator
@@ -74,7 +74,7 @@ def create_showcase(now: datetime) -> Json:
 
 
 def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json:
-    """Create the sessions to visit; return their addresses by field of the gallery's House."""
+    """Create the sessions to visit, and return their addresses by field of the gallery's House."""
     from chat.services.sessions.actions import archive
 
     ana, mei = people["ana"], people["mei"]
@@ -119,7 +119,7 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
 
 
 def _earlier(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
-    """Create thirty sessions for the list: by all users, spread over months, some pinned, some unread."""
+    """Create thirty sessions of all users for the list, spread over months. Some are pinned, some are unread."""
     from chat.models import UserSessionState
 
     ana = people["ana"]
@@ -152,7 +152,7 @@ def _elsewhere(people: dict[str, User], now: datetime) -> None:
 
 
 def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) -> None:
-    """Create what staff administer: API tokens, and a deleted session."""
+    """Create objects that staff administer: API tokens and a deleted session."""
     from chat.services.people import api_tokens
     from chat.services.sessions.actions import delete
 
@@ -169,7 +169,7 @@ def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) 
 
 
 def _signing_in(people: dict[str, User]) -> str:
-    """Give one user second factors, and another a sign-in link that staff made; return the link's address."""
+    """Give one user second factors, and another a sign-in link created by staff. Return the link's address."""
     from allauth.mfa.models import Authenticator
 
     from chat.services.people.accounts import sign_in_link
@@ -184,14 +184,14 @@ def _signing_in(people: dict[str, User]) -> str:
 
 
 def _pages(ana: User) -> Json:
-    """Return the pages outside a session: an invitation, and the error page of a failed server."""
+    """Return pages that belong to no session: the address of an invitation, and the HTML of a server error."""
     from django.template.loader import render_to_string
 
     from chat.assets import static_files
     from chat.models import Session
     from chat.services.people.sharing import invite
 
-    static_files.prepare()  # gives styles and scripts the same addresses as on the server
+    static_files.prepare()  # so that styles and scripts have the same addresses as on the server
     token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
     return {"invitation": f"/join/{token}", "broken": render_to_string("500.html")}
 
@@ -204,7 +204,7 @@ def _let_in(session: Session, *people: User, role: str = "editor") -> None:
 
 
 def _greet(session: Session, owner: User, when: datetime) -> int:
-    """Write two sentences; return the session's revision."""
+    """Write two sentences, and return the session's revision."""
     writer = Writer(session, when)
     writer.said(owner, "Hello! Where were we?")
     writer.agent(text="At the third point of the list.")

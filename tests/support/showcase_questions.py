@@ -1,4 +1,4 @@
-"""Write two sessions of the showcase in which an agent asks people: one that waits for all answers, one with them."""
+"""Two sessions of the showcase in which an agent asks users: one that waits for all answers, and one with answers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def fill_waiting(session: Session, author: User, now: datetime) -> None:
 
 
 def fill_answered(session: Session, author: User, other: User, now: datetime) -> None:
-    """Write a session in which two people have answered; the last question was skipped."""
+    """Write a session in which two users have answered. The last question was skipped."""
     writer = Writer(session, now - timedelta(minutes=40))
     writer.said(author, "Move the Friday report, and ask us whatever you need.")
     for number, (kind, name, arguments, answer) in enumerate(ASKED):

@@ -1,4 +1,4 @@
-"""Write sessions of the showcase row by row: one with every kind of message, one with files."""
+"""Sessions of the showcase, written row by row: with every kind of message, with files, and with several users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Writer:
-    """Writes a session's rows one after another, a few seconds apart."""
+    """A writer of a session's rows, whose times are a few seconds apart."""
 
     session: Session
     now: datetime
@@ -51,7 +51,7 @@ class Writer:
         self.row(type="turn_done", duration_seconds=seconds, **values)
 
     def close(self) -> None:
-        """Set the session's revision, and keep its made-up time of last activity."""
+        """Set the session's revision without changing its time of last activity."""
         type(self.session).objects.filter(pk=self.session.pk).update(revision=self.sequence)
 
 
@@ -84,7 +84,7 @@ def fill(people: dict[str, User], session: Session, now: datetime) -> None:
     writer.agent(text="The rate was 0.4 % in 20", status="interrupted", duration_ms=900)
     writer.done(3, status="interrupted")
     writer.said(people["kenta"], "お願いします。手順を三行でまとめてください。")
-    words = "The provider is overloaded (529). It was tried 4 times. Try again in a minute, or choose another model."
+    words = "The provider is overloaded (529). It was tried 4 times. Retry in a minute, or choose another model."
     writer.agent("error", text=words)
     writer.done(31)
     writer.said(people["ana"], "Thank you all. Summary, please.")
@@ -120,7 +120,7 @@ def fill_small(session: Session, author: User, now: datetime) -> None:
 
 
 def fill_shared(people: dict[str, User], session: Session, now: datetime) -> None:
-    """Write a session of several users: edits, suggestions, a stop that left messages on hold, an error."""
+    """Write a session of several users with edits, suggestions, messages on hold after a stop, and an error."""
     from chat.services.messages import editing, suggestions
 
     ana, mei, jonas, priya = (people[name] for name in ("ana", "mei", "jonas", "priya"))

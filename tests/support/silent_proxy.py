@@ -1,4 +1,4 @@
-"""A proxy between a process and a server that, on demand, drops everything without an error."""
+"""A proxy between a process and a server that can drop all data without an error."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import TracebackType
 
 @dataclass(eq=False)
 class _Connection:
-    """One connection through the proxy. What arrives on a lost one is thrown away, for ever."""
+    """One connection through the proxy. After it is lost, all its data is dropped."""
 
     is_lost: bool
 
 
 class SilentProxy:
-    """Listens on a free TCP port and forwards to `target`, a socket or a port of this machine, which a test may change.
+    """A proxy that listens on a free TCP port and forwards to `target`, a socket or a port of this machine.
 
-    While `flowing` is cleared, data waits.
+    Tests may change `target`. While `flowing` is cleared, data waits.
     """
 
     def __init__(self, target: Path | int) -> None:
@@ -45,13 +45,13 @@ class SilentProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def lose(self) -> None:
-        """Throw away what the present connections carry from now on, and new ones until `recover`. All stay open."""
+        """Drop all data of the present connections from now on, and of new ones until `recover`. All stay open."""
         self._is_losing = True
         for connection in self._connections:
             connection.is_lost = True
 
     def recover(self) -> None:
-        """Forward what new connections carry. Those that have lost something stay silent."""
+        """Forward the data of new connections. Connections that have lost data stay silent."""
         self._is_losing = False
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A PDF reader that never finishes, for tests."""
+"""A PDF reader that never finishes."""
 
 from collections.abc import Iterator
 

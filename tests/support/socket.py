@@ -1,4 +1,4 @@
-"""A WebSocket in process: the real consumers behind the real routes, without a server in between."""
+"""A WebSocket within the process, to the real consumers by the real routes, without a server."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def is_presence(frame: Json) -> bool:
 
 
 class Socket:
-    """One connection. While `flowing` is cleared, the peer reads nothing. `on_frame` gets every parsed frame.
+    """One connection. While `flowing` is cleared, the client reads nothing. `on_frame` gets every parsed frame.
 
-    `frames` has the frames about the session. Presence frames, which timers send in between, are in `presence`.
+    `frames` has the frames about the session, except short deltas, which are lists. `presence` has the presence frames,
+    which timers send.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Socket:
             self.scope |= {"user": user, "session": SimpleNamespace(session_key=session_key)}
         self.frames: list[Json] = []
         self.presence: list[Json] = []
-        self.on_frame: Callable[[Json], None] = lambda frame: None
+        self.on_frame: Callable[[Any], None] = lambda frame: None
         self.accepted = False
         self.close_code: int | None = None
         self.flowing = asyncio.Event()
@@ -75,7 +76,7 @@ class Socket:
         await self.leave()
 
     async def open(self) -> Socket:
-        """Connect; return when the server has accepted or rejected the connection."""
+        """Connect, and return when the server has accepted or rejected the connection."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._to_app.put_nowait({"type": "websocket.connect"})
         await self.until(lambda: self.accepted or self.close_code is not None)
@@ -98,8 +99,9 @@ class Socket:
             self.accepted = True
         else:
             await self.flowing.wait()
-            frame = json.loads(message["text"].encode())  # UTF-8, as on the wire: lone surrogates fail here
-            (self.presence if is_presence(frame) else self.frames).append(frame)
+            frame = json.loads(message["text"].encode())  # UTF-8 as on the network, so that lone surrogates fail
+            if isinstance(frame, dict):
+                (self.presence if is_presence(frame) else self.frames).append(frame)
             self.on_frame(frame)
         self._changed.set()
 
@@ -113,7 +115,7 @@ class Socket:
         self._to_app.put_nowait({"type": "websocket.receive", "bytes": data})
 
     async def until(self, condition: Callable[[], T]) -> T:
-        """Wait for a condition that frames or the close change; fail if the server's side has crashed."""
+        """Wait for a condition that frames or the close can change. Fail if the server's side has ended."""
         async with asyncio.timeout(PATIENCE):
             while not (found := condition()):
                 if self._task is not None and self._task.done():
@@ -124,7 +126,7 @@ class Socket:
         return found
 
     async def next(self, **wanted: Any) -> Json:
-        """Return the first frame with these fields, received already or later."""
+        """Return the first frame with these fields. Wait for it if it was not received yet."""
 
         def found() -> Json | None:
             return next((frame for frame in self.frames if wanted.items() <= frame.items()), None)
@@ -134,13 +136,13 @@ class Socket:
         return frame
 
     async def ask(self, **command: Any) -> Json:
-        """Send a command and return its ack or refusal."""
+        """Send a command, and return its ack or refusal."""
         ref = f"ref{len(self.frames)}-{id(command)}"
         self.send(ref=ref, **command)
         return await self.next(ref=ref)
 
     async def let_in(self) -> None:
-        """Wait until the server answers: it accepts the connection before it authenticates the user."""
+        """Wait until the server answers a ping, because it accepts the connection before it authenticates the user."""
         known = len(self.frames)
         self.send(type="ping")
         await self.until(lambda: any("pong" in frame.values() for frame in self.frames[known:]))
@@ -154,7 +156,7 @@ class Socket:
         return self.close_code
 
     async def leave(self, code: int = 1001) -> None:
-        """Disconnect as a closed tab does; return when the server's side has ended."""
+        """Disconnect like a closed tab, and return when the server's side has ended."""
         if self.close_code is None:
             self.close_code = code
             self._to_app.put_nowait({"type": "websocket.disconnect", "code": code})

@@ -1,4 +1,4 @@
-"""Watch the SQL statements of other threads, on every connection opened in the meantime."""
+"""The SQL statements of other threads, on connections that are opened during a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.backends.signals import connection_created
 
 @contextmanager
 def watched_statements() -> Iterator[list[str]]:
-    """Collect the SQL of all connections that are opened from now on."""
+    """Yield a list that collects the SQL of all connections that are opened from now on."""
     seen: list[str] = []
 
     def note(execute: Callable[..., object], sql: str, *args: Any) -> object:

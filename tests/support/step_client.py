@@ -1,4 +1,4 @@
-"""Minimal clients of server-sent events, as third parties may write them."""
+"""Minimal clients of server-sent events, like those of third parties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agents.messages import Json
 
 
 class SseReader:
-    """Parses events from pieces cut anywhere. Reconnect with `last_event_id`."""
+    """A parser of events from pieces that may be cut anywhere. Reconnect with `last_event_id`."""
 
     def __init__(self) -> None:
         self.last_event_id = ""
@@ -30,12 +30,12 @@ class SseReader:
 
 
 class StepClient(SseReader):
-    """Folds the stream of steps; knows `step_update` and nothing else."""
+    """A client of the stream of steps, which handles only the event `step_update`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: dict[str, Json] = {}
-        # Calls while they are written, which a client may ignore.
+        # Calls that are still being written, which a client may ignore.
         self.written: list[Json] = []
 
     def take(self, update: Json) -> None:

@@ -1,4 +1,4 @@
-"""Clients that follow a session over HTTP, on connections that a test can break."""
+"""Clients that follow a session over HTTP, with connections that a test can break."""
 
 from __future__ import annotations
 
@@ -19,18 +19,25 @@ from tests.support.testing_node import TestNode
 
 
 async def bearer(node: TestNode, user: User) -> dict[str, str]:
-    """Return the header with a new read-only token."""
+    """Return the Authorization header with a new read-only token."""
     return {"Authorization": f"Bearer {await node.do(token_of, user, 'read')}"}
 
 
 class Connection:
-    """One request to the application, as a web server makes it; `room` limits the unread messages (0: no limit)."""
+    """One request to the application like that of a web server. `room` limits the unread messages (0: no limit)."""
 
     def __init__(self, scope: Json, room: int, body: bytes = b"") -> None:
         self.sent: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue(room)
+        # Set once the server has had to wait for room.
+        self.blocked = asyncio.Event()
         self._coming: asyncio.Queue[Json] = asyncio.Queue()
         self._coming.put_nowait({"type": "http.request", "body": body})
-        self._work = asyncio.get_running_loop().create_task(ASGIHandler()(scope, self._coming.get, self.sent.put))
+        self._work = asyncio.get_running_loop().create_task(ASGIHandler()(scope, self._coming.get, self._send))
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        if self.sent.full():
+            self.blocked.set()
+        await self.sent.put(message)
 
     async def lose(self) -> None:
         self._coming.put_nowait({"type": "http.disconnect"})
@@ -41,7 +48,7 @@ class Connection:
 
 
 class Folding(Protocol):
-    """A client that folds the pieces it reads, which may be cut anywhere."""
+    """A client that handles pieces of a stream, which may be cut anywhere."""
 
     last_event_id: str
 
@@ -53,7 +60,7 @@ Client = TypeVar("Client", bound=Folding)
 
 
 class StreamViewer(Generic[Client]):
-    """A client of the real application; `asked` has its token or cookie, `text` everything that it was ever sent."""
+    """A client of the real application. `asked` has its token or cookie, and `text` all that it has received."""
 
     def __init__(self, client: Client, path: str, *, asked: dict[str, str], since: int | None = None) -> None:
         self.client = client
@@ -67,7 +74,7 @@ class StreamViewer(Generic[Client]):
         self._changed = asyncio.Event()
 
     async def open(self, room: int = 0) -> Self:
-        """Connect. With a `room`, nothing is read before `go_on`, and the server blocks when the room is full."""
+        """Connect. With a `room`, the client reads only after `go_on`, and the server blocks when the room is full."""
         resumes = {"Last-Event-ID": self.client.last_event_id} if self.client.last_event_id else {}
         headers = [(name.lower().encode(), value.encode()) for name, value in {**self._asked, **resumes}.items()]
         scope = {
@@ -90,8 +97,12 @@ class StreamViewer(Generic[Client]):
     def go_on(self) -> None:
         self._reading = asyncio.get_running_loop().create_task(self._read(self._connection))
 
+    async def blocks(self) -> None:
+        """Wait until the server has a piece that does not fit into the `room`."""
+        await asyncio.wait_for(self._connection.blocked.wait(), PATIENCE)
+
     async def pause(self) -> None:
-        """Stop reading for now; the server notices when the `room` is full."""
+        """Stop reading. The server blocks when the `room` is full."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
 
@@ -111,7 +122,7 @@ class StreamViewer(Generic[Client]):
         self._changed.set()
 
     async def cut(self, chance: Random | None = None) -> None:
-        """Break the connection anywhere; part of what the server has sent is lost."""
+        """Break the connection at a random point, so that a part of the sent data is lost."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
         if chance and not self._connection.sent.empty():
@@ -120,7 +131,7 @@ class StreamViewer(Generic[Client]):
         await self._connection.lose()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until what was read satisfies a condition."""
+        """Wait until the received data satisfies a condition."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
@@ -135,7 +146,7 @@ class StepViewer(StreamViewer[StepClient]):
 
 
 class EventReader(SseReader):
-    """The reference client of the events; on this stream it never needs a sync."""
+    """The reference client of the events, which never needs a sync on this stream."""
 
     def __init__(self) -> None:
         super().__init__()

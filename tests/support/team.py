@@ -14,19 +14,19 @@ from tests.support.testing_node import TestNode
 
 
 class Team:
-    """Servers with what they must share, each with a folder of its own; and `node`, which looks at their rows."""
+    """Servers with shared settings, each with its own folder, and `node`, which reads their rows."""
 
     def __init__(self, prepared: Path, folder: Path, database: str, redis: str) -> None:
-        """`database` and `redis` are addresses."""
+        """Prepare the team. `database` and `redis` are addresses."""
         self.node = TestNode()
-        agents_setup.install(load(None, {}))  # the servers' demo agent, who needs no script
+        agents_setup.install(load(None, {}))  # the servers' demo agent, which needs no script
         self._prepared = prepared
         self._folder = folder
         self._shared = {"DATABASE_URL": database, "REDIS_URL": redis, "SECRET_KEY": "the team's"}
         self._servers = ExitStack()
 
     async def server(self, name: str, **settings: str) -> Started:
-        """Start a process that serves pages and, unless its settings say otherwise, runs agents."""
+        """Start a process that serves pages and runs agents, unless its settings forbid that."""
         return await self._start(name, ready="Parley is ready", **settings)
 
     async def _start(self, name: str, *command: str, ready: str, **settings: str) -> Started:
@@ -36,7 +36,7 @@ class Team:
         return await asyncio.to_thread(self._servers.enter_context, starting)
 
     async def web(self, name: str) -> Started:
-        """Start a process that serves pages and runs no agents."""
+        """Start a process that serves pages but runs no agents."""
         return await self.server(name, RUNNER="none")
 
     async def worker(self, name: str, **settings: str) -> Started:

@@ -1,7 +1,7 @@
-"""A process with Parley imported, from which servers are forked: `tests.support.forked` preloads this module in it.
+"""A process that has imported Parley, from which servers are forked. `tests.support.forked` preloads this module in it.
 
 Imports take most of a server's start. A fork reads the settings from its own environment (`take_settings`). Modules
-that keep settings from their import or creation, such as the middleware, are left for the fork to import.
+that store settings when they are imported, such as the middleware, are imported only in the fork.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ MODULES = (
 def take_settings() -> None:
     """Load the settings of this process's environment and clear what Django derived from the old ones."""
     holder: Any = settings
-    databases: Any = connections  # both are internals of Django
+    databases: Any = connections  # the attributes of both are internals of Django
     before = holder._wrapped
     importlib.reload(importlib.import_module("config.settings"))
     after = Settings("config.settings")
@@ -84,7 +84,7 @@ def take_settings() -> None:
 
 
 def warm_up() -> None:
-    """Do in advance what each server does for its first pages and turn. Nothing here depends on the environment."""
+    """Do in advance what each server does for its first pages and turn, as far as no setting influences it."""
     for module in MODULES:
         importlib.import_module(module)
     get_resolver()._populate()
@@ -94,11 +94,11 @@ def warm_up() -> None:
     transport._certificates()
     from chat.security.password_hashing import BoundedHasher
 
-    BoundedHasher.iterations = 1_000  # a password hash takes a third of a second otherwise
+    BoundedHasher.iterations = 1_000  # otherwise a password hash takes a third of a second
 
 
 django.setup()
 warm_up()
 if threading.active_count() > 1:
     raise RuntimeError("a process with threads cannot be forked")
-gc.freeze()  # keep a collection from copying the memory that forks share
+gc.freeze()  # prevents collections from copying the memory that forks share

@@ -1,4 +1,4 @@
-"""A running Parley inside the test's event loop: real rows, runner and hub; only the model is scripted."""
+"""A running Parley in the test's event loop, with real rows, runner and hub. Only the model is scripted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG = {
 
 
 class ScriptedRegistry(Registry):
-    """The real registry, with one provider that plays the test's script, and with the test's own tools."""
+    """The real registry, with a single provider that plays the test's script, and with the test's own tools."""
 
     def __init__(self, scripted: Provider, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> None:
         super().__init__(Config.model_validate(config), {})
@@ -51,9 +51,9 @@ class ScriptedRegistry(Registry):
 
 
 class TestNode:
-    """Helpers around one running node. Waits raise TimeoutError instead of hanging."""
+    """A running node, with helpers for tests. Waits raise TimeoutError after 20 seconds."""
 
-    # Its name begins with "Test", but pytest should not collect it.
+    # pytest must not collect this class, although its name begins with "Test".
     __test__ = False
 
     def __init__(self) -> None:
@@ -67,20 +67,20 @@ class TestNode:
         await runtime.stop()
 
     async def restart(self) -> None:
-        """Stop and start the node as an operator does; the script continues where it was."""
+        """Stop and start the node as an operator does. The script continues where it was."""
         await self.stop()
         agents_setup.install(self.registry)
         await self.start()
 
     def script(self, script: Script, config: dict[str, Any] = CONFIG, tools: Sequence[Tool] = ()) -> ScriptedProvider:
-        """Set what the model says from now on; the agent gets `tools` in addition to its own."""
+        """Set the model's responses from now on. The agent gets `tools` in addition to its own."""
         self.provider = ScriptedProvider(script)
         self.registry = ScriptedRegistry(self.provider, config, tools)
         agents_setup.install(self.registry)
         return self.provider
 
     async def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a synchronous function that uses the database."""
+        """Call a synchronous function that uses the database in a thread. Wait at most 20 seconds."""
         return await asyncio.wait_for(self.threads.run(function, *args, **kwargs), 20)
 
     async def session(self, owner: User) -> Session:
@@ -96,7 +96,7 @@ class TestNode:
         await self.do(control.retry, session=session, author=author, message_id=message_id)
 
     async def rows(self, session: Session) -> list[ChatMessage]:
-        """Return the live rows in order, queued ones last."""
+        """Return the live rows in order, with the queued ones last."""
         return await self.do(lambda: list(live_rows(session)))
 
     async def shown(self, session: Session) -> list[tuple[str, str, str]]:
@@ -123,7 +123,7 @@ class TestNode:
 
 
 def _send(session: Session, author: User, text: str, key: str | None) -> Sent:
-    """Send as a client does, who may also be one without access."""
+    """Send a text like a client does, also for a user without access."""
     begun = starting.begin_turn(author=author, session_id=session.pk, text=text, key=key)
     if begun is not None:
         return Sent(begun.id, queued=False, repeated=False, turn_id=begun.turn_id, sequence=begun.sequence)

@@ -1,4 +1,4 @@
-"""The tests' database. The processes of a run copy one that the first of them makes: migrations take four seconds."""
+"""The tests' database. The first process of a run creates it, and the others copy it: migrations take four seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import connection
 
 @contextmanager
 def tests_database(worker: str | None, folder: Path) -> Iterator[None]:
-    """Use a database with all tables and without rows; `folder` is one that the processes of this run share."""
+    """Use a database with all tables and no rows. `folder` is shared by the processes of this run."""
     creation, name = connection.creation, connection.settings_dict["NAME"]
     with (folder / "database.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -28,7 +28,7 @@ def tests_database(worker: str | None, folder: Path) -> Iterator[None]:
             copied = creation.get_test_db_clone_settings(worker)
             forget_log(copied["NAME"])
             creation.clone_test_db(worker, verbosity=0, autoclobber=True)
-            # What `setup_worker_connection` does, which in SQLite's case depends on how processes are started.
+            # As `setup_worker_connection` does, which for SQLite depends on how processes are started.
             connection.settings_dict |= copied
             connection.close()
     yield
@@ -36,7 +36,7 @@ def tests_database(worker: str | None, folder: Path) -> Iterator[None]:
 
 
 def forget_log(name: str) -> None:
-    """Delete what a killed run left beside a SQLite database: SQLite would apply its log to the new file."""
+    """Delete the log of a killed run beside a SQLite database, because SQLite would apply it to the new file."""
     if connection.vendor == "sqlite":
         for suffix in ("-wal", "-shm"):
             Path(f"{name}{suffix}").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Run the real agent loop over a script, for tests of code that receives its events."""
+"""The real agent loop with a scripted model, for tests of code that receives its events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def risky() -> str:
 
 
 def calls(*numbers: int) -> list[ToolCall]:
-    """Return calls of `double`; their argument texts keep an unusual spacing."""
+    """Return calls of `double`, whose arguments have an unusual spacing that must be kept."""
     return [ToolCall(f"c{number}", "double", {"n": number}, f'{{ "n":{number}}}') for number in numbers]
 
 
@@ -51,7 +51,7 @@ async def _tell(agent: Agent) -> list[AgentEvent]:
 
 
 def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
-    """Run the loop over a script; return its events, and the provider with the requests that it received."""
+    """Run the loop over a script. Return its events, and the provider with the requests that it has received."""
     provider = ScriptedProvider(replies)
     agent = Agent(
         "helper",

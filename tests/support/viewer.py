@@ -1,4 +1,4 @@
-"""Viewers of a session: a reference client on a socket, or directly on a hub or feed, optionally over a bad link."""
+"""Viewers of a session: reference clients on a socket, or directly on a hub or feed, optionally over a bad link."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Client = TypeVar("Client", bound=EventsClient | PageClient)
 
 
 class BadLink:
-    """Drops, doubles and delays a share of the frames, so that they overtake each other; seeded.
+    """A link that drops, doubles and delays a share of the frames at random (seeded), so that they arrive out of order.
 
-    The frames from `syncing` to `synced` arrive whole or are cut off, as on a socket: they are not numbered.
+    The frames from `syncing` to `synced` are not numbered, so they arrive in order or are cut off, as on a socket.
     """
 
     def __init__(self, chance: Random, share: float = 0.3) -> None:
@@ -34,7 +34,7 @@ class BadLink:
         self._whole = False
 
     def carry(self, frame: Json) -> list[Json]:
-        """Return the frames that arrive when this one is sent."""
+        """Return the frames that arrive when this frame is sent."""
         op = frame.get("op") if isinstance(frame, dict) else "delta"
         if self._whole or op == "syncing":
             self._whole = op != "synced"
@@ -56,7 +56,7 @@ class BadLink:
 
 
 class Viewer(Generic[Client]):
-    """Folds incoming frames and reacts as a client must: syncs after a gap, reconnects after a cut."""
+    """A viewer that applies frames and reacts as a client must: it syncs after a gap and reconnects after a cut."""
 
     def __init__(
         self, client: Client, session: Session, user: User, link: BadLink | None = None, language: str = "en"
@@ -68,6 +68,7 @@ class Viewer(Generic[Client]):
         self.language = language
         self.frames: list[Json] = []
         self._changed = asyncio.Event()
+        self._error: Exception | None = None
 
     @property
     def protocol(self) -> Protocol:
@@ -75,16 +76,22 @@ class Viewer(Generic[Client]):
 
     @property
     def reads_short(self) -> bool:
-        """Pages behind a bad link read short frames, the others long ones, which tests look at."""
+        """Whether the viewer gets short frames: pages on a bad link do. Others get long frames, which tests check."""
         return self.protocol == "page" and self.link is not None
 
     def take(self, frame: Json) -> None:
-        """Receive a frame as the server sent it."""
-        for arrived in self.link.carry(frame) if self.link else [frame]:
-            if isinstance(arrived, dict) and not is_presence(arrived):
-                self.frames.append(arrived)
-            self.client.receive(arrived)
-        self.ask()
+        """Receive a frame that the server has sent, over the link if there is one.
+
+        An error of the client is stored for `until`, because the server would treat it as a lost connection.
+        """
+        try:
+            for arrived in self.link.carry(frame) if self.link else [frame]:
+                if isinstance(arrived, dict) and not is_presence(arrived):
+                    self.frames.append(arrived)
+                self.client.receive(arrived)
+            self.ask()
+        except Exception as error:
+            self._error = error
         self._changed.set()
 
     def ask(self) -> None:
@@ -95,10 +102,12 @@ class Viewer(Generic[Client]):
         raise NotImplementedError
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition that frames change; fail with what the viewer knows."""
+        """Wait for a condition that frames change. After a timeout, fail with the viewer's state."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while not condition():
+                    if self._error is not None:
+                        raise self._error
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError as error:
@@ -110,7 +119,7 @@ class Viewer(Generic[Client]):
         return f"The {self.protocol} viewer at revision {client.revision} ({asked})"
 
     async def settle(self) -> None:
-        """Make the link good, sync once more, and wait for the answer."""
+        """Remove the bad link, sync once more, and wait for the answer."""
         self.link = None
         self.client.reconnected()
         known = self.client.caught_up
@@ -153,14 +162,15 @@ class SocketViewer(Viewer[Client]):
 
     async def settle(self) -> None:
         self.link = None
+        assert self.socket.close_code is None, self._known()
         # A client asks once at a time on a socket: the answer to an earlier sync would pass for that to the last one.
-        if self.socket.close_code is not None or self.client.asking:
+        if self.client.asking:
             await self.cut()
         await super().settle()
 
 
 class FeedViewer(Viewer[Client]):
-    """A viewer directly on a feed, for feeds that receive only the events of a test."""
+    """A viewer directly on a feed, for feeds that get only the events of a test."""
 
     closed_with: int | None = None
     socket_queue: SocketQueue
@@ -218,7 +228,7 @@ class FeedViewer(Viewer[Client]):
 
 
 class HubViewer(FeedViewer[Client]):
-    """A viewer directly on a hub, for hubs other than the one of this process's sockets."""
+    """A viewer directly on a hub, for hubs other than that of this process's sockets."""
 
     def open(self, hub: Hub) -> HubViewer[Client]:
         self._hub = hub

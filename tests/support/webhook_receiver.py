@@ -1,4 +1,4 @@
-"""A receiver of webhooks on 127.0.0.1, with a check of signatures that shares no code with the sender's."""
+"""A receiver of webhooks on 127.0.0.1. Its check of signatures shares no code with the sender."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Request:
-    """A request that has come. `body` is as it was sent."""
+    """A request that has arrived. `body` has the bytes as they were sent."""
 
     path: str
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class Request:
         return self.headers["webhook-id"]
 
     def data(self) -> dict[str, Any]:
-        """Return what the body says of the event."""
+        """Return the `data` of the event in the body."""
         data: dict[str, Any] = json.loads(self.body)["data"]
         return data
 
@@ -41,7 +41,7 @@ class Request:
         return str(json.loads(self.body)["type"])
 
     def is_signed_with(self, secret: str) -> bool:
-        """Check the signature as RFC 2104 and the specification of Standard Webhooks describe it."""
+        """Return whether the signature is valid by RFC 2104 and the specification of Standard Webhooks."""
         kind, _, key = secret.partition("_")
         assert kind == "whsec"
         signed = b".".join([self.id.encode(), self.headers["webhook-timestamp"].encode(), self.body])
@@ -52,7 +52,7 @@ class Request:
 
 
 class Receiver:
-    """Answers 204, or the `statuses` in order; on a path of `held`, not before the event is set."""
+    """A receiver that answers with the `statuses` in order, then with 204. A path in `held` waits for its event."""
 
     def __init__(self) -> None:
         self.statuses: deque[int] = deque()
@@ -73,7 +73,7 @@ class Receiver:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no request has come that was not taken."""
+        """Whether all requests that have arrived were taken."""
         return self._came.empty()
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
@@ -89,14 +89,14 @@ class Receiver:
         handler.send_response(self.statuses.popleft() if self.statuses else 204)
         for name, value in self.headers.items():
             handler.send_header(name, value)
-        with suppress(ConnectionError):  # the sender has gone, because of its time limit or the length of the body
+        with suppress(ConnectionError):  # the sender may close the connection for its time limit or the body's length
             handler.end_headers()
             handler.wfile.write(self.body)
 
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """Run a receiver."""
+    """Run a receiver, and yield it."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):

@@ -10,7 +10,7 @@ from agents.tools import Tool, tool
 
 
 class Workbench:
-    """`work(n)` reports that it has begun and waits for `let_go(n)`; `did` lists the calls that finished."""
+    """A tool whose call `work(n)` reports its start and waits for `let_go(n)`. `did` lists the finished calls."""
 
     def __init__(self) -> None:
         self.did: list[int] = []
@@ -37,7 +37,7 @@ class Workbench:
             self._may_go[number].set()
 
     async def begun(self, *numbers: int) -> None:
-        """Return once these calls are running."""
+        """Wait until these calls are running."""
         async with asyncio.timeout(20):
             for number in numbers:
                 await self._begun[number].wait()

@@ -1,4 +1,4 @@
-"""Let workers die and expire."""
+"""Workers that die or whose leases expire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chat.runs import lease
 
 
 def declare_dead(worker_id: str) -> None:
-    """Free a worker's sessions, as other workers do after its lease ends. Retry while rows are locked."""
+    """Release a worker's sessions, as other workers do after its lease has ended. Retry while rows are locked."""
     while (renewal := lease.other_workers("").get(worker_id)) is not None:
         lease.take_over(worker_id, renewal)
 
@@ -22,5 +22,5 @@ def declare_all_dead() -> None:
 
 
 def expire(worker_id: str) -> None:
-    """End a worker's lease by the database's clock; other workers have not noticed yet."""
+    """End a worker's lease by the database's clock, without other workers noticing it yet."""
     Worker.objects.filter(pk=worker_id).update(lease_until=F("lease_until") - timedelta(hours=1))

@@ -1,1 +1,1 @@
-"""A whole team of processes that are killed, frozen and restarted while people work."""
+"""Tests of a team of processes that are killed, frozen and restarted while users work."""

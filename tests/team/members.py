@@ -1,4 +1,4 @@
-"""Processes of a team that a test kills, freezes and starts again."""
+"""Processes of a team that a test kills, freezes and restarts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.redis import free_port
 
 
 class Member:
-    """A process with a data folder of its own, which keeps its name, its folder and its port when it starts again."""
+    """A process with its own data folder, which keeps its name, folder and port over restarts."""
 
     def __init__(
         self, name: str, command: Sequence[str], folder: Path, prepared: Path, settings: Mapping[str, str]
@@ -46,7 +46,7 @@ class Member:
             self._process.send_signal(how)
 
     async def end(self, how: signal.Signals) -> None:
-        """Signal it, and wait for its end."""
+        """Send a signal and wait for the end of the process."""
         self.send_signal(how)
         if self._process is not None:
             await asyncio.to_thread(self._process.wait, 60)
@@ -56,7 +56,7 @@ class Member:
         self.start()
 
     def kill(self) -> None:
-        """End it for good, also where it is frozen."""
+        """Kill the process, even if it is frozen."""
         self.send_signal(signal.SIGCONT)
         self.send_signal(signal.SIGKILL)
         if self._process is not None:

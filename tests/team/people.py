@@ -1,4 +1,4 @@
-"""People who talk to the demo agent over sockets that break, by the rules of docs/protocol.md alone."""
+"""Users who talk to the demo agent over sockets that break, with only the rules of docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from chat.models import Session, User
 from tests.support.client import EventsClient
 from tests.support.viewer import Viewer
 
-# What the demo agent answers in several rows and many pieces, without a question to people.
+# Messages that the demo agent answers in several rows and many pieces, without a question.
 TEXTS = ("markdown", "think", "tools", "calculate 6 * 7", "echo {number}", "error busy")
-# Seconds without an answer, after which a command is sent again.
+# The seconds without an answer after which a command is sent again.
 REPEAT = 4.0
-# Codes of refusals that ask to try again.
+# The codes of refusals after which to retry.
 TRY_AGAIN = ("unavailable", "busy", "rate_limited")
 
 
 class Teammate(Viewer[EventsClient]):
-    """A user in a session of their own, who reconnects to any web process and sends until it is acknowledged."""
+    """A user in their own session, who reconnects to any web process and repeats messages until they are
+    acknowledged."""
 
     def __init__(self, session: Session, user: User, token: str, addresses: Sequence[str], chance: Random) -> None:
         super().__init__(EventsClient(), session, user)
-        self.acknowledged: dict[str, str] = {}  # texts by their keys
+        self.acknowledged: dict[str, str] = {}  # texts by key
         self.refusals: list[Json] = []
         self._token = token
         self._addresses = addresses
@@ -38,7 +39,7 @@ class Teammate(Viewer[EventsClient]):
         self._answers: dict[str, asyncio.Future[Json]] = {}
 
     async def stay_connected(self) -> None:
-        """Follow the session until it is cancelled."""
+        """Follow the session until the task is cancelled."""
         async with ClientSession(headers={"Authorization": f"Bearer {self._token}"}) as http:
             while True:
                 with suppress(ClientError, OSError, TimeoutError):
@@ -49,10 +50,10 @@ class Teammate(Viewer[EventsClient]):
                         async for message in self._socket:
                             self.take(json.loads(message.data))
                 self._socket = None
-                await asyncio.sleep(self._chance.uniform(0.05, 0.3))  # as the page does between attempts
+                await asyncio.sleep(self._chance.uniform(0.05, 0.3))  # like the page between attempts
 
     async def talk(self, is_over: asyncio.Event) -> None:
-        """Send messages, now and then before the agent is idle, and stop it at times."""
+        """Send messages, sometimes before the agent is idle, and stop it at times."""
         number = 0
         while not is_over.is_set():
             number += 1
@@ -83,7 +84,7 @@ class Teammate(Viewer[EventsClient]):
         super().take(frame)
 
     def send(self, command: Json) -> None:
-        """Send a command, if there is a connection."""
+        """Send a command if there is a connection."""
         if self._socket is not None:
             task = asyncio.create_task(_send(self._socket, command))
             self._sending.add(task)

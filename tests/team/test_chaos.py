@@ -1,4 +1,4 @@
-"""Two web processes and three workers on PostgreSQL and Redis, of which a test kills one after the other."""
+"""Two web processes and three workers on PostgreSQL and Redis, which a test kills one after another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATIENCE = 120.0
 
 
 class Team:
-    """The processes, what they share, and what can happen to them."""
+    """The processes, their shared services, and the faults that can happen to them."""
 
     def __init__(self, folder: Path, prepared: Path, redis: Redis, chance: Random) -> None:
         shared = {
@@ -75,7 +75,7 @@ class Team:
         await self.node.threads.close()
 
     async def strike(self) -> None:
-        """Let one thing happen."""
+        """Let one fault happen."""
         kinds: list[tuple[Callable[[], Awaitable[None]], int]] = [
             (self.kill_worker, 6),
             (self.freeze_worker, 2),
@@ -99,7 +99,7 @@ class Team:
         worker.start()
 
     async def freeze_worker(self) -> None:
-        """Stop it for longer than its lease: others take its sessions, and it must not write when it continues."""
+        """Freeze a worker for longer than its lease: others take its sessions, and it must not write afterwards."""
         worker = self._chance.choice(self.workers)
         worker.send_signal(signal.SIGSTOP)
         await asyncio.sleep(LEASE + 1)
@@ -126,16 +126,16 @@ class Team:
         await asyncio.to_thread(cut_connections)
 
     async def _watch(self, claim: tuple[str, int], killed_at: float) -> None:
-        """Note when another worker has what a killed one had."""
+        """Record when another worker has taken over a killed one's sessions."""
         await self.until(lambda: not is_claimed(*claim))
         self.takeovers.append(time.monotonic() - killed_at)
 
     async def taken_over(self) -> None:
-        """Wait until nothing belongs to a killed worker."""
+        """Wait until a killed worker owns no session."""
         await asyncio.gather(*self._watching)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition on the rows is true, also while the database is away."""
+        """Wait until a condition on the rows is true, also during outages of the database."""
         async with asyncio.timeout(PATIENCE):
             while not await self.node.threads.run_with_retry(condition):  # noqa: ASYNC110  # others change the rows
                 await asyncio.sleep(0.05)
@@ -152,7 +152,7 @@ def is_claimed(session_id: str, epoch: int) -> bool:
 
 
 def cut_connections() -> None:
-    """Cut all connections to the tests' database, as a restart of PostgreSQL does."""
+    """Cut all connections to the tests' database, like a restart of PostgreSQL."""
     with maintenance() as server:
         name = connection.settings_dict["NAME"]
         server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
@@ -171,7 +171,7 @@ async def connected(people: list[Teammate]) -> AsyncIterator[None]:
 
 @pytest.fixture
 def _own_connection(transactional_db: None) -> Iterator[None]:
-    """The connections of the test itself are cut, too, and nothing would try them before its rows are deleted."""
+    """Test connections that are closed afterwards: they were cut too, and new ones have to delete the test's rows."""
     yield
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's alone
@@ -181,10 +181,10 @@ def _own_connection(transactional_db: None) -> Iterator[None]:
 async def test_nothing_is_lost_or_doubled_whatever_dies(
     prepared: Path, tmp_path: Path, redis: Redis, ana: User
 ) -> None:
-    """RUN-14, RUN-15, LIVE-01, LIVE-02, MSG-02, MSG-03: workers, web processes, Redis and connections die at random.
+    """RUN-14, RUN-15, LIVE-01, LIVE-02, MSG-02, MSG-03: workers, web processes, Redis and connections fail at random.
 
-    Each acknowledged message is there once, each turn ends once, each tool call has its result, nothing runs at rest,
-    and what every client has folded equals the rows.
+    Each acknowledged message is stored once, each turn ends once, each tool call has its result, nothing runs at rest,
+    and every client's state equals the rows.
     """
     chance = Random(SEED)
     team = Team(tmp_path, prepared, redis, chance)
@@ -217,7 +217,7 @@ async def test_nothing_is_lost_or_doubled_whatever_dies(
 
 
 async def rests(team: Team, person: Teammate) -> None:
-    """Wait until a session is idle, and compare what was acknowledged and what its client has with its rows."""
+    """Wait until a session is idle, and compare the acknowledged messages and the client's state with its rows."""
     node, session = team.node, person.session
     await team.until(lambda: is_idle(session))
     await node.do(check_rest, session)
@@ -236,7 +236,7 @@ def is_idle(session: Session) -> bool:
 
 
 def keys_of(session: Session) -> list[tuple[str | None, str]]:
-    """Return the keys and texts of the messages that people sent."""
+    """Return the keys and texts of the users' messages."""
     rows = ChatMessage.objects.filter(session=session, idempotency_key__isnull=False, removed_at__isnull=True)
     return list(rows.values_list("idempotency_key", "text"))
 

@@ -1,1 +1,1 @@
-"""Sessions as files, and back."""
+"""Tests of exporting and importing sessions."""

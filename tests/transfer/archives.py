@@ -1,7 +1,7 @@
-"""Exports as they are made by other programs, with all that their formats hold: archives, trees, typed items.
+"""Exports in the formats of other programs, with everything that these can contain: archives, trees, typed items.
 
-Built after the samples of LibreChat's import, https://github.com/danny-avila/LibreChat (api/server/utils/import), and
-the sources of the programs themselves; nothing is copied from them.
+They follow the samples of LibreChat's import, https://github.com/danny-avila/LibreChat (api/server/utils/import), and
+the sources of the programs. Nothing is copied from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.transfer.samples import BEGUN
 
 
 def packed(files: dict[str, bytes | str]) -> io.BytesIO:
-    """An archive with these files."""
+    """Return an archive with these files."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -26,7 +26,7 @@ def packed(files: dict[str, bytes | str]) -> io.BytesIO:
 
 
 def chatgpt_tree(*said: Json, **more: Any) -> Json:
-    """A conversation of ChatGPT's with these messages one after the other."""
+    """Return a ChatGPT conversation with these messages in succession."""
     mapping: Json = {}
     for place, message in enumerate(said):
         author = {"role": "assistant", **message.get("author", {})}
@@ -50,7 +50,7 @@ def pointer(asset: str, kind: str = "image_asset_pointer") -> Json:
 
 
 def chatgpt_archive() -> io.BytesIO:
-    """A picture and a note of the user's, a picture that was made, a plot; and one file that is not there."""
+    """Return an archive with a picture and a note of the user, a generated picture, a plot, and a missing file."""
     attached = [
         {"id": "file-cat1", "name": "cat.png", "mime_type": "image/png"},
         {"id": "file-note", "name": "note.txt", "mime_type": "text/plain"},
@@ -89,7 +89,7 @@ def chatgpt_archive() -> io.BytesIO:
 
 
 def open_webui(**more: Any) -> Json:
-    """A question with a file, an answer with typed items; another answer with blocks of HTML; an error."""
+    """Return a question with a file, an answer with typed items, another answer with blocks of HTML, and an error."""
     block = (
         '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n&gt; 6 &lt; 7\n'
         "</details>\n"
@@ -130,7 +130,7 @@ def open_webui(**more: Any) -> Json:
 
 
 def librechat(*, recursive: bool) -> Json:
-    """A question, and an answer of typed parts; another answer was given before."""
+    """Return a question and an answer of typed parts, beside an earlier answer."""
     parts = [
         {"type": "think", "think": "Hm"},
         {"type": "tool_call", "tool_call": {"id": "c1", "name": "web", "args": '{"q": "cats"}', "output": "Found"}},

@@ -1,4 +1,4 @@
-"""A session with everything in it: what people say, what agents do, what was changed, files, a fork's lineage."""
+"""A session with all that sessions can contain: messages, agents' work, changes, files and a fork's lineage."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def talk(own_files: None, ana: User) -> Session:
 
 
 def fill(ana: User) -> Session:
-    """One turn of Ana's with a file, one of its messages edited, one excluded, one removed; another one is queued."""
+    """Create a session of Ana with one turn, which has a file and an edited, an excluded and a removed message, and
+    with a queued message."""
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
     session = create_session(owner=ana, title="会议: plan/v2 “A”", provider="scripted", model="one")
     rows = [_row(session, ana, place, columns) for place, columns in enumerate(SAID, 1)]
@@ -104,6 +105,6 @@ def _attach(session: Session, ana: User, row: ChatMessage) -> None:
 
 
 def document(session: Session, **options: bool) -> dict[str, Any]:
-    """The session as its export has it now."""
+    """Return the session's present export."""
     made: dict[str, Any] = json.loads("".join(export_json(Session.objects.get(pk=session.pk), **options)))
     return made

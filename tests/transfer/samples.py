@@ -1,4 +1,4 @@
-"""Conversations as other programs export them, small ones with everything that Parley knows of their formats."""
+"""Small conversations as other programs export them, with everything that Parley supports of their formats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ BEGUN = 1_772_000_000.5
 
 
 def chatgpt(title: str = "Trip to Kyoto") -> Json:
-    """A question asked twice, of which the second time counts; thoughts, code that is run, a picture, and a file."""
+    """Return a question with a picture and a file, and two answers to it. The current one has thoughts and executed
+    code."""
     said: list[tuple[str, Json, Json]] = [
         ("system", {"content_type": "text", "parts": [""]}, {}),
         ("user", {"content_type": "user_editable_context", "user_profile": "I like tea"}, {}),
@@ -58,7 +59,7 @@ def chatgpt(title: str = "Trip to Kyoto") -> Json:
 
 
 def claude(name: str = "Naming a café") -> Json:
-    """A question with a pasted text and a picture, thoughts, a tool's answer, an answer; then another question."""
+    """Return a question with pasted text and a picture, thoughts, a tool's result, an answer, and another message."""
     return {
         "uuid": "9d6f",
         "name": name,

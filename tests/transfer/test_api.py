@@ -1,4 +1,4 @@
-"""Sessions as files, by the API."""
+"""Exporting and importing sessions over the API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def upload(user: User, value: object, **form: Any) -> Any:
 
 
 def test_export_is_imported_again(talk: Session, ana: User, bo: User) -> None:
-    """MSG-02: beside the session a copy; its ids are new, and it is the importer's."""
+    """MSG-02: a session's export gives a copy beside it, with new ids, which belongs to the importer."""
     export_session = Asker(token_of(ana)).get(f"/api/sessions/{talk.pk}/export")
     assert export_session["Content-Type"] == "application/json; charset=utf-8"
     answer = upload(bo, json.loads(export_session.getvalue()))
@@ -49,7 +49,7 @@ def test_viewers_export_what_they_see(talk: Session, ana: User, bo: User) -> Non
 
 
 def test_some_conversations_are_chosen(ana: User) -> None:
-    """By their indexes in the file."""
+    """Conversations are chosen by their indexes in the file."""
     answer = upload(ana, [samples.chatgpt("One"), samples.chatgpt("Two")], conversations=[1], ids="new")
     assert [each["title"] for each in answer.json()["sessions"]] == ["Two"]
 

@@ -1,4 +1,4 @@
-"""What a session's export holds, and what it does not."""
+"""The contents of a session's export, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.transfer.conftest import document
 
 
 def test_json_holds_everything_in_order(talk: Session) -> None:
-    """MSG-01, MSG-11: live rows by their places, then those without one; revisions and files are with them."""
+    """MSG-01, MSG-11: live rows come in their order, then the others, and all with revisions and files."""
     made = document(talk)
     messages = made["messages"]
     assert (made["format"], made["version"]) == ("parley.session", 1)
@@ -43,7 +43,7 @@ def test_json_holds_everything_in_order(talk: Session) -> None:
 
 
 def test_json_names_people_and_tells_no_more_of_them(talk: Session, ana: User) -> None:
-    """No id, no sign-in name, no address: the file goes to people who are not here."""
+    """The file has no ids, user names or addresses of users, because its readers may be elsewhere."""
     User.objects.filter(pk=ana.pk).update(username="ana.secret", email="ana@secret.example")
     text = "".join(export_json(Session.objects.get(pk=talk.pk)))
     assert "secret" not in text
@@ -52,7 +52,10 @@ def test_json_names_people_and_tells_no_more_of_them(talk: Session, ana: User) -
 
 
 def test_part_export_holds_what_a_viewer_sees(talk: Session) -> None:
-    """MSG-11: neither what was removed nor what stood there before; what is queued is shown to everyone."""
+    """MSG-11: an export for viewers has neither removed messages nor earlier texts.
+
+    It has queued messages, which everyone sees.
+    """
     made = document(talk, whole=False, files=False)
     assert set(made) == {"format", "version", "session", "messages"}
     assert [each.get("status") for each in made["messages"]][-2:] == [None, "queued"]
@@ -76,7 +79,7 @@ def test_neither_form_asks_for_each_message(talk: Session, ana: User, count: int
 
 @pytest.mark.both_databases
 def test_export_comes_piece_by_piece(talk: Session, ana: User) -> None:
-    """Of a long session only a part is held: the first pieces come before the last rows are read."""
+    """The first pieces of a long session are sent before the last rows are read, so that only a part is in memory."""
     ChatMessage.objects.bulk_create(
         ChatMessage(session=talk, sequence=number, role="user", text=f"n{number}") for number in range(7, 1000)
     )
@@ -91,7 +94,7 @@ def test_export_comes_piece_by_piece(talk: Session, ana: User) -> None:
 
 
 def test_no_query_stays_open_while_a_client_reads(talk: Session, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One client that reads slowly would let SQLite's log grow with all that is written: 1 GB in a minute."""
+    """A slow client keeps no query open, because SQLite's log would grow by all writes, such as 1 GB in a minute."""
     monkeypatch.delattr(QuerySet, "iterator")
     assert '"changes"' in "".join(export_json(talk))
     assert "".join(export_markdown(talk))
@@ -99,7 +102,7 @@ def test_no_query_stays_open_while_a_client_reads(talk: Session, ana: User, monk
 
 
 def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:
-    """MSG-12: every message has its heading; no text, name or result swallows what follows."""
+    """MSG-12: every message has its heading, and no text, name or result can hide what follows it."""
     made = "".join(export_markdown(talk, zone=ZoneInfo("Asia/Shanghai")))
     tokens = MarkdownIt("commonmark").parse(made)
     headings = [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
@@ -116,7 +119,7 @@ def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:
 
 
 def test_markdown_is_in_the_language_of_who_asked(talk: Session) -> None:
-    """UI-13: also when its pieces are fetched after the answer began."""
+    """UI-13: the language is the user's, also in pieces that are generated after the response began."""
     with override("zh-hans"):
         pieces = export_markdown(talk)
     assert "<summary>System prompt" not in next(pieces)
@@ -124,12 +127,12 @@ def test_markdown_is_in_the_language_of_who_asked(talk: Session) -> None:
 
 @pytest.mark.parametrize("text", ["```\nx", "~~~~\nx", "- a\n\n  ```\n  x", "<!-- x", "<pre>\nx", "> ```\nx\n```"])
 def test_text_that_stays_open_is_contained(text: str) -> None:
-    """MSG-12: a fence, a comment or a block of HTML without its end ends with its message."""
+    """MSG-12: an unclosed fence, comment or block of HTML ends with its message."""
     *_before, _open, inline, _close = MarkdownIt("commonmark").parse(f"{contained(text)}\n\nafter")
     assert (inline.content, inline.level) == ("after", 1)
 
 
 def test_picture_is_given_whole(talk: Session) -> None:
-    """What is in the file is what is stored."""
+    """The export has the bytes of the picture, which begin like the uploaded ones."""
     data = base64.b64decode(document(talk)["messages"][1]["attachments"][0]["data"])
     assert data[:8] == picture()[:8]

@@ -1,4 +1,4 @@
-"""What becomes of conversations of other programs."""
+"""Importing the conversations of other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[str, str, str, str]
 
 
 def shown(messages: list[Json]) -> list[Row]:
-    """(type, role, text or arguments, result) of each message of a document."""
+    """Return (type, role, text or arguments, result) of each message of a document."""
     return [
         (
             each.get("type", "text"),
@@ -44,7 +44,7 @@ def imported(value: object, owner: User, **options: Any) -> ImportResult:
 
 
 def test_chatgpt_s_path_becomes_turns() -> None:
-    """CTX-01, MSG-12: the path that was shown, calls with their results, placeholders for what is missing."""
+    """CTX-01, MSG-12: the shown path becomes turns, with calls and results, and placeholders for missing content."""
     found = chatgpt.read(samples.chatgpt())
     assert shown(found.document["messages"]) == [
         ("turn_start", "", "", ""),
@@ -66,7 +66,7 @@ def test_chatgpt_s_path_becomes_turns() -> None:
 
 
 def test_claude_s_blocks_become_turns() -> None:
-    """CTX-01: blocks in their order; what was pasted comes as the file that it was."""
+    """CTX-01: blocks keep their order, and pasted text becomes a file again."""
     found = claude.read(samples.claude())
     assert shown(found.document["messages"]) == [
         ("turn_start", "", "", ""),
@@ -85,7 +85,7 @@ def test_claude_s_blocks_become_turns() -> None:
 
 
 def test_claude_s_last_branch_is_followed() -> None:
-    """Where messages say what they follow, the path to the last one counts."""
+    """If messages name their predecessors, the path to the last message is used."""
     talk = samples.claude()
     first, second, third = talk["chat_messages"]
     first["parent_message_uuid"] = "00000000"
@@ -99,7 +99,7 @@ def test_claude_s_last_branch_is_followed() -> None:
 
 
 def test_conversations_become_sessions_of_the_one_who_brings_them(own_files: None, ana: User) -> None:
-    """RUN-01, MSG-04, LIVE-06: they are private and ready to go on; their person is the importer."""
+    """RUN-01, MSG-04, LIVE-06: the sessions are private, ready to continue, and have the importer as their user."""
     outcome = imported([samples.chatgpt(), samples.claude()], ana)
     assert [(each.session.title, each.messages) for each in outcome.imported] == [
         ("Trip to Kyoto", 4),
@@ -115,12 +115,12 @@ def test_conversations_become_sessions_of_the_one_who_brings_them(own_files: Non
     assert outcome.imported[1].session.created_at.isoformat() == "2025-11-02T09:00:00+00:00"
     assert outcome.imported[0].notes == [
         "1 message of another branch was left out.",
-        "2 files or pictures are not in the export. Their places are marked.",
+        "2 files or images are not in the export. Their places are marked.",
     ]
 
 
 def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
-    """Only what is chosen comes in; what is no conversation is passed over."""
+    """Only the chosen conversations are imported, and other entries are skipped."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("user.json", '{"email": "a@example.org"}')
@@ -152,14 +152,14 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
     ],
 )
 def test_what_is_no_file_of_conversations_is_refused(data: bytes, code: str) -> None:
-    """MSG-10, MSG-12: whatever comes, there is an answer."""
+    """MSG-10, MSG-12: any other file is refused with an error."""
     with pytest.raises(ServiceError) as refused:
         list_conversations(io.BytesIO(data))
     assert refused.value.code == code
 
 
 def test_archive_that_broke_off_on_its_way_is_refused() -> None:
-    """MSG-12: what is packed in it cannot be unpacked."""
+    """MSG-12: a damaged archive is refused, because its contents cannot be unpacked."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", json.dumps([samples.chatgpt()]))
@@ -171,7 +171,7 @@ def test_archive_that_broke_off_on_its_way_is_refused() -> None:
 
 
 def test_packed_file_that_is_too_large_is_refused(settings: Any) -> None:
-    """A small archive may be large once it is unpacked."""
+    """The limit also applies to the unpacked size."""
     settings.MAX_IMPORT_MB = 1
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -199,6 +199,7 @@ ODD: list[Json] = [
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.both_databases
 def test_odd_conversations_come_in_as_far_as_they_can(ana: User, odd: Json) -> None:
-    """MSG-10: fields that are missing or of other kinds, circles, broken Unicode."""
+    """MSG-10: conversations with missing or invalid fields, cycles or broken Unicode are imported as far as
+    possible."""
     made = import_file(owner=ana, file=io.BytesIO(json.dumps(odd).encode()))
     check_rest(made.imported[0].session)

@@ -1,4 +1,4 @@
-"""Exports of other programs that were made to do harm, or were damaged."""
+"""Exports of other programs that are damaged or malicious."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def open_webui_saying(text: str) -> Json:
 @given(data=st.data())
 @pytest.mark.both_databases
 def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana: User, data: st.DataObject) -> None:
-    """MSG-10, MSG-12, CTX-03: some values anywhere become others; what was begun and refused leaves nothing."""
+    """MSG-10, MSG-12, CTX-03: an export with some values replaced is imported or refused, and a refused import leaves
+    nothing."""
     made = copy.deepcopy(EXPORTS[name])
     for _change in range(data.draw(st.integers(1, 4))):
         spoil(made, data)
@@ -72,7 +73,10 @@ def test_whatever_is_changed_in_an_export_it_is_taken_or_refused(name: str, ana:
 
 @pytest.mark.parametrize("count", [800])
 def test_long_conversation_in_a_tree_is_read(ana: User, count: int) -> None:
-    """MSG-10: LibreChat puts each message into the one that it answers, so a long conversation is a deep value."""
+    """MSG-10: LibreChat nests each message in its predecessor, so a long conversation is a deep value.
+
+    It is imported.
+    """
     said = [
         {"messageId": f"m{place}", "isCreatedByUser": place % 2 == 0, "text": f"Text {place}", "children": []}
         for place in range(count)
@@ -85,7 +89,7 @@ def test_long_conversation_in_a_tree_is_read(ana: User, count: int) -> None:
 
 
 def test_names_in_an_archive_are_no_paths(ana: User) -> None:
-    """CTX-01: wherever an entry says that it belongs, its bytes are kept under names of our own, or nowhere."""
+    """CTX-01: names of entries are never used as paths: the bytes are stored under Parley's own names or not at all."""
     names = ["../../file-cat1-cat.png", "/etc/file-note-note.txt", "..\\file-plot"]
     archive = repacked({name: picture() for name in names}, keep=["conversations.json"])
     before = files_outside_the_store()
@@ -97,7 +101,7 @@ def test_names_in_an_archive_are_no_paths(ana: User) -> None:
 
 
 def test_link_in_an_archive_is_not_followed(ana: User, tmp_path: Path) -> None:
-    """CTX-01: an entry that says it is a link to a file of the server is a file with that path as its text."""
+    """CTX-01: a link to a file of the server becomes a file with that path as its text."""
     secret = tmp_path / "secret.txt"
     secret.write_text("the server's")
     link = zipfile.ZipInfo("file-note-note.txt")
@@ -109,14 +113,14 @@ def test_link_in_an_archive_is_not_followed(ana: User, tmp_path: Path) -> None:
 
 
 def test_file_that_is_not_what_it_is_called_is_not_a_picture(ana: User) -> None:
-    """CTX-01: what a file is its bytes say: a page of HTML that is called a picture is never served as one."""
+    """CTX-01: the bytes decide the type of a file, so HTML that is declared as a picture is not served as one."""
     archive = repacked({"file-cat1-cat.png": b"<script>alert(1)</script>"}, keep=["conversations.json"])
     [made] = import_file(owner=ana, file=archive).imported
     assert not Attachment.objects.filter(session=made.session, kind="image").exists()
 
 
 def test_damaged_and_encrypted_files_are_named_as_missing(ana: User) -> None:
-    """CTX-01: the conversation comes in without them."""
+    """CTX-01: the conversation is imported without the files that cannot be read."""
     whole = archives.chatgpt_archive().getvalue()
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         entry = archive.getinfo("file-cat1-cat.png")
@@ -135,7 +139,7 @@ def test_damaged_and_encrypted_files_are_named_as_missing(ana: User) -> None:
 
 
 def test_archives_in_archives_end(settings: Any) -> None:
-    """MSG-12: an archive in an archive is unpacked a few times at most, and all together to the limit."""
+    """MSG-12: nested archives are unpacked to a limited depth, and together up to the limit of the size."""
     settings.MAX_IMPORT_MB = 2
     inner = archives.packed({"conversations.json": b" " * 1_500_000}).getvalue()
     bomb = archives.packed({f"{number}.zip": inner for number in range(4)})
@@ -147,7 +151,8 @@ def test_archives_in_archives_end(settings: Any) -> None:
 
 
 def test_entries_with_one_name_are_read_once() -> None:
-    """MSG-12: each reading would unpack the last of them, which may be larger than all others say they are."""
+    """MSG-12: entries with the same name are read once, because each read would unpack the last of them, which may be
+    large."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         archive.writestr("conversations.json", json.dumps([samples.chatgpt("One")]))
@@ -168,9 +173,9 @@ def test_entries_with_one_name_are_read_once() -> None:
     ids=["string without an end", "key without an end", "long attribute", "attributes without an end"],
 )
 def test_small_file_does_not_hold_the_server(hostile: bytes) -> None:
-    """MSG-12: small files are read where requests are answered, so no pattern may look through them again and again.
+    """MSG-12: small files are parsed while requests are served, so no pattern may search them repeatedly.
 
-    With such a pattern each of these takes minutes of CPU.
+    With such a pattern each of these files takes minutes of CPU.
     """
     started = thread_time()
     with suppress(ServiceError):
@@ -180,12 +185,12 @@ def test_small_file_does_not_hold_the_server(hostile: bytes) -> None:
 
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_dear_ways_of_packing_are_read_in_a_process(monkeypatch: pytest.MonkeyPatch, is_plain: bool) -> None:
-    """MSG-12: a small entry may name a dictionary of gigabytes."""
+    """MSG-12: a small entry may declare a dictionary of gigabytes, so such formats are read in a process."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED if is_plain else zipfile.ZIP_LZMA) as archive:
         archive.writestr("conversations.json", json.dumps([samples.chatgpt("Trip")]))
     if is_plain:
-        monkeypatch.setattr(import_files, "_processes", None)  # it is not asked for
+        monkeypatch.setattr(import_files, "_processes", None)  # not used
     else:
         monkeypatch.setattr(reading, "outlines", None)
     assert [each.title for each in list_conversations(made).conversations] == ["Trip"]
@@ -193,7 +198,8 @@ def test_dear_ways_of_packing_are_read_in_a_process(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("damage", ["no end", "no record", "crossing"])
 def test_damaged_attempt_does_no_harm(ana: User, damage: str) -> None:
-    """RUN-12, CTX-03: one whose turn has no end gets it; one that nothing is known of is removed messages."""
+    """RUN-12, CTX-03: an attempt without the end of its turn gets one. Messages of an attempt without a record become
+    ordinary removed messages."""
     session = create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
@@ -217,7 +223,7 @@ def test_damaged_attempt_does_no_harm(ana: User, damage: str) -> None:
 
 
 def test_pictures_in_a_question_of_librechat_come_along(ana: User) -> None:
-    """CTX-01, MSG-10: those whose bytes are in the export; the others are counted and named in their places."""
+    """CTX-01, MSG-10: pictures with bytes in the export are imported. Others are counted and named in their places."""
     data = base64.b64encode(picture()).decode()
     parts = [
         {"type": "text", "text": "What is it?"},
@@ -240,7 +246,7 @@ def refusal_of(file: io.BytesIO) -> str:
 
 
 def repacked(changed: dict[Any, Any], keep: list[str]) -> io.BytesIO:
-    """The sample archive with some of its files, and others."""
+    """Return the sample archive with some of its files and with others."""
     made = io.BytesIO()
     with zipfile.ZipFile(archives.chatgpt_archive()) as known, zipfile.ZipFile(made, "w") as archive:
         for name in keep:
@@ -251,7 +257,7 @@ def repacked(changed: dict[Any, Any], keep: list[str]) -> io.BytesIO:
 
 
 def directory_of(data: bytearray) -> int:
-    """Where the archive's directory speaks of the picture."""
+    """Return the position of the picture's entry in the archive's directory."""
     name = data.rfind(b"file-cat1-cat.png")
     return data.rfind(b"PK\x01\x02", 0, name)
 

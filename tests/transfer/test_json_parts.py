@@ -1,4 +1,4 @@
-"""JSON that is read in parts: what is wanted is what the parser makes of it, what is skipped may be anything."""
+"""The parser that reads JSON in parts: wanted members equal those of the JSON parser, and the rest is skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ conversations = st.dictionaries(st.sampled_from(["title", "mapping", "a", "b", '
 @settings(max_examples=cases(50), deadline=None)
 @given(st.lists(conversations | values), st.sampled_from([None, 1]), st.booleans())
 def test_wanted_members_are_those_of_the_parser(found: list[object], indent: int | None, ascii_only: bool) -> None:
-    """Whatever stands around and between them."""
+    """The members are the same whatever surrounds them."""
     data = json.dumps(found, indent=indent, ensure_ascii=ascii_only).encode(errors="surrogatepass")
     wanted = ("title", "mapping")
     expected = [
@@ -28,7 +28,7 @@ def test_wanted_members_are_those_of_the_parser(found: list[object], indent: int
     ]
     try:
         assert [each.members for each in objects(data, wanted)] == expected
-    except Unreadable:  # a lone surrogate is no UTF-8
+    except Unreadable:  # a lone surrogate is not valid UTF-8
         assert not ascii_only
 
 
@@ -49,13 +49,13 @@ def test_wanted_members_are_those_of_the_parser(found: list[object], indent: int
     ],
 )
 def test_what_is_not_json_is_unreadable(data: str) -> None:
-    """Where it is looked at: the members of an object, and all that is built."""
+    """Invalid JSON is refused where it is read: in an object's members and in all built values."""
     with pytest.raises(Unreadable):
         list(objects(data.encode(), ("a",)))
 
 
 def test_values_before_the_break_are_there() -> None:
-    """A file that broke off on its way gives what came."""
+    """A truncated file gives the values before the break."""
     found = objects(b'[{"a": 1}, {"a": 2}, {"a"', ("a",))
     assert [next(found).members, next(found).members] == [{"a": 1}, {"a": 2}]
     with pytest.raises(Unreadable):
@@ -63,7 +63,7 @@ def test_values_before_the_break_are_there() -> None:
 
 
 def test_skipping_takes_no_depth() -> None:
-    """A parser would call itself for each level."""
+    """Skipping does not recurse, unlike a parser."""
     deep = b"[" * 200_000 + b"]" * 200_000
     [found] = objects(b'{"x":' + deep + b',"a":1}', ("a",))
     assert found.members == {"a": 1}
@@ -72,11 +72,11 @@ def test_skipping_takes_no_depth() -> None:
 @settings(max_examples=cases(50), deadline=None)
 @given(values, st.sampled_from([None, 1]), st.booleans())
 def test_tree_is_what_the_parser_makes_of_it(value: object, indent: int | None, ascii_only: bool) -> None:
-    """MSG-10: a tree is built without recursion, by rules of our own."""
+    """MSG-10: a tree is built without recursion and equals the parser's."""
     data = json.dumps({TREE: value}, indent=indent, ensure_ascii=ascii_only).encode(errors="surrogatepass")
     try:
         [found] = objects(data, [TREE])
-    except Unreadable:  # a lone surrogate is no UTF-8
+    except Unreadable:  # a lone surrogate is not valid UTF-8
         assert not ascii_only
     else:
         assert found.members == {TREE: value}
@@ -85,7 +85,7 @@ def test_tree_is_what_the_parser_makes_of_it(value: object, indent: int | None, 
 @settings(max_examples=cases(100), deadline=None)
 @given(st.text('[]{},:"1a \\', max_size=12))
 def test_tree_is_refused_where_the_parser_refuses_it(text: str) -> None:
-    """MSG-10: brackets that do not fit, separators too many or in other places, keys that are none."""
+    """MSG-10: unmatched brackets, misplaced separators and invalid keys are refused."""
     data = f'{{"{TREE}":[{text}]}}'
     try:
         wanted = [json.loads(data)]
@@ -97,7 +97,7 @@ def test_tree_is_refused_where_the_parser_refuses_it(text: str) -> None:
 
 
 def test_tree_of_any_depth_is_built() -> None:
-    """MSG-10: LibreChat nests a conversation of ten thousand messages twenty thousand levels deep."""
+    """MSG-10: a tree can be twenty thousand levels deep, like LibreChat's conversation of ten thousand messages."""
     [found] = objects(b'{"%s":%s}' % (TREE.encode(), b'[{"a":' * 10_000 + b"1" + b"}]" * 10_000), [TREE])
     assert found.members is not None
     value, depth = found.members[TREE], 0

@@ -1,4 +1,4 @@
-"""Imports within limits: large and hostile files, many files in one, clients that leave, servers that die."""
+"""Limits of imports: large and hostile files, many files, clients that disconnect, and servers that crash."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def code_of(file: Any, owner: User, **options: Any) -> str:
 
 @pytest.fixture
 def in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files too are read in a process, which is kept for the next one."""
+    """A setting by which even small files are read in a process, which is kept for the next file."""
     monkeypatch.setattr(import_files, "SMALL_FILE_BYTES", -1)
 
 
@@ -60,7 +60,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
 
 @pytest.mark.usefixtures("in_a_process")
 def test_a_large_file_comes_in_as_a_small_one_does(ana: User) -> None:
-    """From memory or from the disk; what is not wanted of it takes no memory."""
+    """A large file is imported from memory or disk, and its skipped parts use no memory."""
     both = [samples.chatgpt(), {**samples.claude(), "x": [{}] * 200_000}]
     with tempfile.NamedTemporaryFile() as file:
         file.write(json.dumps(both).encode())
@@ -72,7 +72,7 @@ def test_a_large_file_comes_in_as_a_small_one_does(ana: User) -> None:
 
 
 def test_a_file_that_takes_all_memory_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-15: three bytes of it become a hundred; the server's own memory is not used for that."""
+    """RUN-15: a file whose parsing needs too much memory is refused, and the server's own memory is not used for it."""
     limited(monkeypatch, memory_mb=100)
     hostile = io.BytesIO(b'{"mapping":{"a":[' + b"{}," * 1_000_000 + b"{}]}}")
     assert code_of(hostile, ana) == "too_large"
@@ -80,14 +80,14 @@ def test_a_file_that_takes_all_memory_is_refused(ana: User, monkeypatch: pytest.
 
 
 def test_a_file_that_takes_too_long_is_refused(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-12: however long it would take."""
+    """MSG-12: a file is refused after the time limit, however long it would take."""
     limited(monkeypatch, cpu_seconds=0.2)
     slow = io.BytesIO(b'{"x":[' + b"{}," * 2_000_000 + b'{}],"mapping":{}}')
     assert code_of(slow, ana) == "too_large"
 
 
 def test_an_archive_of_millions_of_files_is_refused_unread(ana: User) -> None:
-    """What it says of its files would take gigabytes."""
+    """An archive of millions of files is refused before reading, because its directory would take gigabytes."""
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 90_000_000, 0, 0)
     assert code_of(io.BytesIO(b"PK\x03\x04" + end), ana) == "too_large"
 
@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_much_is_read_in_a_process(ana: User, setting
 
 
 def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -> None:
-    """MSG-12: in messages, results and what they were before."""
+    """MSG-12: an imported text can be as long as a message that is sent, and not longer."""
     settings.MAX_MESSAGE_CHARS = 20
     with pytest.raises(ServiceError, match="longer than 20 characters"):
         import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "x" * 21})))
@@ -113,7 +113,7 @@ def test_texts_are_as_long_as_those_that_may_be_sent(ana: User, settings: Any) -
 def test_files_of_an_import_are_bounded(
     ana: User, monkeypatch: pytest.MonkeyPatch, most: int, seconds: float, kept: int
 ) -> None:
-    """Each may take a core for seconds; what is left out is reported."""
+    """The files of an import are limited, because each may use a core for seconds. Omitted ones are reported."""
     monkeypatch.setattr(importing, "MAX_FILES", most)
     monkeypatch.setattr(importing, "MAX_SECONDS", seconds)
     message = {"role": "user", "attachments": [{"name": "a.png", "data": PICTURE}, {"name": "b.txt", "data": NOTE}]}
@@ -121,11 +121,11 @@ def test_files_of_an_import_are_bounded(
     made = import_file(owner=ana, file=file_of(talks)).imported
     assert Attachment.objects.count() == kept
     assert [len(each.notes) for each in made] == ([0, 1] if kept else [1, 1])
-    assert "were left out: an import takes up to" in made[1].notes[0]
+    assert "were left out: an import can have up to" in made[1].notes[0]
 
 
 def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file alone takes all of it; each of these takes 25 seconds by the clock."""
+    """The time limit is for all files together; each of these takes 25 seconds by the clock."""
     clock = itertools.count(0, 25)
     monkeypatch.setattr(importing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     reader = FileReader(User(pk=1))
@@ -138,14 +138,14 @@ def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("status", ["queued", "streaming"])
 def test_removed_messages_need_no_note(ana: User, status: str) -> None:
-    """MSG-11: an import reports messages that were visible."""
+    """MSG-11: removed messages are neither counted nor reported."""
     gone = {"role": "user", "text": "Gone", "status": status, "removed_at": "2026-01-01T00:00:00Z"}
     (made,) = import_file(owner=ana, file=file_of(talk_of({"role": "user", "text": "Hi"}, gone))).imported
     assert (made.notes, made.messages) == ([], 1)
 
 
 def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImport, bytes, bytes]]:
-    """The parts of a conversation, and what takes them in."""
+    """Yield each part of a conversation with the import that writes it."""
     parts = reading.conversations(file_of(talk), 10**8, None, 10**6, 10**6)
     head = reading.Head.model_validate_json(next(parts)[1:])
     workspace = owner.workspaces.get()
@@ -161,7 +161,7 @@ def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImpo
 def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
     ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LIVE-01: batches are transactions of their own, and the last one shows the session."""
+    """LIVE-01: batches are separate transactions, and the last one makes the session visible."""
     monkeypatch.setattr(reading, "MAX_BYTES", 1)
     written = []
     for made, kind, body in steps(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana):
@@ -179,7 +179,7 @@ def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
 
 
 def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> None:
-    """Rows and files of a session that no one finishes; one that is being written stays."""
+    """Rows and files of an abandoned session are deleted, and those of a running import are not."""
     talk = talk_of({"role": "user", "text": "Hi", "attachments": [{"name": "a.png", "data": PICTURE}]})
     parts = steps({**talk, "changes": [], "requests": []}, ana)
     for made, kind, body in parts:
@@ -197,14 +197,15 @@ def test_what_a_crash_leaves_is_deleted_in_time(ana: User, tmp_path: Path) -> No
     assert not Session.objects.exists()
     assert not ChatMessage.objects.exists()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    with pytest.raises(NoSuchSession):  # a batch that comes too late
+    with pytest.raises(NoSuchSession):  # a batch that is too late
         made.finish()
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.both_databases
 def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> None:
-    """MSG-02: two imports of the same file at the same time; it deleted the session that the first one was writing."""
+    """MSG-02: if two imports of the same file run in parallel, the second one does not delete the session of the
+    first."""
     talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
     first, second = list(steps(talk, ana)), list(steps(talk, ana))
     taken = 0
@@ -224,7 +225,7 @@ def test_loser_of_the_same_ids_leaves_the_winner_s_session_alone(ana: User) -> N
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.both_databases
 def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
-    """MSG-02: the next import of the same file keeps them, without waiting for the maintenance."""
+    """MSG-02: the next import of the same file uses the ids without waiting for the maintenance."""
     talk = talk_of({"role": "user", "text": "Hi"}, id="s_" + "1" * 24)
     for made, kind, body in steps(talk, ana):
         if kind != reading.END:
@@ -237,7 +238,7 @@ def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-02: another import of the same file was quicker."""
+    """MSG-02: if another import of the same file was faster, the session gets new ids."""
     talk = talk_of({"id": "m_" + "1" * 24, "role": "user", "text": "Hi"})
     import_file(owner=ana, file=file_of(talk))
     monkeypatch.setattr(importing, "_is_in_use", lambda ids: False)
@@ -250,7 +251,7 @@ def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatc
 @pytest.mark.usefixtures("in_a_process")
 @pytest.mark.parametrize("after", [0, 3])
 def test_an_import_ends_when_its_client_goes(ana: User, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """What was whole by then has come in, of the rest nothing is left."""
+    """Sessions that were complete stay, and nothing else of the import does."""
     client, taken = Disconnect(), list[bytes]()
     add = SessionImport.add
 

@@ -1,4 +1,4 @@
-"""Exporting and importing from the page."""
+"""Exporting and importing on the pages."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def send(site: Client, value: object, **form: Any) -> Any:
     ],
 )
 def test_files_are_named_after_the_session(title: str, name: str) -> None:
-    """MSG-12: in any script, without what deceives or what some system does not take."""
+    """MSG-12: file names can be in any script, without misleading characters and those that some systems refuse."""
     assert file_name(title, "s_1", "md") == name
 
 
 def test_download_has_its_name_and_no_cache(talk: Session, site: Client) -> None:
-    """RFC 6266, with a name in Chinese."""
+    """The file name follows RFC 6266, here in Chinese, and the download is not cached."""
     answer = site.get(f"/sessions/{talk.pk}/export", {"format": "json"})
     assert answer["Content-Disposition"].startswith("attachment; filename*=utf-8''%E4%BC%9A%E8%AE%AE%20plan%20v2")
     assert {"private", "no-store"} <= {part.strip() for part in answer["Cache-Control"].split(",")}
@@ -55,7 +55,7 @@ def test_download_has_its_name_and_no_cache(talk: Session, site: Client) -> None
 
 
 async def test_download_is_streamed_off_the_event_loop(transactional_db: None, own_files: None) -> None:
-    """The rows are read in threads while it is sent."""
+    """The rows are read in threads while the download is sent."""
     ana = await sync_to_async(lambda: person("Ana", Workspace.objects.create(name="Team")))()
     talk = await sync_to_async(fill)(ana)
     client = AsyncClient()
@@ -76,7 +76,7 @@ def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -
 
 
 def test_one_conversation_comes_in_at_once(site: Client) -> None:
-    """Nothing is asked where there is nothing to choose."""
+    """A file with a single conversation is imported without a choice."""
     answer = send(site, [samples.chatgpt()])
     [made] = answer.json()["sessions"]
     assert (answer.status_code, made["title"], made["facts"]) == (201, "Trip to Kyoto", "4 messages")
@@ -84,7 +84,7 @@ def test_one_conversation_comes_in_at_once(site: Client) -> None:
 
 
 def test_several_are_chosen_from(own_files: None, site: Client) -> None:
-    """The list says what each is; what is chosen comes in."""
+    """The list describes each conversation, and the chosen ones are imported."""
     both = [samples.chatgpt(), samples.claude("")]
     answer = send(site, both).json()
     listed = answer["conversations"]
@@ -116,7 +116,7 @@ def test_too_large_a_form_is_refused_unread(site: Client, settings: Any) -> None
 
 
 def test_a_title_that_is_there_already_is_marked(site: Client, ana: User) -> None:
-    """The list tells an imported session from the original; the panel says when it came."""
+    """The list distinguishes an imported session from the original, and the panel shows the time of the import."""
     for _ in range(3):
         assert send(site, [samples.chatgpt("Plan")]).status_code == 201
     titles = list(Session.objects.filter(owner=ana).order_by("created_at", "pk").values_list("title", flat=True))

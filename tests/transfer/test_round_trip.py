@@ -1,4 +1,4 @@
-"""A session that is exported and imported is the session that it was, whatever has happened to it."""
+"""A session that is exported and imported again is the same, after any history."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from chat import agents_setup
 from chat.bus import publisher
 from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
 from chat.queries.history import history_of
+from chat.services.sessions import lifecycle
 from chat.transfer.importing.files import import_file
 from chat.transfer.importing.session import ImportedSession
 from tests.services.history import History
@@ -34,13 +35,13 @@ def imported(text: dict[str, Any], owner: User, *, keep_ids: bool = True) -> Imp
 
 
 def alike(made: dict[str, Any]) -> str:
-    """The document with its ids numbered in the order in which they come."""
+    """Return the document with its ids numbered by their first occurrence."""
     numbers: dict[str, str] = {}
     return ID.sub(lambda found: numbers.setdefault(found[0], f"id{len(numbers)}"), json.dumps(made, indent=1))
 
 
 def forget(session: Session) -> None:
-    """Leave nothing of a session but its files."""
+    """Delete a session, except its stored files."""
     SessionRun.objects.filter(pk=session.pk).delete()
     ModelRequest.objects.filter(session=session).delete()
     Session.objects.filter(pk=session.pk).delete()
@@ -53,7 +54,10 @@ def settled(talk: Session) -> dict[str, Any]:
 
 @pytest.mark.both_databases
 def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
-    """MSG-02, MSG-11: everything is as it was, to the id; only what it was forked from must still be here."""
+    """MSG-02, MSG-11: everything is the same, including the ids.
+
+    The origin of a fork is kept only if it still exists.
+    """
     before = settled(talk)
     forget(talk)
     made = imported(before, ana)
@@ -64,7 +68,7 @@ def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
-    """MSG-02: beside the session itself, its copy shares no id with it and says the same; for another user, too."""
+    """MSG-02: a copy beside the session has other ids and the same contents, also for another user."""
     before = settled(talk)
     made = imported(before, bo)
     after = document(made.session)
@@ -76,7 +80,7 @@ def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
 
 @pytest.mark.both_databases
 def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
-    """CTX-03, MSG-07, RUN-06: what was queued is taken back, and it is said."""
+    """CTX-03, MSG-07, RUN-06: queued messages are withdrawn, and the import reports it."""
     made = imported(document(talk), ana)
     assert made.notes == ["1 message was still queued. It was removed."]
     check_rest(made.session)
@@ -86,7 +90,7 @@ def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
 
 @pytest.mark.both_databases
 def test_questions_of_servers_come_with_names_and_can_no_longer_be_answered(talk: Session, ana: User, bo: User) -> None:
-    """UI-12: who answered what, without accounts; an open question is closed, and what is none is left out."""
+    """UI-12: answers have names without accounts, an open question is closed, and an invalid one is left out."""
     row = ChatMessage.objects.get(session=talk, type="tool_group")
     assert row.asked is not None
     answered, open_one = {**row.asked[0], "answered_by_id": bo.pk}, {"question": row.asked[1]["question"]}
@@ -101,7 +105,7 @@ def test_questions_of_servers_come_with_names_and_can_no_longer_be_answered(talk
 
 @pytest.mark.both_databases
 def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
-    """MSG-11: who changed what is known by name, though none of them has an account; additions too."""
+    """MSG-11: the history has the names of users without accounts here, also for added messages."""
     before = document(talk)
     before["messages"][1]["revisions"].insert(
         0, {"kind": "add", "by": "Cy", "at": talk.created_at.isoformat(), "before": {}}
@@ -113,9 +117,17 @@ def test_history_names_those_who_are_not_here(talk: Session, bo: User) -> None:
     assert found == [("edit", "Ana", was), ("add", "Cy", was)]
 
 
+def test_changes_of_the_mode_and_of_replies_come_back(talk: Session, ana: User) -> None:
+    """MSG-11: the history of an imported session has the mode and the setting of replies before each change."""
+    lifecycle.configure(session=talk, author=ana, mode="chat", replies="mentions")
+    before = settled(talk)
+    changes = imported(before, ana).session.revisions.filter(kind="agent").values_list("before", flat=True)
+    assert {"mode": "agent", "replies": "all"}.items() <= changes[0].items()
+
+
 def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CTX-03, MSG-11: after any history, in the middle of a turn too, the import rests, and its export says the same
-    as that of its own import; where the session was at rest, the same as the session's."""
+    """CTX-03, MSG-11: after any history, also during a turn, the imported session is at rest, and its export equals
+    that of its own import. If the session was at rest, it equals the session's export too."""
     published = RecordingPublisher()
     monkeypatch.setattr(publisher, "publisher", published)
     agents_setup.install(ScriptedRegistry(ScriptedProvider([])))
@@ -130,7 +142,7 @@ def test_any_history_survives(own_files: None, ana: User, bo: User, monkeypatch:
         forget(copy.session)
         again = imported(second, ana)
         assert again.kept_ids
-        marked = {**second["session"], "title": again.session.title}  # Ana has the original, too
+        marked = {**second["session"], "title": again.session.title}  # the original is another session of Ana
         assert document(again.session) == {**second, "session": marked}
 
     machine = type("Exported", (History,), {"published": published, "people": [ana, bo], "teardown": teardown})

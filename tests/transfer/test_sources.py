@@ -1,4 +1,4 @@
-"""What comes in of each program's exports: files in archives, citations, kinds that are not known, whose they are."""
+"""What is imported from each program: files in archives, citations, unknown kinds, and the owners."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("own_files")
 
 
 def test_files_of_an_archive_come_along(ana: User) -> None:
-    """CTX-01: those of users and of tools, by ids and names, with the names that they had; the missing are named."""
+    """CTX-01: files of users and tools are found by ids and names and keep their names, and missing ones are named."""
     outcome = import_file(owner=ana, file=archives.chatgpt_archive())
     [made] = outcome.imported
     kept = Attachment.objects.filter(session=made.session).order_by("message__sequence", "position")
@@ -33,14 +33,14 @@ def test_files_of_an_archive_come_along(ana: User) -> None:
     ]
     said = ChatMessage.objects.filter(session=made.session, role="user").get()
     assert said.text == "What is it?\n\n[File gone.pdf: not in the export]"
-    assert made.notes == ["1 file or picture is not in the export. Its place is marked."]
+    assert made.notes == ["1 file or image is not in the export. Its place is marked."]
     assert outcome.problems == ["“Corrupted entry” was not imported: it has no messages in a known format."]
     assert (made.session.status, made.session.archived_at is not None) == ("archived", True)
     assert UserSessionState.objects.get(session=made.session, user=ana).pinned_at is not None
 
 
 def test_an_archive_in_an_archive_is_read(ana: User) -> None:
-    """As OpenAI's privacy portal gives it; one with other things in it is passed over."""
+    """Nested archives, as from OpenAI's privacy portal, are read, unless they contain other files."""
     portal = packed(
         {
             "report.html": "<p>",
@@ -91,7 +91,7 @@ def test_an_archive_in_an_archive_is_read(ana: User) -> None:
     ],
 )
 def test_citations_become_links(given: str, metadata: Json, wanted: str, lost: int) -> None:
-    """MSG-10: by their markers and their places; what has no source is removed and counted."""
+    """MSG-10: citations are found by their markers and positions. Those without a source are removed and counted."""
     left = Losses()
     assert with_sources(given, metadata, left) == wanted
     assert left[Loss.CITATIONS] == lost
@@ -109,7 +109,7 @@ def test_claude_s_citations_stand_behind_what_they_support() -> None:
 
 
 def test_kinds_that_are_not_known_are_named(ana: User) -> None:
-    """MSG-10: in texts, parts and blocks; kinds that are known keep their texts."""
+    """MSG-10: unknown kinds of texts, parts and blocks are named, and known ones keep their texts."""
     talk = chatgpt_tree(
         {"author": {"role": "user"}, "content": text("Hi")},
         {
@@ -125,7 +125,7 @@ def test_kinds_that_are_not_known_are_named(ana: User) -> None:
 
 
 def test_open_webui_s_chats_become_sessions(ana: User) -> None:
-    """CTX-01: typed items and blocks of HTML, files, sources, the prompt; the branch that was shown."""
+    """CTX-01: typed items, blocks of HTML, files, sources, the prompt and the shown branch are imported."""
     found = open_webui.read(archives.open_webui())
     assert shown(found.document["messages"]) == [
         ("turn_start", "", "", ""),
@@ -151,7 +151,7 @@ def test_open_webui_s_chats_become_sessions(ana: User) -> None:
 
 @pytest.mark.parametrize("recursive", [True, False])
 def test_librechat_s_conversations_become_sessions(ana: User, recursive: bool) -> None:
-    """CTX-01: both forms; parts, calls, citations; the branch with the last message."""
+    """CTX-01: both forms are imported, with parts, calls and citations, and the branch with the last message."""
     found = librechat.read(archives.librechat(recursive=recursive))
     assert shown(found.document["messages"]) == [
         ("turn_start", "", "", ""),
@@ -168,7 +168,7 @@ def test_librechat_s_conversations_become_sessions(ana: User, recursive: bool) -
 
 
 def test_lists_in_objects_lines_and_older_forms_are_read() -> None:
-    """`{"conversations": […]}`, one document on each line, and messages of one text each."""
+    """The forms are `{"conversations": […]}`, one document per line, and messages with a single text."""
     both = [samples.chatgpt("One"), samples.chatgpt("Two")]
     lines = "\n".join(map(json.dumps, both)).encode()
     for data in (file_of({"version": 1, "conversations": both}), io.BytesIO(lines)):
@@ -179,7 +179,7 @@ def test_lists_in_objects_lines_and_older_forms_are_read() -> None:
 
 
 def test_arguments_that_are_too_deep_are_kept_as_text(ana: User) -> None:
-    """MSG-10: one of them refuses no conversation; nor does a character that no database keeps."""
+    """MSG-10: arguments that are too deep are kept as text, and characters that the database refuses are replaced."""
     deep = '{"a":' * 150 + "1" + "}" * 150
     talk = chatgpt_tree(
         {"recipient": "api", "content": {"content_type": "code", "text": deep}},
@@ -191,7 +191,7 @@ def test_arguments_that_are_too_deep_are_kept_as_text(ana: User) -> None:
 
 
 def test_times_do_not_run_backwards() -> None:
-    """A block without a time has that of the block before it."""
+    """A block without a time gets the time of the block before it."""
     talk = samples.claude()
     talk["chat_messages"][1]["content"][0]["start_timestamp"] = "2025-11-02T09:04:00Z"
     times = [each["timestamp"] for each in claude.read(talk).document["messages"]]

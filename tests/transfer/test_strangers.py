@@ -1,4 +1,4 @@
-"""Files in Parley's own format that another user has made, or changed."""
+"""Files in Parley's own format that another user has created or changed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def refusal(value: object, owner: User) -> str:
 
 
 def test_hand_written_document_needs_little(ana: User) -> None:
-    """MSG-10: what is left out has its default, ids too."""
+    """MSG-10: missing values, including ids, have defaults."""
     made = imported(talk_of({"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Ho"}), ana)
     rows = ChatMessage.objects.filter(session=made.session).order_by("sequence")
     assert [(row.sequence, row.text, row.pk[:2], row.revision) for row in rows] == [
@@ -84,7 +84,10 @@ def test_hand_written_document_needs_little(ana: User) -> None:
 
 
 def test_imported_session_is_marked_as_one(ana: User) -> None:
-    """What its messages say is no one's here: the mark holds tools back, is no part of a file, and forks keep it."""
+    """An imported session is marked, because its messages are not from users here.
+
+    The mark restricts tools, is not exported, and is kept by forks.
+    """
     made = imported(talk_of({"role": "user", "text": "Hi"}, config={"imported": False}), ana)
     session = Session.objects.get(pk=made.session.pk)
     message = ChatMessage.objects.get(session=session)
@@ -104,7 +107,7 @@ def test_imported_session_is_marked_as_one(ana: User) -> None:
     ],
 )
 def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: object, kept: list[str]) -> None:
-    """No file lifts the limit that an administrator has set."""
+    """A file cannot extend the list of hosts that an administrator has set."""
     agents = {"only": {"allowed_hosts": ["a.example"]}}
     agents_setup.install(
         Registry(Config.model_validate({"providers": {"demo": {"type": "demo"}}, "agents": agents}), {})
@@ -115,7 +118,7 @@ def test_file_reaches_no_hosts_beyond_those_of_the_agents(ana: User, wanted: obj
 
 
 def test_file_approves_no_tools(ana: User) -> None:
-    """UI-12: whatever rules a file has, people here decide which calls run."""
+    """UI-12: approval rules of a file are ignored, and those of the agent here apply."""
     agents = {"only": {"approval": {"ask": ["web_fetch"]}}}
     agents_setup.install(
         Registry(Config.model_validate({"providers": {"demo": {"type": "demo"}}, "agents": agents}), {})
@@ -127,7 +130,8 @@ def test_file_approves_no_tools(ana: User) -> None:
 
 
 def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
-    """CTX-03, MSG-03, MSG-07: gaps close, turns are closed and do not cross, what was running is interrupted."""
+    """CTX-03, MSG-03, MSG-07: gaps are closed, turns are closed and do not overlap, and running items are
+    interrupted."""
     made = imported(
         talk_of(
             {"sequence": 900, "type": "tool_group", "status": "running", "run_id": "t_a", "tool_name": "bash"},
@@ -156,7 +160,7 @@ def test_rows_are_put_in_order_and_to_rest(ana: User) -> None:
 @pytest.mark.parametrize("status", ["complete", "queued"])
 @pytest.mark.both_databases
 def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
-    """RUN-12: as far as their messages can are in a session, which a queued one cannot."""
+    """RUN-12: attempts are restored as far as their messages can exist in a session, unlike queued ones."""
     session = create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
     retry_here(session=session, author=ana, message_id=rows[2].pk)
@@ -173,7 +177,7 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
 
 
 def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
-    """MSG-04: names stay names; ids of people in the file mean no one here."""
+    """MSG-04: names stay texts, and ids of users in the file do not refer to users here."""
     before = {**snapshot(), "user_id": bo.pk}
     made = imported(
         talk_of(
@@ -195,14 +199,14 @@ def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
 
 
 def test_session_is_the_importer_s_alone(talk: Session, ana: User, bo: User) -> None:
-    """LIVE-06: a user who could see it there; what was deleted there is here again."""
+    """LIVE-06: users who could see the session elsewhere have no access, and a deleted session is restored."""
     share(session=talk, author=ana, user=bo, role="editor")
     made = imported({**document(talk), "session": {"status": "deleted", "owner": ana.pk, "workspace": 1}}, bo)
     assert (made.session.owner, made.session.shares.count(), made.session.status) == (bo, 0, "active")
 
 
 def test_no_tool_or_model_comes_in_that_is_not_on_offer(ana: User) -> None:
-    """RUN-16: a file cannot give what no one may choose here."""
+    """RUN-16: a file cannot select tools or models that are not offered."""
     config = {"tools": ["calculator", "launch"], "max_rounds": 900, "prompts": [], "agent_title": "Ours"}
     made = imported(talk_of(agent="secret", provider="demo", model="gpt-9", config=config), ana)
     session = Session.objects.get(pk=made.session.pk)
@@ -219,7 +223,8 @@ RESPONSE = "r_" + "a" * 24
 
 @pytest.mark.parametrize("shared", [0, 5])
 def test_what_a_model_was_sent_shows_nobody_else_s_rows(talk: Session, bo: User, shared: int) -> None:
-    """LIVE-06: a file may name any row, and count on requests that it does not hold."""
+    """LIVE-06: a recorded request in a file may name any row, and other requests that the file lacks; neither shows
+    rows of others."""
     foreign = ChatMessage.objects.filter(session=talk, type="text").first()
     assert foreign is not None
     answer = {"role": "assistant", "text": "Ho", "response_id": RESPONSE}
@@ -230,7 +235,7 @@ def test_what_a_model_was_sent_shows_nobody_else_s_rows(talk: Session, bo: User,
 
 
 def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
-    """MSG-12: whatever the file says of them; what cannot be used is said."""
+    """MSG-12: the type of a file depends on its bytes, not on the document. Files that cannot be used are reported."""
     files = [
         {"name": "../../etc/passwd", "kind": "image", "media_type": "text/html", "data": "SGkgdGhlcmU="},
         {"name": "bad", "data": "?"},
@@ -246,7 +251,7 @@ def test_files_are_what_their_bytes_are(own_files: None, ana: User) -> None:
 def test_failed_import_leaves_nothing_behind(
     own_files: None, ana: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    """One transaction: no row and no file of it stays."""
+    """A failed import leaves no row and no file, because it is one transaction."""
     files = [{"name": "a.txt", "data": "SGkgdGhlcmU="}]
     monkeypatch.setattr("chat.transfer.importing.session.UserSessionState", None)
     with pytest.raises(AttributeError):
@@ -280,7 +285,7 @@ TEMPLATE = {"words": {"template": "{a.__class__}", "values": {"a": "x"}}}
 )
 @pytest.mark.both_databases
 def test_what_cannot_be_kept_is_refused_by_its_place(ana: User, message: Json, place: str) -> None:
-    """MSG-10, MSG-12: nothing is guessed in Parley's own format; the refusal says where it is wrong."""
+    """MSG-10, MSG-12: errors in Parley's own format are refused with their position, not repaired."""
     assert f"“Plan” was not imported: {place}" in refusal(talk_of({"role": "user", **message}, title="Plan"), ana)
     assert not Session.objects.exists()
 
@@ -292,7 +297,7 @@ def test_doubled_ids_are_refused(ana: User) -> None:
 
 
 def test_deep_values_are_refused(ana: User) -> None:
-    """MSG-10: no nesting makes it fail."""
+    """MSG-10: deeply nested values are refused without a server error."""
     deep: Any = 1
     for _level in range(300):
         deep = [deep]
@@ -303,7 +308,7 @@ def test_deep_values_are_refused(ana: User) -> None:
 @given(data=st.data())
 @pytest.mark.both_databases
 def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo: User, data: st.DataObject) -> None:
-    """MSG-10, MSG-12, CTX-03: one value anywhere, or several, become something else."""
+    """MSG-10, MSG-12, CTX-03: a file with one or several values replaced is imported or refused."""
     made = copy.deepcopy(document(talk))
     for _change in range(data.draw(st.integers(1, 3))):
         spoil(made, data)
@@ -314,7 +319,7 @@ def test_whatever_is_changed_in_a_file_it_is_taken_or_refused(talk: Session, bo:
 
 
 def spoil(node: Any, data: st.DataObject) -> None:
-    """Change one value somewhere below."""
+    """Replace one value below a node."""
     while True:
         names = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not names:
@@ -322,13 +327,13 @@ def spoil(node: Any, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(names))
         below = node[name]
         if not isinstance(below, dict | list) or not below or data.draw(st.integers(0, 9)) == 0:
-            node[name] = copy.deepcopy(data.draw(st.sampled_from(ODD)))  # the next change may be in it
+            node[name] = copy.deepcopy(data.draw(st.sampled_from(ODD)))  # the next change may be inside of it
             return
         node = below
 
 
 def snapshot() -> Json:
-    """What a message was, as records keep it."""
+    """Return a message's state as revisions store it."""
     names = ("id", "session_id", "type", "role", "status", "text", "sender", "model", "provider", "turn_id")
     empty = dict.fromkeys(names, "") | {"response_id": "", "timestamp": TIME, "include_in_context": True}
     nothing = dict.fromkeys(("sequence", "user_id", "duration_ms", "duration_seconds", "usage", "tool"))

@@ -1,4 +1,4 @@
-"""Files of conversations that are uploaded once and imported in several requests."""
+"""Uploaded files of conversations, which are imported in several requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.api.asking import code, token_of
 from tests.transfer import samples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
-# As the time that an upload is kept: all have expired.
+# A lifetime with which all uploads have expired.
 LONG_AGO = timedelta(hours=-1)
 JSON = "application/json"
 
@@ -40,7 +40,7 @@ def uploaded(client: Client, count: int = 3) -> Any:
 
 
 def test_a_file_is_listed_and_imported_in_parts(client: Client) -> None:
-    """Titles, sizes and counts first; then some, then others, without another upload."""
+    """The titles, sizes and counts are listed first, and then parts are imported without another upload."""
     made = uploaded(client)
     listed = made.json()
     address = made["Location"]
@@ -75,7 +75,7 @@ def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
 
 
 def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest of more than three; those whose time has passed, with the next upload."""
+    """A new upload deletes those that have expired, and the oldest if there are more than three."""
     first = uploaded(client)["Location"]
     with monkeypatch.context() as later:
         later.setattr(import_uploads, "KEPT", LONG_AGO)
@@ -98,7 +98,7 @@ def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User, mo
 
 
 def test_uploads_count_as_stored(ana: User, settings: Settings) -> None:
-    """Before they are kept: a file that is too much is not kept at all."""
+    """An upload beyond the quota is refused before it is stored."""
     settings.QUOTAS = "stored_megabytes=1"
     with pytest.raises(QuotaExceeded):
         import_uploads.keep(owner=ana, file=ContentFile(b" " * (1024 * 1024 + 1)))

@@ -13,13 +13,13 @@ from chat.services.sessions.lifecycle import create_session
 
 @pytest.fixture
 def session(ana: User) -> Session:
-    """Ana's session."""
+    """A session of Ana."""
     return create_session(owner=ana, title="Plan")
 
 
 @pytest.fixture
 def signed_in(client: Client) -> Callable[[User], Client]:
-    """Sign a user in: `signed_in(ana).get(…)`."""
+    """A function that signs a user in: `signed_in(ana).get(…)`."""
 
     def sign_in(user: User) -> Client:
         client.force_login(user)
@@ -30,7 +30,7 @@ def signed_in(client: Client) -> Callable[[User], Client]:
 
 @pytest.fixture
 def said(session: Session, ana: User) -> Callable[[int], list[ChatMessage]]:
-    """Fill the session: `said(30)` creates thirty messages of every kind, in order."""
+    """A function that fills the session: `said(30)` creates thirty messages of every kind, in order."""
 
     def fill(count: int) -> list[ChatMessage]:
         rows = [_row(session, ana, number) for number in range(1, count + 1)]

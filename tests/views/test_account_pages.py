@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Event, Semaphore
 
 import pytest
 from django.test import Client, RequestFactory, override_settings
@@ -179,13 +180,49 @@ def test_accounts_from_one_network_are_limited(session: Session, ana: User, sett
 def test_passwords_that_wait_too_long_for_their_turn_are_refused(
     client: Client, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bounded number of passwords is hashed at once; Retry-After says when to try again."""
+    """The number of passwords that are hashed in parallel is bounded; Retry-After has the seconds to wait."""
     monkeypatch.setattr(password_hashing, "PATIENCE_SECONDS", 0.01)
     with override_settings(PASSWORD_HASHERS=["chat.security.password_hashing.BoundedHasher"]), ExitStack() as others:
         for _ in range(password_hashing.AT_ONCE):
             others.enter_context(password_hashing.hashing())
         answer = client.post(reverse("sign-in"), {"username": "unknown", "password": "x"})
     assert (answer.status_code, answer["Retry-After"]) == (429, "5")
+
+
+def test_many_guesses_from_one_network_do_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network can have a few waiting hashes. More are refused immediately, and another network gets the next turn."""
+    began, order = Semaphore(0), list[str]()
+
+    class Noticed(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            began.release()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(password_hashing, "Event", Noticed)
+    turns = password_hashing.Turns()
+
+    def guess(network: str) -> None:
+        turns.take(network)
+        order.append(network)
+        turns.give_back(network)
+
+    for _ in range(password_hashing.AT_ONCE):
+        turns.take("guessing")
+    with ThreadPoolExecutor(password_hashing.MOST_WAITING + 2) as threads:
+        guesses = [threads.submit(guess, "guessing") for _ in range(password_hashing.MOST_WAITING)]
+        for _ in guesses:
+            assert began.acquire(timeout=20)
+        with pytest.raises(password_hashing.HashersBusy):
+            turns.take("guessing")
+        others = [threads.submit(guess, "office") for _ in range(2)]
+        for _ in others:
+            assert began.acquire(timeout=20)
+        turns.give_back("guessing")
+        for done in (*guesses, *others):
+            done.result(20)
+    assert order[:3] == ["office", "guessing", "office"]
+    assert order.count("guessing") == password_hashing.MOST_WAITING
+    turns.take("office")  # the turn is free again
 
 
 @pytest.mark.parametrize(("https", "told"), [(True, "203.0.113.9"), (False, "127.0.0.1")])
@@ -250,7 +287,7 @@ def test_used_link_says_how_to_get_another(client: Client, ana: User) -> None:
 
 
 def test_start_leaves_a_link_that_was_made_before_it(ana: User) -> None:
-    """The one before alone: a server that starts again and again makes no collection. A command ends all of them."""
+    """A start keeps only the last earlier link, so restarts do not collect links. The command ends all earlier ones."""
     made = accounts.sign_in_link(user=ana)
     started = [accounts.sign_in_link(user=ana, keeps_last=True) for _ in range(2)]
     assert [accounts.link_owner(token) for token in (made, *started)] == [None, ana, ana]
@@ -266,7 +303,7 @@ LOOKING: list[dict[str, str]] = [{}, {"Sec-Purpose": "prefetch"}, {"User-Agent":
 
 @pytest.mark.parametrize("act", ["password", "elsewhere"])
 def test_link_ends_when_its_person_wants_to_be_alone(signed_in: SignIn, ana: User, act: str) -> None:
-    """LIVE-06: a notice says that staff have made one, and this is what people do then."""
+    """LIVE-06: a new password and signing out other devices both end a sign-in link that staff may have made."""
     ana.set_password("long and old 1")
     ana.save()
     client, token = signed_in(ana), accounts.sign_in_link(user=ana)

@@ -1,4 +1,4 @@
-"""The form of an agent that members of a workspace make."""
+"""The form for agents that members of a workspace make."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def look_up(number: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _configured(tmp_path: Path) -> Iterator[None]:
-    """An operator whose own tool an agent that staff offer has."""
+    """A configuration with a tool of the operator, which an agent of staff has."""
     (tmp_path / "look_up.py").write_text(TOOL)
     config = {
         "providers": {"house": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}}}},
@@ -63,16 +63,17 @@ def browser(ana: User) -> Client:
 
 
 def test_tools_of_the_operator_are_described(browser: Client, workspace: Workspace) -> None:
-    """UI-21: as those that come with Parley are, in words for people."""
+    """UI-21: tools of the operator are described for users, like Parley's own."""
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     assert "Look an invoice up." in html
     assert "For the model alone" not in html
-    assert "Asks people yes or no before something important" in html
+    assert "Asks people to confirm something important" in html
     assert "You get" not in html
 
 
 def test_a_new_agent_has_what_changes_nothing(browser: Client, workspace: Workspace) -> None:
-    """UI-21: of the default agent's tools, without those that run, change or send something; others are a choice."""
+    """UI-21: a new agent has the default agent's tools except those that run, change or send something, which must be
+    chosen."""
     McpServer.objects.create(workspace=workspace, name="tracker", url="https://tracker.example/mcp")
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     boxes = {name: "checked" in rest for name, rest in re.findall(r'name="tools"\s+value="([^"]+)"([^>]*)>', html)}
@@ -82,7 +83,7 @@ def test_a_new_agent_has_what_changes_nothing(browser: Client, workspace: Worksp
 
 
 def test_tools_have_names_for_people(browser: Client, ana: User, workspace: Workspace) -> None:
-    """UI-21: in groups, with the technical name beside it; agents are named by their titles."""
+    """UI-21: tools are shown in groups with a readable and a technical name, and agents by their titles."""
     McpServer.objects.create(workspace=workspace, name="tracker", url="https://tracker.example/mcp")
     html = browser.get(reverse("new-agent", args=[workspace.pk])).content.decode()
     assert '<bdi>Calculator</bdi> <code class="help">calculator</code>' in html
@@ -98,7 +99,7 @@ def test_tools_have_names_for_people(browser: Client, ana: User, workspace: Work
 
 
 def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, workspace: Workspace) -> None:
-    """UI-21: a second click does not write over what someone else has changed in the meantime."""
+    """UI-21: a second click does not overwrite the changes that another user has made in the meantime."""
     row = members_agents.make(author=ana, workspace_id=workspace.pk, given=AgentSettings("Mine"))
     key: dict[str, Any] = {"author": ana, "workspace_id": workspace.pk, "name": row.name}
     page = reverse("workspace-agent", args=[workspace.pk, row.name])
@@ -130,7 +131,7 @@ def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, 
 
 @pytest.mark.parametrize("name", ["file-text", "Document", " document ", "文档"])
 def test_an_icon_has_the_name_that_people_see(browser: Client, workspace: Workspace, name: str) -> None:
-    """UI-21: an opening prompt takes an icon's name in the user's language, in English, and that of the code."""
+    """UI-21: an opening prompt accepts an icon's name in the user's language and in English, and its technical name."""
     browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
     form = {"title": "Mine", "icon": "sparkles", "prompts": f"{name} | Notes | Write the notes"}
     assert browser.post(reverse("new-agent", args=[workspace.pk]), form).status_code == 302
@@ -142,7 +143,7 @@ def test_an_icon_has_the_name_that_people_see(browser: Client, workspace: Worksp
 
 
 def test_an_unknown_icon_is_refused_at_its_field(browser: Client, workspace: Workspace) -> None:
-    """UI-21: the refusal names the line, and the page goes to the field."""
+    """UI-21: the refusal names the line, and the page focuses the field."""
     form = {"title": "Mine", "icon": "sparkles", "prompts": "What is new?\r\n\r\nskull | Notes | Write"}
     refused = browser.post(reverse("new-agent", args=[workspace.pk]), form)
     html = refused.content.decode()

@@ -63,7 +63,7 @@ def stored() -> list[str]:
 
 
 def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
-    """UI-09: the answer has what the composer shows of the file."""
+    """UI-09: the answer to an upload has what the composer shows about the file."""
     picture = files.picture("JPEG", (1200, 900))
     described = taken(ana_s, session, picture, "été.jpg")
     row = Attachment.objects.get()
@@ -92,7 +92,7 @@ def test_the_bytes_decide_what_a_file_is(ana_s: Client, session: Session) -> Non
 
 
 def test_a_file_that_is_two_things_is_one_of_them(ana_s: Client, session: Session) -> None:
-    """MSG-12: a script with a GIF header is no image, data after an image is removed, a PDF is served in a sandbox."""
+    """MSG-12: a script with a GIF header is refused, data after an image is cut off, a PDF is sandboxed."""
     assert refused(post(ana_s, session, b"GIF89a=1;alert(document.domain)//")) == (422, "broken_image")
     rider = b"<script>alert(1)</script>"
     shown = ana_s.get(taken(ana_s, session, files.picture("JPEG") + rider, "a.html")["url"])
@@ -222,7 +222,7 @@ def test_a_file_that_is_lost_is_not_found(ana_s: Client, session: Session) -> No
 
 
 def test_a_script_learns_that_its_sign_in_is_over(session: Session) -> None:
-    """LIVE-06: the error says it, instead of a redirect to a page that a script cannot show."""
+    """LIVE-06: a script whose sign-in is over gets an error, instead of a redirect to a page that it cannot show."""
     assert refused(post(Client(), session, b"words")) == (401, "signed_out")
 
 
@@ -241,7 +241,7 @@ def test_what_is_packed_already_is_not_packed_again(ana_s: Client, session: Sess
 
 
 def test_parts_of_a_large_file_are_read(ana_s: Client, session: Session) -> None:
-    """MSG-12: browsers that show a PDF file ask for parts of it. What is large is streamed."""
+    """MSG-12: browsers request ranges of a PDF file to show it, and large files are streamed."""
     paper = files.pdf("x") + bytes(range(256)) * 8192
     url = taken(ana_s, session, paper)["url"]
     whole = ana_s.get(url)

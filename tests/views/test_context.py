@@ -78,7 +78,7 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
 
 
 def test_a_conversation_can_be_compacted_here(session: Session, ana: User, bo: User) -> None:
-    """CTX-07: by editors, once there is something to summarise."""
+    """CTX-07: editors can compact a conversation when there is something to summarize."""
     let_in(session, bo, "viewer")
     fill(session, START, HI, DONE)
     assert 'data-action="compact"' not in page(session, ana)
@@ -98,7 +98,7 @@ def test_archived_sessions_are_read(session: Session, ana: User) -> None:
 
 
 def test_a_model_that_is_gone_is_said_so(session: Session, ana: User) -> None:
-    """RUN-16: the page still shows the rest."""
+    """RUN-16: the page reports that the model is gone, and shows the rest."""
     rows = fill(session, START, HI, DONE)
     Session.objects.filter(pk=session.pk).update(provider="gone", model="x")
     html = page(session, ana)
@@ -120,7 +120,7 @@ def test_a_long_session_is_drawn_page_by_page(session: Session, ana: User, said:
         if earlier is None:
             break
         until = earlier[1]
-    assert 0 <= len(seen) - len(set(seen)) < PAGE  # the first page is full, and repeats some of the second
+    assert 0 <= len(seen) - len(set(seen)) < PAGE  # the first page is full and overlaps the second
     assert {key.removesuffix("-results") for key in seen} >= set(
         ChatMessage.objects.filter(role="user").values_list("pk", flat=True)
     )
@@ -147,7 +147,7 @@ def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool
 
 
 def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -> None:
-    """MSG-11: messages edited, excluded, removed and new, and another prompt; old texts are shown next to new ones."""
+    """MSG-11: edited, excluded, removed and new messages and another prompt are marked, with old and new texts."""
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
     rows = fill(session, START, {**HI, "user": ana}, {**HI, "text": "Two"}, {**HI, "text": "Three"}, OWN, DONE)
     ChatMessage.objects.filter(pk=rows[4].pk).update(include_in_context=False)
@@ -214,7 +214,7 @@ def test_markup_in_messages_is_text(session: Session, ana: User) -> None:
 
 
 def test_a_huge_text_costs_little(session: Session, ana: User) -> None:
-    """MSG-12: of a megabyte, the page shows the beginning and the length."""
+    """MSG-12: the page shows the beginning and the length of a megabyte of text."""
     fill(session, START, {**HI, "text": "word " * 200_000}, DONE)
     html = page(session, ana)
     assert len(html) < 20_000
@@ -251,7 +251,7 @@ def test_each_agent_s_request_can_be_chosen(session: Session, ana: User) -> None
 
 
 def test_the_panel_says_whose_prompt_it_shows(session: Session, ana: User) -> None:
-    """UI-11: with one agent no name is needed."""
+    """UI-11: with one agent, the panel shows no agent's name."""
     client = Client()
     client.force_login(ana)
     row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
@@ -264,6 +264,6 @@ def test_the_panel_says_whose_prompt_it_shows(session: Session, ana: User) -> No
     ("used", "words"), [(None, "No model has counted it yet."), (900, "the header has the last figure")]
 )
 def test_estimate_agrees_with_the_header(used: int | None, words: str) -> None:
-    """UI-08: a figure that a model has counted is there, although it was not of exactly this context."""
+    """UI-08: the figure that a model has counted is shown, although it was for an earlier context."""
     values = {"total": 10, "measure": Measure(10.0), "session": Session(context_used=used), "past": False}
     assert words in render_to_string("chat/panel/context_total.html", values)

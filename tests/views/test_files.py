@@ -1,4 +1,4 @@
-"""The files of a session's workspace: as a tab of the panel, as downloads, and by the API."""
+"""Files of a session's workspace: in the panel's tab, as downloads, and over the API."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def body(response: Any) -> bytes:
 
 
 def test_a_folder_shows_what_is_in_it(ana_s: Client, session: Session, folder: Path) -> None:
-    """UI-10: folders lead on, files have their size, and all can be downloaded."""
+    """UI-10: folders can be opened, files have their size, and all can be downloaded."""
     page = text(get(ana_s, session))
     assert 'data-path="src"' in page
     assert "数据 1.csv" in page
@@ -75,7 +75,7 @@ def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings:
 
 
 def test_the_export_dialog_offers_the_files(ana_s: Client, session: Session, folder: Path) -> None:
-    """The JSON export has no files of the workspace, and the dialog does not promise them."""
+    """The dialog offers the workspace's files as an archive, and does not list them as part of the JSON export."""
     page = text(get(ana_s, session, "session-export"))
     assert f'href="{reverse("session-files-archive", args=[session.pk])}"' in page
     assert "Messages, attachments, edits and deleted messages" in page
@@ -113,7 +113,7 @@ def test_a_huge_file_is_shown_in_part(ana_s: Client, session: Session, folder: P
 
 
 def test_only_images_and_pdf_open_in_the_browser(ana_s: Client, session: Session, folder: Path) -> None:
-    """LIVE-06: nothing that a command has written runs in Parley's origin."""
+    """LIVE-06: other files are downloaded, so that nothing that a command has written runs in Parley's origin."""
     shown = get(ana_s, session, "session-file", path="picture", show="1")
     assert (shown["Content-Type"], shown["Content-Disposition"].partition(";")[0]) == ("image/png", "inline")
     assert body(shown) == PNG
@@ -128,7 +128,7 @@ def test_only_images_and_pdf_open_in_the_browser(ana_s: Client, session: Session
 def test_what_is_no_file_of_the_workspace_is_not_found(
     ana_s: Client, session: Session, folder: Path, path: str
 ) -> None:
-    """LIVE-06: no path, link or pipe leads to anything else, and nothing blocks."""
+    """LIVE-06: no path, link or pipe leads outside of the workspace or blocks."""
     (folder.parent / "x").write_text("other")
     (folder / "link").symlink_to("/etc/passwd")
     (folder / "link-out").symlink_to("..")
@@ -153,7 +153,7 @@ def test_what_is_no_file_of_the_workspace_is_not_found(
 def test_download_ends_for_someone_who_loses_access(
     client: Client, session: Session, folder: Path, bo: User, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    """LIVE-06: a client that reads slowly does not get what is written afterwards, nor an end of what it has."""
+    """LIVE-06: a slow client that loses access gets no later data, and its download breaks off."""
     let_in(session, bo, "viewer")
     fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
     for place in range(5):
@@ -175,7 +175,7 @@ def test_download_ends_for_someone_who_loses_access(
 def test_download_ends_with_its_token(
     client: Client, session: Session, folder: Path, ana: User, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    """LIVE-06: someone who has found a token reads slowly, and it is revoked."""
+    """LIVE-06: a slow download breaks off when its token is revoked."""
     fill(session, START, HI, *[{**ANSWER, "text": "long " * 200_000} for _ in range(5)], DONE)
     for place in range(5):
         (folder / f"noise {place}").write_bytes(os.urandom(300_000))
@@ -200,7 +200,7 @@ def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, f
 
 
 def test_the_api_lists_a_folder(ana_s: Client, session: Session, folder: Path) -> None:
-    os.utime(folder / "blob", (1e15, 1e15))  # no date has this
+    os.utime(folder / "blob", (1e15, 1e15))  # no date can represent this
     listed = ana_s.get(f"/api/sessions/{session.pk}/workspace").json()
     assert (listed["path"], listed["left_out"]) == ("", 0)
     assert (listed["entries"][0]["name"], listed["entries"][0]["kind"]) == ("src", "folder")
@@ -215,7 +215,7 @@ def call(session: Session, sequence: int, turn: str, **columns: Any) -> None:
 
 
 def test_the_last_turn_s_changes_are_shown(ana_s: Client, session: Session, folder: Path) -> None:
-    """UI-10: as a diff, from the last turn that has changed files with the tools for that."""
+    """UI-10: the tab shows the diff of the last turn in which the file tools changed files."""
     call(session, 1, "t_1", tool_name="write_file", arguments={"path": "old", "content": "old"}, result="Wrote old")
     edit = {"path": "src/main.py", "old": "a\nb", "new": "a\n<c>"}
     call(session, 2, "t_2", tool_name="edit_file", arguments=edit, result="Changed src/main.py at line 7.")
@@ -226,7 +226,7 @@ def test_the_last_turn_s_changes_are_shown(ana_s: Client, session: Session, fold
 
 
 def test_changes_of_files_that_are_gone_are_not_shown(ana_s: Client, session: Session, folder: Path) -> None:
-    """UI-10: a command has removed one since, and a path may begin with the sandbox's folder."""
+    """UI-10: changes of deleted files are not shown, and a path may begin with the sandbox's folder."""
     for number, path in enumerate(("gone.md", "/workspace/page.html"), 1):
         made = {"tool_name": "write_file", "arguments": {"path": path, "content": "a"}, "result": "Wrote it"}
         call(session, number, "t_1", **made)
@@ -236,7 +236,8 @@ def test_changes_of_files_that_are_gone_are_not_shown(ana_s: Client, session: Se
 
 
 def test_a_fork_says_whose_files_it_lacks(ana_s: Client, session: Session, folder: Path, bo: User) -> None:
-    """RUN-13: one of an older version, or of a time without files, unless the user may not see the original."""
+    """RUN-13: a fork without its original's files says so and links to the original, if the user may see that.
+    Such forks were made by an older version, or before there were files."""
     fork = Session.objects.create(owner=session.owner, workspace=session.workspace, parent_session=session)
     page = text(get(ana_s, fork))
     assert "has files that this fork" in page
@@ -249,14 +250,15 @@ def test_a_fork_says_whose_files_it_lacks(ana_s: Client, session: Session, folde
 @pytest.mark.parametrize(
     ("kept", "says"),
     [
-        ({"left_out": 0, "reason": None}, ["may be newer than the conversation"]),
-        ({"left_out": 2, "reason": None}, ["may be newer than the conversation", "2 entries couldn’t be copied"]),
+        ({"left_out": 0, "reason": None}, ["may be newer than the messages"]),
+        ({"left_out": 2, "reason": None}, ["may be newer than the messages", "2 entries couldn’t be copied"]),
         ({"left_out": 0, "reason": "size"}, ["too many, or they’re too large"]),
         ({"left_out": 0, "reason": "failed"}, ["The original’s files weren’t copied."]),
     ],
 )
 def test_a_fork_says_what_became_of_the_files(ana_s: Client, session: Session, kept: Any, says: list[str]) -> None:
-    """RUN-13: at the top of its messages and in its Files tab, also where the original is gone."""
+    """RUN-13: the result of the copy is shown above the fork's messages and in its Files tab, even if the original is
+    gone."""
     config = {FORKED_FILES: {"at": "2026-11-27T06:40:00+00:00", **kept}}
     fork = create_session(owner=session.owner)
     Session.objects.filter(pk=fork.pk).update(config=config)

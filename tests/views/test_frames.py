@@ -1,4 +1,4 @@
-"""The pages for frames: closed to the network, and shown only within Parley's own pages."""
+"""The pages of sandboxed frames: without network access, and shown only inside Parley's own pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOSED = {
 @pytest.mark.django_db
 @pytest.mark.parametrize(("name", "scripts"), [("diagram-frame", "'self'"), ("preview-frame", "'unsafe-inline'")])
 def test_frame_has_a_policy_of_its_own(client: Client, name: str, scripts: str) -> None:
-    """MSG-12: an origin of its own, no connections, and scripts either of Parley or of the answer."""
+    """MSG-12: a frame's page has its own origin, no connections, and only scripts of Parley or of the answer."""
     answer = client.get(reverse(name))
     assert directives(answer["Content-Security-Policy"]) == CLOSED | {"script-src": scripts}
     assert answer["X-Frame-Options"] == "SAMEORIGIN"
@@ -37,7 +37,7 @@ def test_frame_has_a_policy_of_its_own(client: Client, name: str, scripts: str) 
 
 @pytest.mark.django_db
 def test_preview_page_loads_nothing(client: Client) -> None:
-    """MSG-12: its script is part of the page, so that its policy need not allow any address."""
+    """MSG-12: the page contains its script, so its policy allows no address."""
     html = client.get(reverse("preview-frame")).content.decode()
     assert "src=" not in html
     assert "href=" not in html

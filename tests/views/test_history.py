@@ -34,7 +34,7 @@ def asked(client: Client, route: str, session: Session, status: int = 200, **val
 
 @pytest.fixture
 def row(session: Session, ana: User) -> ChatMessage:
-    """Return a message that has been edited twice and excluded."""
+    """A message that has been edited twice and excluded."""
     row = fill(session, START, {**HI, "text": "Be brief."}, ANSWER, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="Be <b>kind</b>.")
     include(session=session, author=ana, message_id=row.pk, included=False)
@@ -43,7 +43,7 @@ def row(session: Session, ana: User) -> ChatMessage:
 
 
 def test_history_shows_what_differs(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
-    """MSG-11: who did what, and the difference, with all of the users' text escaped."""
+    """MSG-11: the history has each change with its user and the difference, and the users' text is escaped."""
     html = asked(signed_in(ana), "session-history", session, id=row.pk)
     assert html.index("Excluded from context") < html.index("Originally sent")
     assert html.count("Edited") == 2
@@ -81,7 +81,7 @@ def test_version_is_given_to_the_letter(session: Session, ana: User, signed_in: 
 
 
 def test_prompt_has_a_history_too(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
-    """UI-11, MSG-11: the history of the system prompt."""
+    """UI-11, MSG-11: the system prompt has a history page."""
     set_system_prompt(session=session, author=bo, system_prompt="Be kind.")
     html = asked(signed_in(ana), "session-history", session, id=PROMPT)
     assert "System prompt history" in html

@@ -1,4 +1,4 @@
-"""Home, the session list of the sidebar, new sessions, organizing sessions, and the palette's data."""
+"""The home page, the session list of the sidebar, new sessions, actions on sessions, and the palette's data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_rail_lists_mine_and_what_is_shared_with_me(
     client = signed_in(ana)
     html = rail_of(client)
     assert ["Plan" in html, "Shared" in html, "Private" in html] == [True, True, False]
-    assert html.index(">Shared<") < html.index(">Plan<")  # the last active first
+    assert html.index(">Shared<") < html.index(">Plan<")  # the most recently active session first
     assert ["Shared by Bo" in row_of(client, title) for title in ("Shared", "Plan")] == [True, False]
 
 
@@ -152,7 +152,7 @@ def test_the_palette_gets_recent_sessions_or_hits_with_marks(signed_in: SignIn, 
     client = signed_in(ana)
     assert reverse("session", args=[session.pk]) in client.get(reverse("search")).content.decode()
     newer = create_session(owner=ana, title="Newer")
-    # The open session is left out: Enter leads to the one before it.
+    # The open session is left out, so Enter opens the previous one.
     html = client.get(reverse("search"), {"current": newer.pk}).content.decode()
     assert (html.count('role="option"'), reverse("session", args=[session.pk]) in html) == (1, True)
     newer.delete()

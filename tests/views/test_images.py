@@ -46,7 +46,7 @@ async def site() -> AsyncIterator[TestServer]:
 
 @pytest.fixture
 def reachable(site: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the view reach the test's own site only."""
+    """A patch that lets the view reach only the test's own site."""
     here = ip_address("127.0.0.1")
     monkeypatch.setattr(images, "POLICY", Policy(lambda address: address == here, ports=(site.port or 0,)))
 
@@ -61,7 +61,7 @@ async def got(user: User, address: str, given: str | None = None) -> tuple[int, 
 
 @pytest.mark.usefixtures("reachable")
 async def test_picture_is_passed_on(site: TestServer, ana: User) -> None:
-    """UI-01: detected by its bytes, whatever media type its server sends, and served in a sandbox."""
+    """UI-01: a picture is recognized by its bytes, whatever media type its server sends, and served in a sandbox."""
     for name in ("/a.png", "/a.txt"):
         status, kind, body, policy = await got(ana, str(site.make_url(name)))
         assert (status, kind, body[:8]) == (200, "image/png", PNG[:8])
@@ -71,7 +71,7 @@ async def test_picture_is_passed_on(site: TestServer, ana: User) -> None:
 @pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize("name", ["/script.png", "/vector.svg", "/large.png"])
 async def test_anything_but_a_picture_is_not_passed_on(site: TestServer, ana: User, name: str) -> None:
-    """MSG-12: no script, no SVG, nothing huge."""
+    """MSG-12: scripts, SVG and large files are refused."""
     status, _kind, body, _policy = await got(ana, str(site.make_url(name)))
     assert (status, body) == (502, b"")
 
@@ -94,5 +94,5 @@ async def test_private_address_is_not_fetched(site: TestServer, ana: User) -> No
 
 
 async def test_address_that_stood_in_no_message_is_not_fetched(ana: User) -> None:
-    """MSG-12: the view is no open proxy."""
+    """MSG-12: only signed addresses are fetched, so the view is not an open proxy."""
     assert (await got(ana, "https://example.org/a.png", signature("https://example.org/b.png")))[0] == 404

@@ -28,7 +28,7 @@ def page(ana: User, workspace: Workspace) -> str:
 
 
 def shown(html: str) -> tuple[int, int, list[int], dict[str, str]]:
-    """Return the first and last passage, those that are marked as cited, and the addresses of other passages."""
+    """Return the first and the last passage, the passages marked as cited, and the addresses of other passages."""
     numbers = [int(each) for each in re.findall(r'id="passage-(\d+)"', html)]
     marked = [int(each) for each in re.findall(r'id="passage-(\d+)"[^>]*data-cited', html)]
     links = {name: address for address, name in re.findall(r'href="(\?[^"]*)">(Earlier|Later) passages', html)}
@@ -36,7 +36,7 @@ def shown(html: str) -> tuple[int, int, list[int], dict[str, str]]:
 
 
 def test_paging_marks_no_passage_as_cited(client: Client, ana: User, page: str) -> None:
-    """CTX-09: the mark proves an answer, so only the passage of its chip has it; paging leaves none out."""
+    """CTX-09: only the passage of the followed link is marked as cited, and paging shows every passage."""
     client.force_login(ana)
 
     def see(query: str) -> tuple[int, int, list[int], dict[str, str]]:

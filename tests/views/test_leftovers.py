@@ -11,12 +11,12 @@ from django.conf import settings
 from tests.support.agreement import agree
 
 BASE = Path(settings.BASE_DIR)
-# It looks at what the page makes of a stream.
+# The script checks what the page shows of a stream, and uses the page's names.
 HOSTILE = (BASE / "tests/browser/hostile.js").read_text()
 SCRIPTS = {f"{path.parent.name}/{path.name}": path.read_text() for path in (BASE / "static/js").glob("*/*.js")}
 # Texts that scripts look up by the name of the connection's state.
 BY_STATE = {"connected", "connecting", "offline", "reconnecting"}
-# Classes that are composed: avatar and terminal colors, kinds of alerts.
+# Classes that are composed of variables: avatar and terminal colors, kinds of alerts.
 PUT_TOGETHER = re.compile(r"(c|fg|bg)\d+|alert-[a-z]+")
 
 
@@ -71,10 +71,10 @@ def test_what_may_fail_has_one_way_to_fail() -> None:
     """Storage throws in private windows and requests can fail: only the modules that handle this use them."""
     asks = {name for name, text in SCRIPTS.items() if re.search(r"(?<![.\w])fetch\(", text)}
     keeps = {name for name, text in SCRIPTS.items() if re.search(r"(local|session)Storage\.", text)}
-    by_late = r"(?<!late\(\(\) => )(?<!lateWithTyped\(\(\) => )import\("
-    bare = {name for name, text in SCRIPTS.items() if re.search(by_late, text)}
+    unhandled = r"(?<!lazyImport\(\(\) => )(?<!lazyImportWithTyped\(\(\) => )import\("
+    bare = {name for name, text in SCRIPTS.items() if re.search(unhandled, text)}
     assert (asks, keeps, bare) == (
-        {"net/http.js", "pages/service_worker.js"},  # a worker has no page, whose token net/http.js sends
+        {"net/http.js", "pages/service_worker.js"},  # a worker has no page, from which net/http.js takes the token
         {"pages/theme.js"},
-        set(),
+        {"ui/push.js"},  # a renewal in the background, which the next page repeats if it fails
     )

@@ -29,7 +29,7 @@ Pages = dict[str, str]
 
 @pytest.fixture
 def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[[int], list[ChatMessage]]) -> Pages:
-    """Return every page, in every state that changes its markup."""
+    """Every page, in every state that changes its markup."""
     said(60)
     let_in(session, bo, "viewer")
     invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)])
@@ -66,7 +66,7 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
 
 
 class Markup(HTMLParser):
-    """Collects the start tags of a page, and the text of its scripts and styles."""
+    """A parser that collects the start tags of a page and the text of its scripts and styles."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def all_tags(pages: Pages) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def test_no_page_holds_anything_inline(pages: Pages) -> None:
-    """Strict CSP: no style or script element with content, no style attribute, no event handler, no eval."""
+    """Pages allow a strict CSP: there is no inline style or script, style attribute, event handler or eval."""
     bad = [
         (page, tag, name)
         for page, tag, attributes in all_tags(pages)
@@ -124,7 +124,7 @@ def test_every_static_file_is_there(pages: Pages) -> None:
 
 
 def test_every_icon_is_in_the_sprite() -> None:
-    """An icon that is not there is an empty place."""
+    """Every icon that a page uses is in the sprite, because a missing one would leave an empty place."""
     symbols = set(re.findall(r'<symbol id="([^"]+)"', (STATIC / "icons.svg").read_text()))
     sources = [*TEMPLATES.rglob("*.html"), *(STATIC / "js").rglob("*.js")]
     used = set(re.findall(r'(?:{% icon |\bicon: )"([^"]+)"', "\n".join(path.read_text() for path in sources)))

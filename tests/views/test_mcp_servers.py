@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,16 @@ def form(url: str, **more: str) -> dict[str, str]:
         "is_enabled": "on",
         **more,
     }
+
+
+def test_a_page_without_servers_says_what_one_is_and_leads_to_the_form(page: Client, workspace: Workspace) -> None:
+    """UI-16: the button goes to the first field of the form. Neither is shown once there is a server."""
+    where = reverse("mcp-servers", args=[workspace.pk])
+    empty = page.get(where).content.decode()
+    assert ("An MCP server gives agents" in empty, 'href="#new-name"' in empty) == (True, True)
+    assert 'id="new-name"' in empty
+    page.post(where, form("https://example.com/mcp"))
+    assert "No MCP servers yet" not in page.get(where).content.decode()
 
 
 def test_a_server_is_added_tested_changed_and_removed(
@@ -97,3 +108,20 @@ def test_members_have_no_such_page(workspace: Workspace, bo: User) -> None:
     assert client.get(reverse("mcp-servers", args=[workspace.pk])).status_code == 403
     settings_page = reverse("workspace-settings", args=[workspace.pk])
     assert reverse("mcp-servers", args=[workspace.pk]) not in client.get(settings_page).content.decode()
+
+
+def test_fields_that_few_servers_need_are_folded_away(
+    page: Client, workspace: Workspace, address: str, settings: Settings
+) -> None:
+    """UI-16: the fields that few servers need are folded, unless one has a value or the form was refused."""
+    settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
+    path = reverse("mcp-servers", args=[workspace.pk])
+
+    def are_open(html: str) -> list[bool]:
+        return [bool(found) for found in re.findall(r'<details class="more-fields"( open)?\s*>', html)]
+
+    assert are_open(page.get(path).content.decode()) == [False]
+    assert are_open(page.post(path, form(address, time_limit="0")).content.decode()) == [True]
+    page.post(path, form(address))
+    page.post(path, form(address, name="tests2", tools="add"))
+    assert are_open(page.get(path).content.decode()) == [False, True, False]

@@ -59,7 +59,7 @@ def where(server: McpServer) -> str:
 
 
 def begun(page: Client, server: McpServer) -> str:
-    """Press Connect; return the address of the link to the authorization server."""
+    """Press Connect and return the address of the link to the authorization server."""
     answer = page.post(where(server), {"part": "connect", "server": server.pk})
     assert answer.status_code == 200
     found = re.search(r'href="([^"]*authorize[^"]*)"', answer.content.decode())
@@ -68,13 +68,13 @@ def begun(page: Client, server: McpServer) -> str:
 
 
 def allowed(url: str, answer: str = "allow") -> str:
-    """Do what a person does at the authorization server; return the query that the browser comes back with."""
+    """Allow access at the authorization server, like a user, and return the query of the redirect to Parley."""
     consent = httpx2.get(url).headers["location"].replace("consent", answer)
     return urlsplit(httpx2.get(consent).headers["location"]).query
 
 
 def back(page: Client, query: str) -> str:
-    """Come back; return where that leads, and what it says."""
+    """Follow the redirect to Parley and return the text of the page that it leads to."""
     answer = page.get(f"{reverse('mcp-callback')}?{query}", follow=True)
     return " ".join(re.sub(r"<[^>]+>", " ", answer.content.decode()).split())
 
@@ -106,7 +106,7 @@ def test_admin_connects_a_server_and_disconnects_it(page: Client, server: McpSer
 
 
 def test_state_is_valid_once_in_its_own_browser(page: Client, server: McpServer, ana: User) -> None:
-    """UI-19: a link that someone else has begun, or a second use, connects nothing."""
+    """UI-19: a sign-in that was begun in another browser, a second use, or an unknown state connects nothing."""
     query = allowed(begun(page, server))
     assert "no longer valid" in back(signed_in_client(ana), query)
     assert not McpServer.objects.get().sign_in
@@ -130,19 +130,19 @@ def test_who_lost_the_right_in_between_connects_nothing(page: Client, server: Mc
 
 
 def test_refused_consent_is_said(page: Client, server: McpServer) -> None:
-    assert "“notes” was not connected: access_denied" in back(page, allowed(begun(page, server), "deny"))
+    assert "Couldn’t connect “notes”: access_denied" in back(page, allowed(begun(page, server), "deny"))
 
 
 def test_address_that_changed_in_between_gets_no_token(page: Client, server: McpServer) -> None:
     query = allowed(begun(page, server))
     with serving(sys.executable, str(AUTH_SERVER)) as other:
         McpServer.objects.update(url=other)
-        assert "could not be connected" in back(page, query)
+        assert "Couldn’t connect “" in back(page, query)
     assert not McpServer.objects.get().sign_in
 
 
 def test_new_host_forgets_the_sign_in(page: Client, server: McpServer) -> None:
-    """UI-19: a token is for the server that it was given for."""
+    """UI-19: a token is used only for the server that issued it, so a new host removes it."""
     connected(page, server)
     given = {"name": "notes", "approval": "never", "time_limit": "60", "is_enabled": "on"}
     change = {"part": "change", "server": server.pk, "url": "https://other.example/mcp", **given}
@@ -156,11 +156,11 @@ def test_server_without_a_sign_in_says_so(page: Client, server: McpServer) -> No
         McpServer.objects.update(url=plain)
         answer = page.post(where(server), {"part": "connect", "server": server.pk})
     assert answer.status_code == 422
-    assert "does not ask for a sign-in" in answer.content.decode()
+    assert "does not require a sign-in" in answer.content.decode()
 
 
 def test_client_that_was_registered_by_hand(page: Client, server: McpServer) -> None:
-    """UI-19: its id and secret are stored encrypted and used in place of a registration."""
+    """UI-19: the id and secret of a client that an admin registered are stored encrypted and replace a registration."""
     given = {"name": "notes", "url": server.url, "approval": "never", "time_limit": "60", "is_enabled": "on"}
     client = {"client_id": "by-hand", "client_secret": "by-hand-secret"}
     assert page.post(where(server), {"part": "change", "server": server.pk, **given, **client}).status_code == 302
@@ -190,7 +190,7 @@ def ask(server: McpServer, use: Callable[[TokenStore], object]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_processes_renew_a_token_once(page: Client, server: McpServer, address: str) -> None:
-    """UI-19: refresh tokens are used once, so that a second process takes what the first one has got."""
+    """UI-19: a refresh token can be used once, so a second process uses the token that the first one got."""
     grant = connected(page, server)
     added = as_added(McpServer.objects.get())
     got: list[str] = []
@@ -210,7 +210,7 @@ def test_processes_renew_a_token_once(page: Client, server: McpServer, address: 
 
 @pytest.mark.django_db(transaction=True)
 def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpServer, address: str) -> None:
-    """UI-19: the page says so, and offers to connect again."""
+    """UI-19: the page reports that the sign-in has expired, and offers to connect again."""
     grant = connected(page, server)
     httpx2.post(address.replace("/mcp", "/test/end-all"))
     added = as_added(McpServer.objects.get())
@@ -231,7 +231,7 @@ def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpSer
 
 @pytest.mark.django_db(transaction=True)
 def test_token_that_is_renewed_while_its_server_is_removed_is_kept(page: Client, server: McpServer) -> None:
-    """UI-19: a refresh token works once; the server can be restored, and nothing uses it until then."""
+    """UI-19: a token that is renewed while its server is removed is stored, because the server can be restored."""
     before = connected(page, server)
     after = replace(before, access_token="new")
     McpServer.objects.filter(pk=server.pk).update(removed_at=timezone.now())
@@ -245,7 +245,7 @@ def test_token_that_is_renewed_while_its_server_is_removed_is_kept(page: Client,
 def test_token_of_a_server_that_is_disconnected_meanwhile_is_not_used(
     page: Client, server: McpServer, monkeypatch: pytest.MonkeyPatch, moment: tuple[object, str]
 ) -> None:
-    """UI-19: neither the old one nor the one that was just got for it."""
+    """UI-19: after a disconnect, neither the old token nor one that was just renewed is used."""
     grant = connected(page, server)
     added = as_added(McpServer.objects.get())
     place, name = moment

@@ -31,7 +31,7 @@ def picker(client: Client, session: Session) -> str:
 
 
 def test_models_stand_by_provider_with_their_windows(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-11, RUN-05: the session's own model is marked."""
+    """UI-11, RUN-05: models are grouped by provider with their context windows, and the session's model is marked."""
     configure("one", "two")
     Session.objects.filter(pk=session.pk).update(provider="house", model="two")
     html = picker(signed_in(ana), session)
@@ -71,4 +71,4 @@ def test_model_that_is_gone_says_so(signed_in: SignIn, ana: User, session: Sessi
     Session.objects.filter(pk=session.pk).update(provider="house", model="<old>")
     html = picker(signed_in(ana), session)
     assert "<bdi>&lt;old&gt;</bdi>" in html
-    assert ("no longer offers it here" in html, 'aria-disabled="true"' in html) == (True, True)
+    assert ("no longer offers this model here" in html, 'aria-disabled="true"' in html) == (True, True)

@@ -50,7 +50,7 @@ def test_archived_session_is_read(session: Session, ana: User) -> None:
 
 
 def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session, ana: User, bo: User) -> None:
-    """UI-11: the refusal has the current prompt; sending the same prompt twice is no conflict."""
+    """UI-11: the refusal has the current prompt; sending the same prompt twice is not a conflict."""
     set_system_prompt(session=session, author=bo, system_prompt="Bo's", seen="Be <b>brief</b>.")
     with pytest.raises(ServiceError) as refused:
         set_system_prompt(session=session, author=ana, system_prompt="Ana's", seen="Be <b>brief</b>.")
@@ -85,7 +85,7 @@ def test_usage_of_a_new_session_is_nothing(session: Session) -> None:
 
 @pytest.mark.usefixtures("own_files")
 def test_files_are_listed_for_members(ana: User, bo: User, workspace: Workspace) -> None:
-    """CTX-09: who was removed from the workspace keeps their sessions, and learns of none of its files."""
+    """CTX-09: a user who was removed from the workspace keeps their sessions, but sees none of its files."""
     file = add(ana, workspace, "Plans.md")
     session = create_session(owner=bo, workspace=workspace)
     configure(session=session, author=bo, knowledge=[file.pk])
@@ -97,7 +97,8 @@ def test_files_are_listed_for_members(ana: User, bo: User, workspace: Workspace)
 
 
 def test_it_says_which_messages_agents_answer(session: Session, ana: User) -> None:
-    """RUN-17: with one agent or several, for every message or mentions only."""
+    """RUN-17: the panel shows whether the agents answer every message or only mentions, with one agent and with
+    several."""
     row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
     assert "The agent answers every message." in page(session, ana)
     configure(session=session, author=ana, replies="mentions")

@@ -1,4 +1,4 @@
-"""The users of a session, as scripts request them."""
+"""The users of a session, as scripts fetch them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_people_of_a_session_are_listed(
     told = [(who["id"], who["name"], who["username"], who["role"]) for who in answer.json()["people"]]
     assert told == [(ana.pk, "Ana", "ana", "owner"), (bo.pk, "Bo", "bo", "viewer")]
     assert answer.json()["people"][0]["initials"] == "AN"
-    assert answer.json()["people"][0]["colour"].startswith("c")
+    assert answer.json()["people"][0]["color"].startswith("c")
     assert answer.json()["people"][0]["picture"] == ""
 
 
 def test_agents_that_can_be_added_are_listed_for_those_who_may(
     signed_in: Callable[[User], Client], ana: User, bo: User, session: Session
 ) -> None:
-    """RUN-17: without those that are there; viewers add none."""
+    """RUN-17: the list has the agents that are not in the session yet. Viewers get none."""
     row = members_agents.make(author=ana, workspace_id=session.workspace_id, given=AgentSettings("Writer"))
     let_in(session, bo, "viewer")
 

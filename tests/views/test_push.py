@@ -1,4 +1,4 @@
-"""What pages do for push messages: the app's manifest, the service worker, and the browsers in the settings (UI-22)."""
+"""Push messages on pages: the app's manifest, the service worker, and the list of browsers in the settings (UI-22)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def shown(client: Client) -> str:
 
 
 def test_app_can_be_installed(client: Client) -> None:
-    """UI-22: what Chromium asks for: a name, a page to start with, a window, and icons of two sizes."""
+    """UI-22: the manifest has what Chromium requires: a name, a start page, a window, and icons of two sizes."""
     response = client.get(reverse("manifest"))
     assert response["Content-Type"] == "application/manifest+json"
     manifest = json.loads(response.content)
@@ -76,13 +76,16 @@ def test_app_can_be_installed(client: Client) -> None:
 
 
 def test_manifest_speaks_the_browser_s_language(client: Client) -> None:
-    """UI-13: it is asked for without cookies."""
+    """UI-13: the manifest is in the browser's language, because it is requested without cookies."""
     manifest = json.loads(Client().get(reverse("manifest"), headers={"Accept-Language": "zh-CN"}).content)
     assert (manifest["lang"], manifest["shortcuts"][0]["name"]) == ("zh-hans", "设置")
 
 
 def test_service_worker_rules_all_pages_and_is_not_kept(client: Client) -> None:
-    """UI-22: an update of Parley has the next one; it handles no requests of pages."""
+    """UI-22: the service worker covers all pages and is not cached, so that updates apply.
+
+    It handles no requests of pages.
+    """
     response = client.get("/service-worker.js")
     assert response["Content-Type"].startswith("text/javascript")
     assert "no-store" in response["Cache-Control"]
@@ -109,12 +112,12 @@ def test_service_worker_rules_all_pages_and_is_not_kept(client: Client) -> None:
     ],
 )
 def test_browsers_have_names(agent: str, name: str) -> None:
-    """UI-22: by which their user knows which is which."""
+    """UI-22: browsers have names by which their user can distinguish them."""
     assert browser_name(agent) == name
 
 
 def test_browser_is_registered_listed_and_removed(client: Client, ana: User) -> None:
-    """UI-22: from the settings of this browser, or of another one."""
+    """UI-22: the settings list a registered browser and mark the current one. Another browser can remove it."""
     assert shown(client) == ""
     assert "Chrome on Android" in send(client, Browser("phone"))["browsers"]
     assert shown(client) == "Chrome on Android this browser · not notified yet Remove · Chrome on Android"
@@ -129,7 +132,7 @@ def test_browser_is_registered_listed_and_removed(client: Client, ana: User) -> 
 
 
 def test_this_browser_can_leave(client: Client, ana: User) -> None:
-    """UI-22: the switch turns it off; a second time changes nothing."""
+    """UI-22: the switch removes this browser, and a second request changes nothing."""
     send(client, Browser("phone"))
     for _ in range(2):
         assert client.post(reverse("push"), {"act": "remove"}).json() == {"browsers": ""}
@@ -137,7 +140,7 @@ def test_this_browser_can_leave(client: Client, ana: User) -> None:
 
 
 def test_signing_out_removes_this_browser(client: Client, ana: User) -> None:
-    """UI-22: and no other one."""
+    """UI-22: signing out removes this browser and no other one."""
     other = entered(ana)
     send(client, Browser("phone"))
     send(other, Browser("desk"))
@@ -146,7 +149,7 @@ def test_signing_out_removes_this_browser(client: Client, ana: User) -> None:
 
 
 def test_login_keeps_its_browser_when_its_key_changes(client: Client, ana: User) -> None:
-    """UI-22: a new password gives the login another key."""
+    """UI-22: after a new password, this browser stays, and browsers of the user's other logins get nothing."""
     other = entered(ana)
     send(client, Browser("phone"))
     send(other, Browser("desk"))
@@ -157,7 +160,7 @@ def test_login_keeps_its_browser_when_its_key_changes(client: Client, ana: User)
 
 
 def test_expired_login_gets_nothing_until_it_is_renewed(client: Client, ana: User, bo: User) -> None:
-    """UI-22: signing in again is enough, for the same user."""
+    """UI-22: after a login expires, its browser gets nothing until the same user signs in again."""
     phone = Browser("phone")
     send(client, phone)
     LoginSession.objects.all().delete()
@@ -168,7 +171,10 @@ def test_expired_login_gets_nothing_until_it_is_renewed(client: Client, ana: Use
 
 
 def test_pages_say_which_subscription_their_login_has(client: Client, ana: User, settings: Settings) -> None:
-    """UI-22: then a page need not ask; another key of the server is a reason to ask."""
+    """UI-22: a page contains the login's subscription, so it need not query it.
+
+    It registers again if the server's key has changed.
+    """
     send(client, Browser("phone"))
     digest = push.digest_of(Browser("phone").target.endpoint)
     home = reverse("home")
@@ -181,7 +187,7 @@ def test_pages_say_which_subscription_their_login_has(client: Client, ana: User,
 
 
 def test_settings_of_a_server_that_cannot_send(client: Client, settings: Settings) -> None:
-    """UI-22: they offer only what the page itself can do."""
+    """UI-22: if the server cannot send push messages, the settings offer only the page's own notifications."""
     settings.VAPID_PRIVATE_KEY = ""
     page = client.get(reverse("settings")).content.decode()
     assert "Browser notifications" in page
@@ -190,7 +196,7 @@ def test_settings_of_a_server_that_cannot_send(client: Client, settings: Setting
 
 
 def test_subscriptions_belong_to_whom_the_login_is(client: Client, ana: User) -> None:
-    """UI-22: the column that is searched follows the session's data, also when the session ends."""
+    """UI-22: a login's column for its subscription follows the session's data, also when the login ends."""
     send(client, Browser("phone"))
     assert LoginSession.objects.get(user=ana).push == push.digest_of(Browser("phone").target.endpoint)
     session = client.session
@@ -200,7 +206,7 @@ def test_subscriptions_belong_to_whom_the_login_is(client: Client, ana: User) ->
 
 
 def test_switch_works_without_scripts(client: Client, ana: User) -> None:
-    """UI-22: a box that is not checked is not sent."""
+    """UI-22: without scripts, the switch works although an unchecked box is not sent."""
     client.post(reverse("settings"), {"part": "notifications"})
     ana.refresh_from_db()
     assert not ana.notify

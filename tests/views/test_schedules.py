@@ -1,4 +1,4 @@
-"""The dialog of schedules: its forms, and what it says."""
+"""The dialog of schedules: its forms and its messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def page(client: Client, session: Session) -> str:
 def test_form_becomes_an_expression(
     signed_in: SignIn, ana: User, session: Session, values: dict[str, Any], cron: str
 ) -> None:
-    """UI-24: whichever rhythm is chosen; fields of the others do not count."""
+    """UI-24: the form gives an expression for each rhythm, and fields of other rhythms are ignored."""
     answer = post(signed_in(ana), session, day="3", every="2", minute="7", **values) if not values else None
     answer = answer or post(signed_in(ana), session, **values)
     assert (answer.status_code, answer.json()["done"]) == (200, "Schedule added.")
@@ -75,7 +75,7 @@ def test_form_becomes_an_expression(
 def test_refused_form_keeps_what_was_filled_in(
     signed_in: SignIn, ana: User, session: Session, values: dict[str, Any], words: str
 ) -> None:
-    """UI-24: with the reason above it."""
+    """UI-24: a refused form keeps its values and shows the reason above them."""
     answer = post(signed_in(ana), session, **{"text": "My long report", **values})
     assert answer.status_code == 422
     html = answer.json()["html"]
@@ -86,7 +86,7 @@ def test_refused_form_keeps_what_was_filled_in(
 
 
 def test_form_for_older_values_shows_both(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-24: saving again replaces what another tab has saved."""
+    """UI-24: a form with older values shows both; saving it again replaces the values that another tab has saved."""
     client = signed_in(ana)
     row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
     seen = revision_in(page(client, session))
@@ -115,16 +115,16 @@ def current(row: Schedule) -> str:
 
 
 def test_times_are_in_the_zone_of_the_browser(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-24: until another one is chosen."""
+    """UI-24: the form of a new schedule has the browser's time zone."""
     client = signed_in(ana)
     client.cookies[ZONE_COOKIE] = "Asia/Tokyo"
     assert 'value="Asia/Tokyo"' in page(client, session)
 
 
 def test_times_name_their_zone_where_it_is_not_the_schedules(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-24: the rhythm is in the schedule's zone, the next run in the viewer's."""
+    """UI-24: the rhythm is in the schedule's zone, and the next run in the viewer's."""
     client = signed_in(ana)
-    post(client, session)  # in Berlin
+    post(client, session)  # in the zone of Berlin
     shown = []
     for zone in ("Europe/Berlin", "Asia/Tokyo"):
         client.cookies[ZONE_COOKIE] = zone
@@ -134,7 +134,7 @@ def test_times_name_their_zone_where_it_is_not_the_schedules(signed_in: SignIn, 
 
 
 def test_dialog_says_how_a_schedule_is(signed_in: SignIn, ana: User, session: Session) -> None:
-    """UI-24: when it runs next, what became of the last run, and why it is paused."""
+    """UI-24: the dialog shows the next run, the outcome of the last one, and the reason of a pause."""
     client = signed_in(ana)
     assert "No schedules yet." in page(client, session)
     post(client, session)
@@ -154,7 +154,7 @@ def test_dialog_says_how_a_schedule_is(signed_in: SignIn, ana: User, session: Se
 
 
 def test_viewers_and_archived_sessions_only_show(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
-    """UI-24: no button that would be refused."""
+    """UI-24: buttons that would be refused are not shown."""
     schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
     let_in(session, bo, "viewer")
     html = page(signed_in(bo), session)
@@ -171,7 +171,10 @@ def test_viewers_and_archived_sessions_only_show(signed_in: SignIn, ana: User, b
 
 
 def test_message_says_that_it_was_scheduled(ana: User, session: Session) -> None:
-    """MSG-09: with the rhythm of its schedule then, also when that is gone; other rows cannot break it (MSG-10)."""
+    """MSG-09: a scheduled message shows the rhythm that it was sent with, even if the schedule is gone.
+
+    Its JSON can be read back (MSG-10).
+    """
     row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * 1-5", zone="Europe/Berlin")
     sent = schedules.run_now(author=ana, session_id=session.pk, schedule_id=row.pk)
     Schedule.objects.all().delete()

@@ -77,7 +77,7 @@ def test_stop_can_be_pressed_while_the_agent_works(signed_in: SignIn, ana: User,
 
 
 def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Session, said: Said) -> None:
-    """Roles: a viewer has no composer, no Stop, no title field, no model picker."""
+    """A viewer has no composer, no Stop, no title field and no model picker."""
     said(8)
     let_in(session, bo, "viewer")
     html = page_of(signed_in(bo), session)
@@ -93,7 +93,7 @@ def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Ses
 
 
 def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
-    """Roles: an editor has all the controls that a viewer lacks."""
+    """An editor has all the controls that a viewer lacks."""
     let_in(session, bo, "editor")
     html = page_of(signed_in(bo), session)
     controls = ('id="composer"', 'x-data="title"', 'id="model"', 'data-action="stop"')
@@ -170,6 +170,18 @@ def test_one_bad_row_leaves_the_page_standing(signed_in: SignIn, ana: User, sess
     assert ("Question 2" in html, "Problem 6" in html, drawn(html)[2]) == (True, True, "4")
 
 
+@pytest.mark.parametrize("column", ["mentions", "asked", "approval", "files", "sources", "subsession", "provider_data"])
+@pytest.mark.parametrize("value", [[1], "x", 7, {"a": 1}, [[1, "x", None]]])
+def test_a_column_of_another_form_leaves_the_page_complete(
+    signed_in: SignIn, ana: User, session: Session, said: Said, column: str, value: object
+) -> None:
+    """MSG-10: values of another form than Parley writes, such as in hand-written rows, count as none."""
+    said(8)
+    ChatMessage.objects.filter(session=session, type__in=("text", "tool_group")).update(**{column: value})
+    html = page_of(signed_in(ana), session)
+    assert drawn(html) == ["2", "3", "4", "5", "6", "7", "8"]
+
+
 def test_page_and_its_socket_speak_the_same_language(signed_in: SignIn, ana: User, session: Session) -> None:
     """LIVE-01, UI-13: updates to a page are in the language in which it was loaded."""
     client = signed_in(ana)
@@ -211,7 +223,7 @@ def test_any_message_can_be_shown_with_what_stands_around_it(
 
 
 def test_page_begins_at_a_moment(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """The reader goes to a date: the first message since then with its neighbours; the newest if there is none."""
+    """The reader goes to a date: the first message since then with its neighbors; the newest if there is none."""
     rows = said(200)
     moments = [row.timestamp for row in rows]
     for number, row in enumerate(rows):
@@ -262,7 +274,7 @@ def test_source_is_the_message_to_the_letter(signed_in: SignIn, ana: User, sessi
 
 
 def test_details_tell_of_an_answer(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
-    """MSG-06, MSG-11: model, provider, agent, tokens, latency, duration, id, and a link to the history."""
+    """MSG-06, MSG-11: the details have model, provider, tokens, times and id, and a link to the history."""
     row = said(8)[4]
     figures = {"input_tokens": 15_234, "output_tokens": 812, "first_token_latency_ms": 840, "provider": "demo"}
     ChatMessage.objects.filter(pk=row.pk).update(**figures)
@@ -297,7 +309,7 @@ def test_words_are_found_in_the_whole_session(signed_in: SignIn, ana: User, sess
 
 
 def test_searches_in_a_session_have_a_limit(signed_in: SignIn, ana: User, session: Session, settings: Settings) -> None:
-    """MSG-12: each reads all texts of the session, while others wait for the database."""
+    """MSG-12: searches are limited, because each reads all texts of the session while others wait for the database."""
     settings.LIMITS = "finds=2/minute"
     client, address = signed_in(ana), reverse("session-find", args=[session.pk])
     assert [client.get(address, {"q": "plan"}).status_code for _ in range(3)] == [200, 200, 429]

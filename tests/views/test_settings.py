@@ -144,7 +144,7 @@ def test_signing_out_elsewhere_keeps_this_sign_in_and_other_people_s(ana: User, 
 
 
 def test_pictures_are_counted_as_uploads(signed_in: SignIn, ana: User, settings: Settings) -> None:
-    """UI-13: each is decoded, which can take a core for seconds, in one of a few processes that all users share."""
+    """UI-13: pictures count as uploads, because decoding one can occupy one of a few shared processes for seconds."""
     settings.LIMITS = "uploads=1/hour"
     client = signed_in(ana)
     assert "Picture saved." in send(client, "picture", picture=picture())

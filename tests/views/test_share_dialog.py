@@ -11,7 +11,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.access import role_in
-from chat.models import Invitation, Session, SessionRole, User
+from chat.models import Invitation, Membership, Session, SessionRole, User
 from chat.services.people import sharing
 from tests.support.testing_node import let_in, person
 
@@ -28,6 +28,17 @@ def test_dialog_shows_who_is_in(signed_in: SignIn, ana: User, bo: User, session:
     inside, outside = re.sub(TOKEN, "", html).split("Add someone")
     assert ("Ana" in inside, "Role of Bo" in inside, "Cleo" in inside) == (True, True, False)
     assert ("Cleo" in outside, ">Bo<" in inside, ">Bo<" in outside) == (True, True, False)
+
+
+@pytest.mark.parametrize(("role", "is_offered"), [("owner", True), ("admin", True), ("member", False)])
+def test_who_invites_members_is_led_to_it(
+    signed_in: SignIn, ana: User, session: Session, role: str, is_offered: bool
+) -> None:
+    """UI-20: owners and admins see a link from the share dialog to the invitations for the workspace."""
+    Membership.objects.filter(user=ana).update(role=role)
+    html = signed_in(ana).get(reverse("session-share", args=[session.pk])).content.decode()
+    address = reverse("workspace-settings", args=[session.workspace_id])
+    assert (f'href="{address}#members"' in html) == is_offered
 
 
 def test_owner_lets_in_changes_and_removes(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:

@@ -99,7 +99,7 @@ def test_expired_token_is_told_as_one(signed_in: SignIn, ana: User) -> None:
 def test_page_costs_the_same_with_many_tokens(
     signed_in: SignIn, ana: User, count: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """LIVE-01: one query for all tokens."""
+    """LIVE-01: one query reads all tokens."""
     client = signed_in(ana)
     for _ in range(count):
         api_tokens.create(user=ana, name="x", scope="read", days=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -193,7 +194,7 @@ def test_passkeys_are_not_offered_where_browsers_have_none(settings: Settings, a
 
 
 def stale(client: Client) -> Client:
-    """Make the last authentication an old one."""
+    """Make the user's last authentication an old one."""
     session = client.session
     session[CONFIRMED_AT] = 0
     session.save()
@@ -214,6 +215,26 @@ def test_changes_ask_for_a_fresh_proof(browser: Client, ana: User, address: str)
     assert browser.get(address).status_code == 200
     failed = SecurityEvent.objects.get(kind=Kind.SIGN_IN_FAILED)
     assert failed.details == {"method": "password", "step": "confirmation"}
+
+
+def test_new_name_survives_the_confirmation(browser: Client, ana: User) -> None:
+    """UI-09: after the confirmation, the form is open with the entered name. Before, the list had the old name."""
+    with_passkey(signed_in(browser, ana))
+    factor = Authenticator.objects.get(user=ana, type=Authenticator.Type.WEBAUTHN)
+    session = browser.session
+    session[CONFIRMED_AT] = 0
+    session.save()
+    change = {"part": "rename", "id": str(factor.pk), "name": "Work"}
+    assert browser.post(TWO_STEP, change).headers["Location"].startswith(reverse("confirm"))
+    assert factor.wrap().name == "Laptop"
+    session = browser.session
+    session[CONFIRMED_AT] = time.time()
+    session.save()
+    form = soup(browser.get(TWO_STEP)).select("details[open] input[name=name]")
+    assert [(each["value"], each.has_attr("autofocus")) for each in form] == [("Work", True)]
+    assert soup(browser.get(TWO_STEP)).select("details[open]") == []
+    browser.post(TWO_STEP, change)
+    assert [each.name for each in second_factor.factors_of(ana).passkeys] == ["Work"]
 
 
 def test_with_a_second_factor_it_is_that_which_proves(browser: Client, ana: User) -> None:

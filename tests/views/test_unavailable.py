@@ -21,7 +21,7 @@ def client(ana: User) -> Client:
 
 
 def with_state(state: str) -> Exception:
-    """Return an error as Django wraps psycopg's."""
+    """Return a database error with this SQLSTATE, wrapped like Django's."""
     error, cause = InternalError("ended"), Exception()
     cause.sqlstate = state  # type: ignore[attr-defined]  # psycopg's errors have it
     error.__cause__ = cause

@@ -41,10 +41,19 @@ def form(url: str, **more: str | list[str]) -> dict[str, str | list[str]]:
     return {"part": "add", "url": url, "events": ["turn.finished", "session.created"], "is_enabled": "yes", **more}
 
 
+def test_a_page_without_webhooks_says_what_one_is_and_leads_to_the_form(page: Client, where: str) -> None:
+    """HOOK-01: the button goes to the first field of the form. Neither is shown once there is a webhook."""
+    empty = page.get(where).content.decode()
+    assert ("A webhook tells another service" in empty, 'href="#new-url"' in empty) == (True, True)
+    assert 'id="new-url"' in empty
+    page.post(where, form("https://example.com/hook"))
+    assert "No webhooks yet" not in page.get(where).content.decode()
+
+
 def test_a_webhook_is_added_tested_changed_and_removed(
     page: Client, where: str, workspace: Workspace, receiver: Receiver
 ) -> None:
-    """HOOK-01: its secret is in one answer only, which no cache keeps."""
+    """HOOK-01: only one answer has the secret, and it is not cached."""
     assert where in page.get(reverse("workspace-settings", args=[workspace.pk])).content.decode()
     made = page.post(where, form(receiver.url))
     webhook = Webhook.objects.get()
@@ -80,7 +89,7 @@ def test_a_webhook_is_added_tested_changed_and_removed(
 def test_failed_deliveries_are_shown_and_sent_again(
     page: Client, where: str, ana: User, workspace: Workspace, receiver: Receiver
 ) -> None:
-    """HOOK-06: with their status, time and attempts; a repetition has the id of the first."""
+    """HOOK-06: deliveries are shown with status, time and attempts, and a repeated one has the same id."""
     page.post(where, form(receiver.url))
     create_session(owner=ana, workspace=workspace)
     delivery = WebhookDelivery.objects.get()
@@ -99,7 +108,7 @@ def test_failed_deliveries_are_shown_and_sent_again(
 def test_a_test_that_fails_says_why_and_is_not_repeated(
     page: Client, where: str, receiver: Receiver, settings: Settings
 ) -> None:
-    """HOOK-06: an internal address, and one at which no one listens."""
+    """HOOK-06: an internal address, and one without a server, give the reason immediately and are not retried."""
     page.post(where, form(receiver.url))
     webhook = Webhook.objects.get()
     Webhook.objects.update(url="http://127.0.0.1:9/")

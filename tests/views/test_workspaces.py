@@ -195,7 +195,7 @@ def test_members_are_shown_in_whole_sentences(signed_in: SignIn, ana: User, sess
 def test_settings_of_a_workspace_say_what_they_are(
     signed_in: SignIn, ana: User, bo: User, session: Session, workspace: Workspace
 ) -> None:
-    """UI-20: their heading, the way back to them, how people are invited, and whom to ask for a role."""
+    """UI-20: the settings have a heading, a way back, an explanation of invitations, and whom to ask for a role."""
     Membership.objects.get_or_create(workspace=workspace, user=bo)
     Membership.objects.filter(workspace=workspace, user=ana).update(role=Membership.Role.OWNER)
     client = signed_in(ana)

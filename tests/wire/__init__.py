@@ -1,4 +1,4 @@
-"""A local server that speaks the model vendors' true streaming formats, and is as strict as they are."""
+"""A local server with the model vendors' real streaming formats, which is as strict as they are."""
 
 from tests.wire.script import Cut, Pause, Reply, Step
 from tests.wire.server import Received, WireServer

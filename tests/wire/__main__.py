@@ -1,4 +1,4 @@
-"""Run the server by itself: `python -m tests.wire --port 8999`."""
+"""Run the server alone: `python -m tests.wire --port 8999`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.wire.server import WireServer
 
 
 async def serve(port: int) -> None:
-    """Serve until interrupted; says where on its first line."""
+    """Serve until interrupted; print the address on the first line."""
     async with WireServer(port, record=False) as server:
         print(f"ANTHROPIC_BASE_URL={server.anthropic_url} OPENAI_BASE_URL={server.openai_url}", flush=True)  # noqa: T201 - its only output
         await asyncio.Event().wait()

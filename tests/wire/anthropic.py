@@ -1,4 +1,4 @@
-"""Anthropic's Messages API on the wire: its events, its errors and the model's answers in them."""
+"""Anthropic's Messages API: its events, its errors and the model's answers in its format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Event = dict[str, Any]
 
 
 def sse(*events: Event) -> list[bytes]:
-    """Encode events as the vendor does, one write each."""
+    """Encode events like the vendor, with one write for each."""
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
 
 
@@ -45,13 +45,13 @@ def block_stop(index: int) -> Event:
 
 
 def text(index: int, *pieces: str) -> list[Event]:
-    """A whole text block."""
+    """Return the events of a whole text block."""
     deltas = [delta(index, {"type": "text_delta", "text": piece}) for piece in pieces]
     return [block_start(index, {"type": "text", "text": ""}), *deltas, block_stop(index)]
 
 
 def thinking(index: int, *pieces: str) -> list[Event]:
-    """A whole thinking block; its signature comes last, as the vendor sends it."""
+    """Return the events of a whole thinking block, whose signature comes last, as with the vendor."""
     deltas = [delta(index, {"type": "thinking_delta", "thinking": piece}) for piece in pieces]
     signed = delta(index, {"type": "signature_delta", "signature": sign("".join(pieces))})
     head = block_start(index, {"type": "thinking", "thinking": "", "signature": ""})
@@ -63,7 +63,7 @@ def redacted_thinking(index: int, data: str) -> list[Event]:
 
 
 def tool_use(index: int, call_id: str, name: str, *fragments: str) -> list[Event]:
-    """A whole tool call; the first fragment that the vendor sends is empty."""
+    """Return the events of a whole tool call, whose first fragment is empty, as with the vendor."""
     head = block_start(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}})
     deltas = [delta(index, {"type": "input_json_delta", "partial_json": piece}) for piece in ("", *fragments)]
     return [head, *deltas, block_stop(index)]
@@ -86,18 +86,18 @@ def error_event(kind: str, message: str) -> Event:
 
 
 def error(status: int, kind: str, message: str, **headers: str) -> Reply:
-    """An error before the stream; `retry_after="1"` becomes the header Retry-After."""
+    """Return an error before the stream; `retry_after="1"` becomes the header Retry-After."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply.of_json(error_event(kind, message) | {"request_id": "req_01"}, status, named)
 
 
 def sign(thought: str) -> str:
-    """The model's own seal on its reasoning, by which a replay is checked."""
+    """Return the signature of reasoning, which is checked when the reasoning comes back."""
     return hashlib.sha256(b"wire" + thought.encode()).hexdigest()
 
 
 def asked(body: dict[str, Any]) -> Asked:
-    """Read a (valid) request the way the model does."""
+    """Reduce a valid request to what the model needs."""
     content = body["messages"][-1]["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     results = [block.get("content", "") for block in blocks if block["type"] == "tool_result"]
@@ -110,7 +110,7 @@ def asked(body: dict[str, Any]) -> Asked:
 
 
 def stream(answer: Answer, model: str) -> tuple[list[bytes], Iterator[bytes], Iterator[bytes]]:
-    """Encode an answer: what comes at once, what is paced, what comes at once after that."""
+    """Encode an answer: the first events, the paced ones, and the last events."""
     first = 1 if answer.thinking else 0
     head = [message_start(model), ping()]
     if answer.thinking:

@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API refuses, in its own words."""
+"""The requests that Anthropic's Messages API refuses, with its messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = re.compile(r"^[a-zA-Z0-9_-]{1,128}$")
 
 
 def check(body: Json) -> None:
-    """Raise RequestRefusedError for what the vendor answers with 400 invalid_request_error."""
+    """Raise RequestRefusedError for a request that the vendor answers with 400 invalid_request_error."""
     for key in body.keys() - KNOWN:
         raise RequestRefusedError(f"{key}: Extra inputs are not permitted")
     if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:

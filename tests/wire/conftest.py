@@ -1,4 +1,4 @@
-"""A running wire server and the providers that ask it, without retries."""
+"""A running wire server and providers that use it, without retries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def gpt(wire: WireServer) -> AsyncIterator[OpenAIProvider]:
 
 @pytest_asyncio.fixture
 async def o(wire: WireServer) -> AsyncIterator[OpenAIProvider]:
-    """OpenAI itself, over its Responses API."""
+    """A provider for OpenAI, over its Responses API."""
     provider = RESPONSES.make(wire)
     assert isinstance(provider, OpenAIProvider)
     yield provider

@@ -1,4 +1,4 @@
-"""A deterministic model: decides from a user's words and the round what to answer, whichever vendor asks."""
+"""A deterministic model, whose answer depends on the user's text and the round, for all vendors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request comes down to."""
+    """The parts of a request that determine the answer."""
 
     text: str
     tool_result: str | None = None
@@ -25,7 +25,7 @@ class Asked:
 
 
 class Tokens(Iterator[str]):
-    """Tokens that are made as they are sent; `count` is how many have been."""
+    """Tokens that are generated as they are sent; `count` is the number so far."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self._tokens = iter(tokens)
@@ -39,7 +39,7 @@ class Tokens(Iterator[str]):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says: thinking, text, a call; `rate` is tokens a second, None as fast as it goes."""
+    """The answer of the model: thinking, text and a call; `rate` is tokens per second, or None for no pacing."""
 
     tokens: Tokens
     thinking: str = ""
@@ -48,7 +48,8 @@ class Answer:
 
 
 def answer(asked: Asked) -> Answer:
-    """Decide: after a tool its result, `calculate …` calls the tool, `stream N tokens at R/s` streams, else an echo."""
+    """Return the answer: a tool's result, a call for `calculate …`, a stream for `stream N tokens at R/s`, or an
+    echo."""
     thinking = f"The user says: {asked.text[:80]}" if asked.think else ""
     if asked.tool_result is not None:
         return Answer(_words(f"The result is {asked.tool_result}."), thinking)
@@ -67,6 +68,7 @@ def _words(text: str) -> Tokens:
 
 
 def _stamps() -> Iterator[str]:
-    """Tokens that tell when they left, in monotonic microseconds, the same clock for every process of a machine."""
+    """Yield tokens with their time of sending in monotonic microseconds, on the clock that all processes of a machine
+    share."""
     while True:
         yield f"{time.monotonic_ns() // 1000} "

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions on the wire: its chunks, its errors and the model's answers in them."""
+"""OpenAI's Chat Completions: its chunks, its errors and the model's answers in its format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def sse(*chunks: Chunk, done: bool = True) -> list[bytes]:
-    """Encode chunks as the vendor does, one write each."""
+    """Encode chunks like the vendor, with one write for each."""
     return [b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks] + ([DONE] if done else [])
 
 
@@ -48,7 +48,7 @@ def reasoning(*pieces: str, field: str = "reasoning_content") -> list[Chunk]:
 
 
 def tool_call(index: int, call_id: str, name: str, *fragments: str) -> list[Chunk]:
-    """A whole tool call, in the vendor's fragments."""
+    """Return the chunks of a whole tool call, in the vendor's fragments."""
     head = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
     rest = [{"index": index, "function": {"arguments": piece}} for piece in fragments]
     return [chunk({"tool_calls": [piece]}) for piece in (head, *rest)]
@@ -70,7 +70,7 @@ def usage(prompt: int = 11, completion: int = 7, cached: int = 0, model: str = "
 
 
 def completion(message: dict[str, Any], finish_reason: str = "stop") -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
+    """Return the body of an answer that is not streamed."""
     choice = {"index": 0, "message": {"role": "assistant"} | message, "finish_reason": finish_reason}
     return usage() | {"object": "chat.completion", "choices": [choice]}
 
@@ -82,13 +82,13 @@ def error_body(
 
 
 def error(status: int, message: str, kind: str = "invalid_request_error", code: Any = None, **headers: str) -> Reply:
-    """An error before the stream; `retry_after="1"` becomes the header Retry-After."""
+    """Return an error before the stream; `retry_after="1"` becomes the header Retry-After."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply.of_json(error_body(message, kind, code), status, named)
 
 
 def asked(body: dict[str, Any]) -> Asked:
-    """Read a (valid) request the way the model does."""
+    """Reduce a valid request to what the model needs."""
     messages = body["messages"]
     words = [message["content"] for message in messages if message["role"] == "user"]
     last = messages[-1]
@@ -100,7 +100,7 @@ def asked(body: dict[str, Any]) -> Asked:
 
 
 def stream(answer: Answer, model: str, with_usage: bool) -> tuple[list[bytes], Iterator[bytes], Iterator[bytes]]:
-    """Encode an answer: what comes at once, what is paced, what comes at once after that."""
+    """Encode an answer: the first chunks, the paced ones, and the last chunks."""
     head = [role()]
     if answer.thinking:
         head += reasoning(answer.thinking)

@@ -1,4 +1,4 @@
-"""What OpenAI's Chat Completions API refuses, in its own words."""
+"""The requests that OpenAI's Chat Completions API refuses, with its messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
 def check(body: Json) -> None:
-    """Raise RequestRefusedError for what the vendor answers with 400 invalid_request_error."""
+    """Raise RequestRefusedError for a request that the vendor answers with 400 invalid_request_error."""
     for key in body.keys() - KNOWN:
         raise RequestRefusedError(f"Unrecognized request argument supplied: {key}")
     if "stream_options" in body and not body.get("stream"):
@@ -90,7 +90,7 @@ def _check_pieces(index: int, pieces: list[Json]) -> None:
 
 
 def check_data_url(where: str, url: str, media_types: Collection[str]) -> None:
-    """Refuse what is no base64 data of such a type."""
+    """Raise RequestRefusedError unless this is base64 data of such a type."""
     kind, found, data = url.partition(";base64,")
     if not found or kind.removeprefix("data:") not in media_types:
         raise RequestRefusedError(f"Invalid '{where}': you uploaded an unsupported image or file.")

@@ -1,4 +1,4 @@
-"""Sends one stream's tokens at a steady rate, for so little CPU that hundreds of streams fit beside the measured."""
+"""A writer that sends a stream's tokens at a steady rate with little CPU, so that hundreds fit beside a benchmark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 
 class PacedWriter:
-    """Write chunked-encoded frames straight to the transport from a timer: no task wakes up per token."""
+    """A writer of chunked-encoded frames, which sends from a timer directly to the transport, without a task per
+    token."""
 
     def __init__(self, transport: asyncio.Transport, frames: Iterator[bytes], rate: float) -> None:
         self._transport = transport
@@ -19,7 +20,7 @@ class PacedWriter:
         self._timer = self._loop.call_soon(self._tick)
 
     async def finish(self) -> None:
-        """Wait until all is written or the client has gone."""
+        """Wait until everything is written or the client has disconnected."""
         try:
             await self._done
         finally:

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API on the wire: its events, its errors and the model's answers in them."""
+"""OpenAI's Responses API: its events, its errors and the model's answers in its format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ALONE = "0"
 
 
 def sse(*events: Event) -> list[bytes]:
-    """Encode events as the vendor does, one write each."""
+    """Encode events like the vendor, with one write for each."""
     numbered = ({**event, "sequence_number": number} for number, event in enumerate(events))
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in numbered]
 
 
 def seal(model: str, item_id: str) -> str:
-    """Encrypt a model's reasoning: no one else's model and no other item can be read with it."""
+    """Encrypt a model's reasoning, bound to the model and the item."""
     return "gAAAA" + hashlib.sha256(f"wire {model} {item_id}".encode()).hexdigest()
 
 
@@ -65,7 +65,7 @@ def summary_delta(index: int, delta: str, summary_index: int = 0) -> Event:
 
 
 def message(index: int, *pieces: str, **fields: Any) -> list[Event]:
-    """A whole text."""
+    """Return the events of a whole text."""
     item = message_item("".join(pieces), index, **fields)
     place = {"item_id": item["id"], "output_index": index, "content_index": 0}
     part = item["content"][0]
@@ -80,7 +80,7 @@ def message(index: int, *pieces: str, **fields: Any) -> list[Event]:
 
 
 def reasoning(index: int, *sections: Sequence[str], **fields: Any) -> list[Event]:
-    """A whole reasoning with its summary, section by section; the encrypted content at its beginning is not whole."""
+    """Return the events of a whole reasoning item with its summary. Its encrypted content is incomplete at first."""
     item = reasoning_item(["".join(section) for section in sections], **fields)
     events = [added(index, {**item, "summary": [], "encrypted_content": "gAAAA"})]
     for number, section in enumerate(sections):
@@ -96,7 +96,7 @@ def reasoning(index: int, *sections: Sequence[str], **fields: Any) -> list[Event
 
 
 def function_call(index: int, call_id: str, name: str, *fragments: str, **fields: Any) -> list[Event]:
-    """A whole tool call."""
+    """Return the events of a whole tool call."""
     item = call_item(call_id, name, "".join(fragments), index, **fields)
     place = {"item_id": item["id"], "output_index": index}
     kind = "response.function_call_arguments"
@@ -121,7 +121,7 @@ def refusal(index: int, *pieces: str) -> list[Event]:
 
 
 def response(output: Sequence[Item] = (), status: str = "in_progress", **fields: Any) -> dict[str, Any]:
-    """The response as an object, which the API repeats at the beginning and the end."""
+    """Return the response object, which the API sends at the beginning and at the end."""
     head = {"id": "resp_1", "object": "response", "created_at": 1_780_000_000, "status": status, "error": None}
     about = {"incomplete_details": None, "instructions": None, "model": MODEL, "store": False, "usage": None}
     return head | about | {"output": list(output)} | fields
@@ -142,7 +142,7 @@ def begin() -> list[Event]:
 
 
 def whole(*items: list[Event], status: str = "completed", **fields: Any) -> list[Event]:
-    """A stream from its beginning to its end; the end repeats the items."""
+    """Return a whole stream, whose end repeats the items."""
     events = [event for item in items for event in item]
     output = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     last = response(output, status, **({"usage": usage()} | fields))
@@ -159,7 +159,7 @@ def error_event(code: str, words: str) -> Event:
 
 
 def asked(body: dict[str, Any]) -> Asked:
-    """Read a (valid) request the way the model does."""
+    """Reduce a valid request to what the model needs."""
     items = body["input"]
     words = [text for item in items if item.get("role") == "user" for text in [_text(item["content"])] if text]
     last = items[-1]
@@ -178,7 +178,7 @@ def _text(content: Any) -> str:
 
 
 def stream(answer: Answer, model: str) -> tuple[list[bytes], Iterator[bytes], Iterator[bytes]]:
-    """Encode an answer: what comes at once, what is paced, what comes at once after that."""
+    """Encode an answer: the first events, the paced ones, and the last events."""
     tail = hashlib.sha256(repr((answer.thinking, answer.call)).encode()).hexdigest()[:12]
     thought = reasoning(0, [answer.thinking], tail=tail, model=model) if answer.thinking else []
     first, tail = (1, tail) if answer.thinking else (0, ALONE)
@@ -197,7 +197,7 @@ def _tokens(answer: Answer, index: int) -> Iterator[bytes]:
 
 
 def _tail(answer: Answer, index: int, tail: str) -> Iterator[bytes]:
-    # The model does not keep its words; a client has them from the deltas.
+    # The model does not keep its text, which clients have from the deltas.
     events = [done(index, message_item("", index, tail=tail))]
     if answer.call:
         name, arguments = answer.call

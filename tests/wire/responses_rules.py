@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API refuses, in its own words."""
+"""The requests that OpenAI's Responses API refuses, with its messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PREFIX = {"message": "msg", "function_call": "fc", "reasoning": "rs", "function_
 
 
 def check(body: Json) -> None:
-    """Raise RequestRefusedError for what the vendor answers with 400 invalid_request_error."""
+    """Raise RequestRefusedError for a request that the vendor answers with 400 invalid_request_error."""
     for key in body.keys() - KNOWN:
         raise RequestRefusedError(f"Unknown parameter: '{key}'.", key)
     if body.get("store") is not False and any(item.get("type") == "reasoning" for item in body.get("input", ())):
@@ -142,7 +142,7 @@ def _check_ids(items: list[Json]) -> None:
 
 
 def _check_reasoning_items(model: str, items: list[Json]) -> None:
-    """Reasoning and what followed it belong together, which this server knows by the tails of their ids."""
+    """Check that reasoning and its following items come together, by the tails of their ids."""
     known: set[str] = set()
     for place, item in enumerate(items):
         kind, item_id = item.get("type", "message"), item.get("id", "")

@@ -1,4 +1,4 @@
-"""What a scripted server does with one request."""
+"""The steps of a scripted server's reply to one request."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Pause:
-    """Say nothing for a while."""
+    """A pause in which nothing is sent."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Drop the connection without a goodbye; nothing after it is sent."""
+    """A connection that is dropped without an orderly close; nothing after it is sent."""
 
 
 class RequestRefusedError(Exception):
-    """A request that breaks the protocol; the text is what the vendor says, `param` what it says it of."""
+    """A request that breaks the protocol; the text is the vendor's message, and `param` is the parameter that it
+    names."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -30,7 +31,7 @@ class RequestRefusedError(Exception):
         self.code = code
 
 
-# Bytes go out as they are, one write each; an event is waited for.
+# Bytes are sent unchanged, one write each; for an event, the server waits until it is set.
 Step = bytes | Pause | Cut | asyncio.Event
 
 SSE = "text/event-stream; charset=utf-8"
@@ -38,7 +39,7 @@ SSE = "text/event-stream; charset=utf-8"
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: the status line first (after `hold`, if given), then the steps in order."""
+    """One reply: the status line, after `hold` if given, and then the steps in order."""
 
     steps: Sequence[Step] = ()
     status: int = 200

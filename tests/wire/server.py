@@ -1,4 +1,4 @@
-"""The server itself: checks and records each request, then plays the next scripted reply or the model's answer."""
+"""The server, which checks and records each request, and then plays the next scripted reply or the model's answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.wire.model import answer
 from tests.wire.pace import PacedWriter
 from tests.wire.script import SSE, Cut, Pause, Reply, RequestRefusedError, Step
 
-# How long a test waits for what must happen, before it fails instead of hanging.
+# The seconds that a test waits for an expected event before it fails.
 PATIENCE = 20.0
 MODELS = ("wire-large", "wire-small")
 Encoded = tuple[list[bytes], Iterator[bytes], Iterator[bytes]]
@@ -26,7 +26,7 @@ Encoded = tuple[list[bytes], Iterator[bytes], Iterator[bytes]]
 
 @dataclass
 class Received:
-    """One request as the server saw it; `gone` is set when its client left before the answer's end."""
+    """A request as the server received it; `gone` is set if its client disconnected before the answer's end."""
 
     path: str
     port: int
@@ -35,15 +35,16 @@ class Received:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def left(self) -> None:
-        """Wait until the client has gone; fails if it stays."""
+        """Wait until the client has disconnected; fail if it does not."""
         async with asyncio.timeout(PATIENCE):
             await self.gone.wait()
 
 
 class WireServer:
-    """Serve both vendors, OpenAI in both of its forms, on 127.0.0.1; `async with WireServer() as server`.
+    """A server for both vendors, and for both APIs of OpenAI, on 127.0.0.1: `async with WireServer() as server`.
 
-    Port 0 picks a free one. `requests` holds what came in, unless `record` is off (a server that runs for long).
+    Port 0 picks a free port. `requests` holds the received requests unless `record` is off, as for servers that run
+    long.
     """
 
     def __init__(self, port: int = 0, *, record: bool = True) -> None:
@@ -52,7 +53,7 @@ class WireServer:
         self.requests: list[Received] = []
         self.arrived = asyncio.Condition()
         self._script: deque[Reply] = deque()
-        # Answers valid requests by their bodies when the script is used up, in the model's place.
+        # A function that answers valid requests after the script, in place of the model.
         self.improvise: Callable[[dict[str, Any]], Reply] | None = None
         self._runner: web.AppRunner | None = None
         self._is_closed = False
@@ -71,19 +72,19 @@ class WireServer:
         self._script.extend(replies)
 
     async def received(self, count: int) -> Received:
-        """Wait for the count-th request since the start; fails if it does not come."""
+        """Wait for the count-th request since the start; fail if it does not come."""
         async with asyncio.timeout(PATIENCE), self.arrived:
             await self.arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
 
     def close(self) -> None:
-        """Drop what is being answered, and refuse all requests until `open`: a test that shares the server is over."""
+        """Drop the present answers and refuse all requests until `open`, after a test that shares the server."""
         self._is_closed = True
         for transport in self._answering:
             transport.abort()
 
     def open(self) -> None:
-        """Answer as a new server does, which has no script and no requests."""
+        """Answer again like a new server, without a script or requests."""
         self._is_closed = False
         self._script.clear()
         self.improvise = None

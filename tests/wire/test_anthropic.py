@@ -16,7 +16,7 @@ from tests.wire.vendors import ANTHROPIC, ask, done, parts, request
 ADD = ToolSpec("add", "Adds.", {"properties": {"a": {"type": "integer"}}})
 THOUGHT = Thinking("Let me see…\n", "anthropic", {"signature": api.sign("Let me see…\n")})
 
-# One answer with everything in it.
+# One answer with every kind of event.
 EVERYTHING: list[Json] = [
     api.message_start(input_tokens=10, cache_read=200, cache_write=30),
     api.ping(),
@@ -40,7 +40,7 @@ HEARD: list[ProviderEvent] = [
 
 
 async def test_everything_in_one_answer(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-02, MSG-06, MSG-08: every kind of block, in its order, with the tokens that it cost."""
+    """RUN-02, MSG-06, MSG-08: every kind of block arrives in order, with the number of tokens."""
     wire.script(Reply(api.sse(*EVERYTHING)))
     events = await ask(claude)
     assert events == HEARD
@@ -54,7 +54,7 @@ def kind_of(event: Json) -> str:
 
 @pytest.mark.parametrize("kind", sorted({kind_of(event) for event in EVERYTHING} - {"ping", "message_stop"}))
 async def test_no_event_type_can_be_missing(wire: WireServer, claude: AnthropicProvider, kind: str) -> None:
-    """RUN-02: each type of event counts: without it the answer is another one, or none."""
+    """RUN-02: without any one type of event, the answer differs or is missing."""
     wire.script(Reply(api.sse(*(event for event in EVERYTHING if kind_of(event) != kind))))
     try:
         heard = await ask(claude)
@@ -64,7 +64,7 @@ async def test_no_event_type_can_be_missing(wire: WireServer, claude: AnthropicP
 
 
 async def test_pings_and_unknown_events_say_nothing(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-02: the vendor reserves the right to add events, deltas and blocks."""
+    """RUN-02: pings and unknown events are ignored, because the vendor may add events, deltas and blocks."""
     strange = [
         {"type": "telepathy", "index": 7},
         api.block_start(9, {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}),
@@ -78,7 +78,7 @@ async def test_pings_and_unknown_events_say_nothing(wire: WireServer, claude: An
 
 
 async def test_thinking_goes_back_byte_for_byte(wire: WireServer, claude: AnthropicProvider) -> None:
-    """MSG-08: what the model thought returns to it exactly: the server checks its own signature."""
+    """MSG-08: thinking goes back exactly, as the server's check of its signature proves."""
     wire.script(Reply(api.sse(*EVERYTHING)), Reply(ANTHROPIC.text("2")))
     first = request("add", tools=(ADD,), options={"thinking_budget": 2000})
     answer = Message("assistant", parts(await ask(claude, first)))
@@ -97,7 +97,7 @@ async def test_thinking_goes_back_byte_for_byte(wire: WireServer, claude: Anthro
 
 
 async def test_thinking_that_is_not_shown_keeps_its_signature(wire: WireServer, claude: AnthropicProvider) -> None:
-    """MSG-08: newer models leave the text out; the signature still has to return."""
+    """MSG-08: newer models leave out the text of thinking, and the signature still goes back."""
     wire.script(Reply(api.sse(api.message_start(), *api.thinking(0), *api.text(1, "ok"), *api.end())))
     hidden = Thinking("", "anthropic", {"signature": api.sign("")})
     assert parts(await ask(claude)) == (hidden, Text("ok"))
@@ -117,7 +117,7 @@ STOPS = [
 
 @pytest.mark.parametrize(("reason", "expected"), STOPS)
 async def test_stop_reason_is_told(wire: WireServer, claude: AnthropicProvider, reason: str, expected: str) -> None:
-    """RUN-10: why the model stopped decides how the turn goes on."""
+    """RUN-10: the stop reason of the model determines how the turn continues."""
     wire.script(Reply(api.sse(api.message_start(), *api.text(0, "a"), *api.end(reason))))
     assert done(await ask(claude)).stop_reason == expected
 
@@ -126,20 +126,20 @@ async def test_stop_reason_is_told(wire: WireServer, claude: AnthropicProvider, 
 async def test_arguments_that_are_no_object_are_kept_as_text(
     wire: WireServer, claude: AnthropicProvider, written: str
 ) -> None:
-    """RUN-11: a model's broken arguments reach the tool, which tells the model."""
+    """RUN-11: invalid arguments reach the tool, which reports them to the model."""
     wire.script(Reply(api.sse(api.message_start(), *api.tool_use(0, "t1", "add", written), *api.end("tool_use"))))
     assert parts(await ask(claude)) == (ToolCall("t1", "add", {"_raw": written}, written),)
 
 
 async def test_tool_names_come_back_as_they_were_given(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-11: a name that the vendor refuses is rewritten on the way there and back."""
+    """RUN-11: a name that the vendor refuses is rewritten in the request and restored in the answer."""
     wire.script(Reply(api.sse(api.message_start(), *api.tool_use(0, "t1", "web_fetch_now"), *api.end("tool_use"))))
     asked = request("go", tools=(ToolSpec("web.fetch now", "", {}),))
     assert parts(await ask(claude, asked)) == (ToolCall("t1", "web.fetch now", {}),)
 
 
 async def test_blocks_that_start_full_are_read(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-02: compatible servers put the whole block into its start."""
+    """RUN-02: compatible servers may put the whole block into its start."""
     call: Json = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": "é"}}
     blocks: list[Json] = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -155,7 +155,7 @@ async def test_blocks_that_start_full_are_read(wire: WireServer, claude: Anthrop
 
 
 async def test_answer_in_one_piece_of_json_is_read(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-02: a server that does not stream."""
+    """RUN-02: the answer of a server that does not stream is read."""
     message = api.message_start()["message"] | {"stop_reason": "max_tokens", "content": [{"type": "text", "text": "a"}]}
     wire.script(Reply.of_json(message))
     assert await ask(claude) == [
@@ -176,7 +176,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("kind", BROKEN)
 async def test_stream_that_contradicts_itself_is_broken(wire: WireServer, claude: AnthropicProvider, kind: str) -> None:
-    """RUN-10: a stream that cannot be right is not guessed at."""
+    """RUN-10: a contradictory stream is an error and is not interpreted."""
     wire.script(Reply(api.sse(api.message_start(), *BROKEN[kind], *api.end())))
     with pytest.raises(ResponseBroken):
         await ask(claude)
@@ -186,28 +186,28 @@ async def test_stream_that_contradicts_itself_is_broken(wire: WireServer, claude
 async def test_stop_reason_is_an_end_where_no_block_is_open(
     wire: WireServer, claude: AnthropicProvider, ending: list[Cut]
 ) -> None:
-    """RUN-02: some servers leave out the last event; the answer is whole all the same."""
+    """RUN-02: without the last event, as on some servers, the answer counts as complete."""
     wire.script(Reply([*api.sse(api.message_start(), *api.text(0, "a"), *api.end()[:1]), *ending]))
     heard = await ask(claude)
     assert heard[1:] == [PartDone(Text("a")), ResponseDone("end", Usage(11, 7, 0, 0))]
 
 
 async def test_stop_reason_inside_a_block_is_no_end(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-10: the rest of the block is missing."""
+    """RUN-10: a stop reason inside a block is an error, because the rest of the block is missing."""
     wire.script(Reply(api.sse(api.message_start(), *api.text(0, "a")[:-1], *api.end()[:1])))
     with pytest.raises(ConnectionLost):
         await ask(claude)
 
 
 async def test_answer_without_its_end_is_lost(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-10: without a stop reason something was cut off, even after the last block."""
+    """RUN-10: an answer without a stop reason was cut off, even after the last block."""
     wire.script(Reply(api.sse(*EVERYTHING[:-2])))
     with pytest.raises(ConnectionLost):
         await ask(claude)
 
 
 async def test_server_counts_nothing(wire: WireServer, claude: AnthropicProvider) -> None:
-    """MSG-06: figures that are not given are unknown, not zero."""
+    """MSG-06: figures that the server does not send are unknown, not zero."""
     bare = {"type": "message_start", "message": {"id": "m", "role": "assistant"}}
     wire.script(
         Reply(api.sse(bare, *api.text(0, "a"), {"type": "message_delta", "delta": {}}, {"type": "message_stop"}))

@@ -1,4 +1,4 @@
-"""Tests of who asks again: the SDK before an answer begins, the loop after; never one times the other."""
+"""Retries: by the SDK before an answer begins and by the loop afterwards, but never multiplied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 12
 
 
 async def turn(provider: Provider) -> tuple[list[AgentEvent], list[float]]:
-    """What a turn tells, and how long it would have waited."""
+    """Return the events of a turn, and the seconds that it would have waited."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -39,7 +39,7 @@ async def turn(provider: Provider) -> tuple[list[AgentEvent], list[float]]:
 async def test_refusal_is_asked_again_as_often_as_configured(
     wire: WireServer, vendor: Vendor, status: int, error: type[Exception], retries: int
 ) -> None:
-    """RUN-10: by the SDK alone; then the user sees the error."""
+    """RUN-10: only the SDK repeats the request, and then the user sees the error."""
     wire.script(*[vendor.error(status, "overloaded_error", "wait", retry_after="0.01")] * MANY)
     events, waits = await turn(vendor.make(wire, max_retries=retries))
     assert (len(wire.requests), waits) == (1 + retries, [])
@@ -48,7 +48,7 @@ async def test_refusal_is_asked_again_as_often_as_configured(
 
 
 async def test_long_wait_is_made_where_it_is_seen(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a Retry-After that the SDK leaves to the loop is honoured there."""
+    """RUN-10: the loop waits for a Retry-After that the SDK leaves to it."""
     wire.script(vendor.error(429, "rate_limit_error", "wait", retry_after="20"), Reply(vendor.text("ok")))
     events, waits = await turn(vendor.make(wire, max_retries=2))
     assert (waits, len(wire.requests), events[-1]) == ([20.0], 2, TurnFinished("done"))
@@ -56,7 +56,7 @@ async def test_long_wait_is_made_where_it_is_seen(wire: WireServer, vendor: Vend
 
 
 async def test_long_wait_is_not_made_where_retries_are_off(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: no retries are no retries."""
+    """RUN-10: if retries are off, nothing waits or is repeated."""
     wire.script(*[vendor.error(429, "rate_limit_error", "wait", retry_after="20")] * MANY)
     events, waits = await turn(vendor.make(wire, max_retries=0))
     assert (waits, len(wire.requests)) == ([], 1)
@@ -64,14 +64,14 @@ async def test_long_wait_is_not_made_where_retries_are_off(wire: WireServer, ven
 
 
 async def test_error_inside_the_stream_is_asked_again_by_the_loop(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: an answer that began is beyond the SDK; before any text it is begun again."""
+    """RUN-10: the loop repeats a request whose stream has failed before any text."""
     wire.script(Reply(vendor.failure("overloaded_error", "busy")), Reply(vendor.text("ok")))
     events, waits = await turn(vendor.make(wire, max_retries=2))
     assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
 
 
 async def test_answer_that_breaks_off_before_its_first_word_is_asked_again(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: likewise a connection that is cut."""
+    """RUN-10: the loop repeats a request whose connection was cut before any text."""
     wire.script(Reply([*vendor.opening()[:1], Cut()]), Reply(vendor.text("ok")))
     events, waits = await turn(vendor.make(wire, max_retries=2))
     assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))

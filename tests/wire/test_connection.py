@@ -1,4 +1,4 @@
-"""Tests of how an answer's bytes come, stop coming, or are no longer wanted."""
+"""The bytes of an answer: how they arrive, how they stop, and how reading is aborted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from agents.errors import ConnectionLost, ProviderError, RequestRejected, Respon
 from agents.events import ProviderEvent, ResponseDone, TextDelta
 from agents.messages import Text
 from agents.providers.http.client import BURST
+from tests.wire import anthropic, openai, responses
 from tests.wire.script import Cut, Pause, Reply
 from tests.wire.server import WireServer
 from tests.wire.vendors import OPENAI, Provider, Vendor, ask, plain, request
 
 
 async def test_answer_arrives_whole_in_any_pieces(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-02: packets cut anywhere, even inside a character, change nothing."""
+    """RUN-02: the boundaries of packets, even inside a character, change nothing."""
     raw = b"".join(vendor.text("漢字 ", "😀", " é"))
     cuts = sorted(random.Random(7).sample(range(len(raw)), 40))
     pieces = [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
@@ -36,7 +37,7 @@ async def test_answer_arrives_whole_in_any_pieces(wire: WireServer, vendor: Vend
 
 
 async def test_comments_and_crlf_do_not_matter(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-02: keep-alive comments and the other line ends are part of the format."""
+    """RUN-02: keep-alive comments and line ends of CR and LF are part of the format."""
     steps = [b": OPENROUTER PROCESSING\r\n\r\n", *(one.replace(b"\n", b"\r\n") for one in vendor.text("ok"))]
     wire.script(Reply(steps))
     provider = vendor.make(wire)
@@ -44,8 +45,21 @@ async def test_comments_and_crlf_do_not_matter(wire: WireServer, vendor: Vendor)
     await provider.close()
 
 
+async def test_events_after_the_end_count_for_nothing(wire: WireServer, vendor: Vendor) -> None:
+    """MSG-08: a call after the end of an answer is not run, also if it arrives together with the end."""
+    ghosts = {
+        "anthropic": anthropic.sse(*anthropic.tool_use(1, "toolu_1", "add", "{}")),
+        "openai": openai.sse(*openai.text("ghost"), *openai.tool_call(0, "call_1", "add", "{}")),
+        "responses": responses.sse(*responses.message(1, "ghost"), *responses.function_call(2, "call_1", "add", "{}")),
+    }
+    wire.script(Reply([b"".join([*vendor.text("hello"), *ghosts[vendor.name]])]))
+    provider = vendor.make(wire)
+    assert plain(await ask(provider)) == (Text("hello"),)
+    await provider.close()
+
+
 async def test_compressed_answer_is_read(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-02: a proxy on the way may compress the stream."""
+    """RUN-02: a stream that a proxy has compressed is read."""
     packed = gzip.compress(b"".join(vendor.text("ok")))
     wire.script(Reply([packed[:20], packed[20:]], headers={"Content-Encoding": "gzip"}))
     provider = vendor.make(wire)
@@ -54,7 +68,7 @@ async def test_compressed_answer_is_read(wire: WireServer, vendor: Vendor) -> No
 
 
 async def test_half_a_surrogate_pair_does_no_harm(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-12: a server that sends half a character's escape yields U+FFFD, not text that cannot be stored."""
+    """MSG-12: half of a surrogate pair becomes U+FFFD, so that the text can be stored."""
     steps = [one.replace(b"half", rb"a\ud83d") for one in vendor.text("half", "\ud83d\ude00")]
     wire.script(Reply(steps))
     provider = vendor.make(wire)
@@ -63,7 +77,7 @@ async def test_half_a_surrogate_pair_does_no_harm(wire: WireServer, vendor: Vend
 
 
 async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
-    """RUN-10: a server that is not there is named, with the address that was tried."""
+    """RUN-10: the error of a refused connection has the address."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         server = WireServer(reserved.getsockname()[1])
@@ -78,7 +92,7 @@ async def test_refused_connection_names_the_address(vendor: Vendor) -> None:
 
 
 async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: the error for a mistyped host is not that for a server that is down."""
+    """RUN-10: an unknown host has a different error than a server that is down."""
     provider = type(vendor.make(wire))("x", "k", "http://no-such-host.invalid", max_retries=0)
     with pytest.raises(ConnectionLost, match="the host name couldn’t be resolved"):
         await ask(provider)
@@ -86,7 +100,7 @@ async def test_unknown_host_is_named(wire: WireServer, vendor: Vendor) -> None:
 
 
 async def test_password_in_the_address_is_not_told(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: an address may hold a password, which the error's readers have no use for."""
+    """RUN-10: a password in the address is not part of the error."""
     provider = type(vendor.make(wire))("x", "k", "http://me:hunter2@no-such-host.invalid/v1", max_retries=0)
     with pytest.raises(ProviderError) as caught:
         await ask(provider)
@@ -102,7 +116,8 @@ UNSENDABLE = {
 
 @pytest.mark.parametrize("what", UNSENDABLE)
 async def test_request_that_cannot_be_sent_is_refused(wire: WireServer, vendor: Vendor, what: str) -> None:
-    """RUN-10, MSG-12: a mistake in the configuration or the text is reported as one, and not tried again."""
+    """RUN-10, MSG-12: a request that cannot be sent because of its configuration or text is a permanent error and not
+    repeated."""
     url, text = UNSENDABLE[what]
     provider = type(vendor.make(wire))("x", "k", url or wire.anthropic_url, key_hint="X_KEY", max_retries=0)
     with pytest.raises(RequestRejected, match=r"to x: .* Check its address and API key \(X_KEY\)"):
@@ -112,7 +127,7 @@ async def test_request_that_cannot_be_sent_is_refused(wire: WireServer, vendor: 
 
 @pytest.mark.parametrize("ending", [[Cut()], []], ids=["cut", "closed"])
 async def test_connection_lost_before_the_answer(wire: WireServer, vendor: Vendor, ending: list[Cut]) -> None:
-    """RUN-10: a server that hangs up without a word."""
+    """RUN-10: a server that disconnects without an answer is reported as a lost connection."""
     wire.script(Reply(ending))
     provider = vendor.make(wire)
     with pytest.raises(ConnectionLost):
@@ -124,7 +139,7 @@ async def test_connection_lost_before_the_answer(wire: WireServer, vendor: Vendo
 async def test_connection_lost_in_the_middle_keeps_what_was_said(
     wire: WireServer, vendor: Vendor, ending: list[Cut]
 ) -> None:
-    """RUN-10: neither a cut nor a polite end in mid-answer passes for its end."""
+    """RUN-10: neither a cut nor an orderly close in mid-answer counts as its end, and the text is kept."""
     read = asyncio.Event()
     wire.script(Reply([*vendor.opening("so far"), read, *ending]))
     provider = vendor.make(wire)
@@ -146,7 +161,7 @@ async def _ask_and_tell(provider: Provider, seen: list[ProviderEvent], reached: 
 async def test_connection_lost_inside_an_event_is_lost_not_broken(
     wire: WireServer, vendor: Vendor, event: bytes
 ) -> None:
-    """RUN-10: half an event is a sign of a cut, which may be tried again."""
+    """RUN-10: a part of an event means that the connection was cut, so the request may be repeated."""
     wire.script(Reply([*vendor.opening("a"), event]))
     provider = vendor.make(wire)
     with pytest.raises(ConnectionLost):
@@ -155,14 +170,14 @@ async def test_connection_lost_inside_an_event_is_lost_not_broken(
 
 
 async def test_silent_server_is_given_up(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: no first byte in time, before or after the status line; the connection is closed."""
+    """RUN-10: without a first byte in time, before or after the status line, the connection is closed."""
     forever = asyncio.Event()
     wire.script(Reply(vendor.text("ok")), Reply(hold=forever), Reply([forever]))
     provider = vendor.make(wire)
     await ask(provider)
     provider.first_timeout = 0.1
     for count in (2, 3):
-        while len(wire.requests) < count:  # on a busy machine, a request may need longer than that to leave
+        while len(wire.requests) < count:  # on a busy machine, a request may take longer than the timeout to arrive
             with pytest.raises(ResponseTimedOut, match=r"sent nothing for 0\.1 seconds"):
                 await ask(provider)
         await (await wire.received(count)).left()
@@ -170,7 +185,7 @@ async def test_silent_server_is_given_up(wire: WireServer, vendor: Vendor) -> No
 
 
 async def test_silence_in_the_middle_is_given_up(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: an answer that stops coming is not waited for forever."""
+    """RUN-10: an answer that stops arriving ends with a timeout."""
     wire.script(Reply([*vendor.opening("a"), asyncio.Event()]))
     provider = vendor.make(wire, timeout=0.2)
     seen: list[ProviderEvent] = []
@@ -182,7 +197,7 @@ async def test_silence_in_the_middle_is_given_up(wire: WireServer, vendor: Vendo
 
 
 async def test_slow_start_is_not_slow_going(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a model that thinks long before its first byte has a patience of its own."""
+    """RUN-10: the wait for the first byte has a timeout of its own, for models that reason for long."""
     wire.script(Reply([Pause(0.5), *vendor.text("ok")]))
     provider = vendor.make(wire, timeout=0.2, first_timeout=30)
     assert plain(await ask(provider)) == (Text("ok"),)
@@ -190,7 +205,7 @@ async def test_slow_start_is_not_slow_going(wire: WireServer, vendor: Vendor) ->
 
 
 async def test_slow_consumer_is_never_interrupted(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-11: only the network's silence counts; a consumer may keep an event as long as it likes."""
+    """RUN-11: the timeout counts only the network's silence, so a consumer may take any time for an event."""
     wire.script(Reply(vendor.text("a", "b")))
     provider = vendor.make(wire, timeout=0.2)
     looked_away = asyncio.Event()
@@ -216,22 +231,23 @@ GARBAGE = {
     ),
     "json of something else": (b'{"hello": 1}', "application/json"),
     "json cut short": (b'{"choices": [', "application/json"),
+    "empty": (b"", "application/json"),
 }
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
 async def test_garbage_is_told_as_what_it_is(wire: WireServer, vendor: Vendor, kind: str) -> None:
-    """RUN-10: what is no model's answer is said to be none, and not tried again."""
+    """RUN-10: an answer that is not from a model is a permanent error and not repeated."""
     body, content_type = GARBAGE[kind]
     wire.script(Reply([body], content_type=content_type))
     provider = vendor.make(wire)
-    with pytest.raises(ResponseBroken, match="Unexpected response"):
+    with pytest.raises(ResponseBroken, match="Unexpected response" if body else "Empty response"):
         await ask(provider)
     await provider.close()
 
 
 async def test_burst_lets_others_work(wire: WireServer, vendor: Vendor) -> None:
-    """LIVE-01: a vendor that sends thousands of tokens at once does not hold up the other sessions."""
+    """LIVE-01: thousands of tokens that arrive together do not delay other sessions."""
     turns = 0
 
     async def other() -> None:
@@ -253,7 +269,7 @@ async def test_burst_lets_others_work(wire: WireServer, vendor: Vendor) -> None:
 
 
 async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-10: an answer that has ended is whole, even if the server never closes the stream."""
+    """RUN-10: an answer that has ended is complete, even if the server does not close the stream."""
     monkeypatch.setattr("agents.providers.http.client.LATE_USAGE", 0.05)
     whole = OPENAI.text("ok")
     wire.script(Reply([*whole[:-2], asyncio.Event()]))
@@ -265,7 +281,7 @@ async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytes
 
 
 async def test_models_are_listed(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-05: the vendor's own listing, in its order."""
+    """RUN-05: the models have the order of the vendor's list."""
     provider = vendor.make(wire)
     assert await provider.list_models() == ["wire-large", "wire-small"]
     await provider.close()
@@ -273,7 +289,7 @@ async def test_models_are_listed(wire: WireServer, vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"data": 7}', b"[]", b'{"data": [{"id": null}, 3]}'])
 async def test_broken_listing_is_a_provider_error(wire: WireServer, vendor: Vendor, body: bytes) -> None:
-    """RUN-05: a broken listing is an error that the registry knows, nothing else."""
+    """RUN-05: a malformed list is a provider error, which the registry handles."""
     kind = "text/html" if body.startswith(b"<") else "application/json"
     wire.script(Reply([body], content_type=kind))
     provider = vendor.make(wire)
@@ -283,7 +299,7 @@ async def test_broken_listing_is_a_provider_error(wire: WireServer, vendor: Vend
 
 
 async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: as for a stream."""
+    """RUN-10: the error of a refused list has the server's message, as for a stream."""
     wire.script(vendor.error(529, "overloaded_error", "busy"))
     provider = vendor.make(wire)
     with pytest.raises(Exception, match="busy"):
@@ -292,7 +308,7 @@ async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> Non
 
 
 async def test_server_without_a_listing_is_not_said_to_lack_a_model(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-05, RUN-10: no model was asked for."""
+    """RUN-05, RUN-10: the error does not name a model, because the request had none."""
     wire.script(vendor.error(404, "not_found_error", "Not Found"))
     provider = vendor.make(wire)
     with pytest.raises(RequestRejected, match=r"doesn’t list its models\. It says: Not Found"):
@@ -301,7 +317,7 @@ async def test_server_without_a_listing_is_not_said_to_lack_a_model(wire: WireSe
 
 
 async def test_provider_works_again_after_close(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-16: closing gives the connections back; a later use makes new ones."""
+    """RUN-16: closing releases the connections, and later requests open new ones."""
     provider = vendor.make(wire)
     for _ in range(2):
         assert plain(await ask(provider)) == (Text("You said: hello"),)
@@ -309,7 +325,7 @@ async def test_provider_works_again_after_close(wire: WireServer, vendor: Vendor
 
 
 async def test_request_says_who_asks(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-01: the SDK sends the key, a stream is asked for, and the body is what was meant."""
+    """RUN-01: the SDK sends the key, requests a stream, and sends the expected body."""
     provider = vendor.make(wire)
     await ask(provider, request("hi", model="m-1", options={"temperature": 0.5}))
     received = wire.requests[0]

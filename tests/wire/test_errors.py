@@ -1,4 +1,4 @@
-"""Tests of what becomes of an error that a vendor reports, before and inside a stream."""
+"""Errors that vendors report, before and inside a stream."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TOO_LONG = [
 async def test_status_tells_who_can_act(
     wire: WireServer, vendor: Vendor, status: int, kind: str, message: str, expected: type[ProviderError]
 ) -> None:
-    """RUN-10: an error before the stream becomes the error of the one who can act, in the server's words."""
+    """RUN-10: the status determines the kind of error, and with it who can act; the text is the server's."""
     wire.script(vendor.error(status, kind, message))
     provider = vendor.make(wire)
     with pytest.raises(ProviderError) as caught:
@@ -73,7 +73,7 @@ async def test_status_tells_who_can_act(
 async def test_each_wording_of_a_full_context_is_understood(
     wire: WireServer, vendor: Vendor, kind: str, message: str
 ) -> None:
-    """RUN-10: whatever a vendor calls it, the person reads that the conversation is too long."""
+    """RUN-10: in each vendor's wording, the user reads that the conversation is too long."""
     wire.script(vendor.error(400, kind, message), Reply(vendor.failure(kind, message)))
     provider = vendor.make(wire)
     for _ in range(2):
@@ -83,7 +83,7 @@ async def test_each_wording_of_a_full_context_is_understood(
 
 
 async def test_refused_key_is_named_by_its_variable_and_never_shown(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: the operator learns which key to change; no one learns the key."""
+    """RUN-10: the error names the variable of the refused key without the key."""
     wire.script(vendor.error(401, "authentication_error", f"Incorrect API key provided: {KEY}"))
     provider = vendor.make(wire, key_hint="VENDOR_API_KEY")
     with pytest.raises(AuthenticationFailed, match=r"\(VENDOR_API_KEY\).*provided: \[key\]$") as caught:
@@ -102,7 +102,7 @@ ECHOES = [
 
 @pytest.mark.parametrize(("key", "message", "shown"), ECHOES)
 async def test_echoed_keys_are_hidden(wire: WireServer, vendor: Vendor, key: str, message: str, shown: str) -> None:
-    """RUN-10: servers quote the key that they refuse, or another one; words that are no key stay."""
+    """RUN-10: keys that a server quotes are replaced, and other words are not."""
     wire.script(vendor.error(401, "authentication_error", message))
     provider = vendor.make(wire, key=key)
     with pytest.raises(AuthenticationFailed, match=shown):
@@ -111,7 +111,7 @@ async def test_echoed_keys_are_hidden(wire: WireServer, vendor: Vendor, key: str
 
 
 async def test_missing_key_is_asked_for(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: without a key the remedy is to set one."""
+    """RUN-10: the error for a missing key names the variable to set."""
     wire.script(vendor.error(401, "authentication_error", "no key"))
     provider = vendor.make(wire, key="", key_hint="VENDOR_API_KEY")
     with pytest.raises(AuthenticationFailed, match=r"needs an API key\. Set VENDOR_API_KEY"):
@@ -121,7 +121,7 @@ async def test_missing_key_is_asked_for(wire: WireServer, vendor: Vendor) -> Non
 
 @pytest.mark.parametrize("message", ["You exceeded your current quota.", "Insufficient Balance"])
 async def test_empty_account_is_not_a_rate_limit(wire: WireServer, message: str) -> None:
-    """RUN-10: an account without credit does not get better by waiting."""
+    """RUN-10: an account without credit is not a rate limit, because waiting does not help."""
     wire.script(OPENAI.error(429, "insufficient_quota", message))
     provider = OPENAI.make(wire)
     with pytest.raises(RequestRejected, match="insufficient credit"):
@@ -137,7 +137,7 @@ async def test_empty_account_is_not_a_rate_limit(wire: WireServer, message: str)
 async def test_retry_after_is_passed_on(
     wire: WireServer, vendor: Vendor, headers: dict[str, str], seconds: float | None
 ) -> None:
-    """RUN-10: what the server asks to wait reaches the one who waits."""
+    """RUN-10: the server's Retry-After is part of the error."""
     wire.script(vendor.error(429, "rate_limit_error", "slow down", **headers))
     provider = vendor.make(wire)
     with pytest.raises(RateLimited) as caught:
@@ -147,7 +147,7 @@ async def test_retry_after_is_passed_on(
 
 
 async def test_retry_after_may_be_a_date(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: HTTP allows a date; one that has passed asks for nothing."""
+    """RUN-10: Retry-After may be a date, and one in the past means no wait."""
     wire.script(vendor.error(429, "rate_limit_error", "slow down", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"))
     provider = vendor.make(wire)
     with pytest.raises(RateLimited) as caught:
@@ -158,7 +158,8 @@ async def test_retry_after_may_be_a_date(wire: WireServer, vendor: Vendor) -> No
 
 @pytest.mark.parametrize("status", [429, 529])
 async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, status: int) -> None:
-    """RUN-10: a passing refusal before any text goes unseen."""
+    """RUN-10: after a short wait, the SDK repeats a request that was refused before any text, and users do not
+    notice."""
     refusal = vendor.error(status, "overloaded_error", "wait", retry_after="0.01")
     wire.script(refusal, refusal, Reply(vendor.text("ok")))
     provider = vendor.make(wire, max_retries=2)
@@ -168,7 +169,7 @@ async def test_short_wait_is_made_by_the_sdk(wire: WireServer, vendor: Vendor, s
 
 
 async def test_long_wait_is_not_made_in_silence(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a long Retry-After is reported at once, not slept through by the SDK."""
+    """RUN-10: a long Retry-After is reported immediately instead of waited for in the SDK."""
     wire.script(vendor.error(429, "rate_limit_error", "wait", retry_after="60"), Reply(vendor.text("ok")))
     provider = vendor.make(wire, max_retries=2)
     with pytest.raises(RateLimited, match="in 60 s"):
@@ -192,7 +193,7 @@ INSIDE = [
 async def test_error_inside_a_stream_ends_it(
     wire: WireServer, vendor: Vendor, kind: str, expected: type[ProviderError]
 ) -> None:
-    """RUN-10: what was said before the error stays, the error follows it."""
+    """RUN-10: the text before the error is kept, and the error follows it."""
     wire.script(Reply([*vendor.opening("half"), *vendor.failure(kind, "it happened")]))
     provider = vendor.make(wire)
     seen: list[ProviderEvent] = []
@@ -214,7 +215,7 @@ STRANGE_BODIES = [
 
 @pytest.mark.parametrize(("body", "kind", "words"), STRANGE_BODIES)
 async def test_other_servers_error_bodies_are_read(wire: WireServer, body: str, kind: str, words: str) -> None:
-    """RUN-10: compatible servers have error forms of their own."""
+    """RUN-10: the error formats of compatible servers are read."""
     wire.script(Reply([body.encode()], 400, content_type=kind))
     provider = OPENAI.make(wire)
     with pytest.raises(RequestRejected if "not found" not in body else ModelNotFound, match=words):
@@ -223,10 +224,10 @@ async def test_other_servers_error_bodies_are_read(wire: WireServer, body: str, 
 
 
 async def test_web_page_is_not_quoted(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-10: a proxy's error page says nothing that a person wants to read."""
+    """RUN-10: the text of a proxy's error page is not shown to users."""
     wire.script(Reply([b"<!DOCTYPE html><html><body>Bad gateway</body></html>"], 502, content_type="text/html"))
     provider = vendor.make(wire)
     with pytest.raises(Overloaded) as caught:
         await ask(provider)
-    assert str(caught.value) == f"{vendor.name} is overloaded or down (502). Try again later."
+    assert str(caught.value) == f"{vendor.name} is overloaded or down (502). Retry later."
     await provider.close()

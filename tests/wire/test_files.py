@@ -1,4 +1,4 @@
-"""Files on their way to the vendors, through their SDKs and a real socket."""
+"""Files in requests to the vendors, through their SDKs and a real socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAPER = File("pdf", "Übersicht 📄.pdf", "application/pdf", b64encode(files.pd
 
 
 async def test_files_reach_the_vendor_as_they_are(wire: WireServer, vendor: Vendor) -> None:
-    """CTX-02: the vendor's own rules accept the request, and every byte of the files is in it."""
+    """CTX-02: the request keeps the vendor's rules and has every byte of the files."""
     provider = vendor.make(wire)
     wire.script(Reply(vendor.text("A red corner.")))
     asked = request(Message("user", (Text("[Image a.png, 80×60]"), PICTURE, PAPER, Text("What is it?"))))
@@ -28,10 +28,10 @@ async def test_files_reach_the_vendor_as_they_are(wire: WireServer, vendor: Vend
     await provider.close()
 
 
-# It may for some milliseconds; the SDKs leave no other way.
+# It may block for some milliseconds, because the SDKs offer no other way.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_a_large_request_is_sent_whole(wire: WireServer, vendor: Vendor) -> None:
-    """CTX-02: as many bytes of files as Parley ever sends at once."""
+    """CTX-02: a request with the maximum size of files is sent."""
     large = File("pdf", "b.pdf", "application/pdf", b64encode(b"%PDF-" + bytes(8 * 1024 * 1024)).decode())
     provider = vendor.make(wire)
     wire.script(Reply(vendor.text("Long.")))

@@ -1,4 +1,4 @@
-"""Tests of characters that a stream cuts in two, and of JSON that nests without end, for both vendors."""
+"""Characters that a stream splits, and JSON that is nested too deeply, for both vendors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agents.messages import Part, Text, Thinking, ToolCall
 from tests.wire import Reply, WireServer, anthropic, openai, responses
 from tests.wire.vendors import OPENAI, RESPONSES, Vendor, ask, done, plain
 
-SMILE = "\ud83d\ude00"  # as JavaScript has it: two code units, which JSON may escape one by one
+SMILE = "\ud83d\ude00"  # two code units, as in JavaScript, which JSON may escape one by one
 DEEP = 100_000
 
 
 def splits(text: str) -> Iterator[list[str]]:
-    """Every way to cut this text into pieces."""
+    """Yield every way to split this text into pieces."""
     for cuts in range(2 ** (len(text) - 1)):
         pieces = [text[0]]
         for place, unit in enumerate(text[1:]):
@@ -66,7 +66,7 @@ def told(part: Part) -> str:
 
 @pytest.mark.parametrize("units", [f"a{SMILE}b", f"{SMILE}{SMILE}", f"é{SMILE}"], ids=ascii)
 async def test_character_cut_in_two_is_whole_again(wire: WireServer, vendor: Vendor, units: str) -> None:
-    """MSG-12: wherever a server cuts, in text and in reasoning, and what was reported adds up to the part."""
+    """MSG-12: wherever a server splits text or reasoning, the deltas add up to the part."""
     whole = units.replace(SMILE, "😀")
     for pieces in splits(units):
         events = await heard(wire, vendor, thought_and_said(vendor, pieces))
@@ -74,7 +74,7 @@ async def test_character_cut_in_two_is_whole_again(wire: WireServer, vendor: Ven
 
 
 async def test_arguments_cut_in_two_are_whole_again(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-12, MSG-08: as the model wrote them."""
+    """MSG-12, MSG-08: split arguments are joined exactly."""
     for pieces in splits(f"{SMILE}b"):
         fragments = ['{"a": "', *pieces, '"}']
         events = await heard(wire, vendor, called(vendor, fragments))
@@ -96,7 +96,8 @@ async def test_arguments_cut_in_two_are_whole_again(wire: WireServer, vendor: Ve
 async def test_half_that_stays_alone_is_replaced(
     wire: WireServer, vendor: Vendor, pieces: list[str], whole: str
 ) -> None:
-    """MSG-12: once, in its place, and nothing beside it is lost; the next part begins without it."""
+    """MSG-12: a single half is replaced once in its place, nothing beside it is lost, and the next part begins without
+    it."""
     events = await heard(wire, vendor, thought_and_said(vendor, pieces))
     assert [told(part) for part in plain(events)] == [whole, whole]
     called_with = await heard(wire, vendor, called(vendor, ['{"a": "', *pieces, '"}']))
@@ -104,20 +105,20 @@ async def test_half_that_stays_alone_is_replaced(
 
 
 async def test_half_in_a_name_is_replaced(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-12: what comes in one piece is mended at once."""
+    """MSG-12: a half in a name, which arrives in one piece, is replaced immediately."""
     chunks = [chunk.replace(b'"say"', rb'"s\ud83d"') for chunk in called(vendor, ["{}"])]
     assert plain(await heard(wire, vendor, chunks)) == (ToolCall("c", "s\ufffd", {}, "{}"),)
 
 
 async def test_arguments_without_a_bottom_are_kept_as_text(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-10: like any other text that is no JSON object: the tool refuses them."""
+    """MSG-10: arguments nested too deeply are kept as text, and the tool refuses them."""
     text = '{"a":' * DEEP
     events = await heard(wire, vendor, called(vendor, [text]))
     assert plain(events) == (ToolCall("c", "say", {"_raw": text}, text),)
 
 
 async def test_event_without_a_bottom_is_unreadable(wire: WireServer, vendor: Vendor) -> None:
-    """MSG-10, RUN-10: and its error is reported like that of any other event that is no JSON."""
+    """MSG-10, RUN-10: an event nested too deeply gives the same error as one that is not JSON."""
     wire.script(Reply([*vendor.opening("half"), b"data: " + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"\n\n"]))
     provider = vendor.make(wire)
     with pytest.raises(ResponseBroken):

@@ -1,4 +1,4 @@
-"""Tests of the end of a connection: given up by us, or kept for the next round."""
+"""The end of a connection: aborted by Parley, or kept for the next round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from agents.events import ResponseDone, TextDelta
-from agents.providers.http.timeouts import ReadTimeout
+from agents.providers.http.transport import ReadTimeout
 from tests.wire.script import Reply
 from tests.wire.server import PATIENCE, WireServer
 from tests.wire.vendors import Provider, Vendor, ask, request
@@ -19,7 +19,7 @@ from tests.wire.vendors import Provider, Vendor, ask, request
 
 @pytest.fixture
 def dropped() -> Iterator[list[str]]:
-    """The async generators that were left to the garbage collector, whose closing would be a task of no one's."""
+    """The async generators that were left to the garbage collector."""
     names: list[str] = []
     before = sys.get_asyncgen_hooks()
 
@@ -35,7 +35,7 @@ def dropped() -> Iterator[list[str]]:
 async def test_cancelling_hangs_up_and_leaves_nothing(
     wire: WireServer, vendor: Vendor, moment: str, dropped: list[str]
 ) -> None:
-    """RUN-07: a stop reaches the vendor at once, whenever it comes, and no task or connection stays behind."""
+    """RUN-07: a stop at any moment closes the connection immediately, and leaves no task or connection."""
     gate = asyncio.Event()
     wire.script(
         {
@@ -67,14 +67,14 @@ async def _listen(provider: Provider, begun: asyncio.Event) -> None:
 
 
 async def _settled(before: set[asyncio.Task[object]]) -> None:
-    """Wait until only the tasks of before are left."""
+    """Wait until only the earlier tasks are left."""
     async with asyncio.timeout(PATIENCE):
         while rest := asyncio.all_tasks() - before:
             await asyncio.wait(rest)
 
 
 async def test_closing_the_stream_hangs_up(wire: WireServer, vendor: Vendor, dropped: list[str]) -> None:
-    """RUN-07: so does a consumer that has heard enough."""
+    """RUN-07: a consumer that closes the stream closes the connection."""
     wire.script(Reply([*vendor.opening("a"), asyncio.Event()]))
     provider = vendor.make(wire)
     async with aclosing(provider.stream(request())) as events:
@@ -86,7 +86,7 @@ async def test_closing_the_stream_hangs_up(wire: WireServer, vendor: Vendor, dro
 
 
 async def test_finished_stream_leaves_no_timer(wire: WireServer, vendor: Vendor) -> None:
-    """LIVE-01: nothing of a stream waits for minutes to be forgotten."""
+    """LIVE-01: a finished stream leaves no timer that would keep its data for minutes."""
     provider = vendor.make(wire)
     await ask(provider)
     gc.collect()
@@ -95,7 +95,7 @@ async def test_finished_stream_leaves_no_timer(wire: WireServer, vendor: Vendor)
 
 
 async def test_connection_is_used_again(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-01: the next round does not pay for a new connection."""
+    """RUN-01: the next round uses the same connection."""
     provider = vendor.make(wire)
     for _ in range(3):
         await ask(provider)
@@ -104,7 +104,8 @@ async def test_connection_is_used_again(wire: WireServer, vendor: Vendor) -> Non
 
 
 async def test_end_of_the_body_is_awaited(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-01: the body's end may come in a packet of its own; a connection closed before it could not be used again."""
+    """RUN-01: the end of the body, which may come in a packet of its own, is read, so that the connection can be used
+    again."""
     read = asyncio.Event()
     wire.script(Reply([*vendor.text("a"), read]))
     provider = vendor.make(wire)
@@ -118,7 +119,7 @@ async def test_end_of_the_body_is_awaited(wire: WireServer, vendor: Vendor) -> N
 
 
 async def test_body_without_end_is_left(wire: WireServer, vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RUN-01: no one waits long for the end of a body whose answer is complete."""
+    """RUN-01: the end of a complete answer's body is waited for only briefly."""
     monkeypatch.setattr("agents.providers.http.client.LATE_END", 0.05)
     wire.script(Reply([*vendor.text("a"), asyncio.Event()]))
     provider = vendor.make(wire)

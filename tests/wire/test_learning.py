@@ -1,4 +1,4 @@
-"""Tests of what providers learn from refusals: asked differently once, and so from then on, for that model."""
+"""Providers learn from refusals: the request is changed for that model from then on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal(message: str, param: str | None = None, status: int = 400) -> Reply:
 
 
 def has(body: dict[str, Any], path: str) -> bool:
-    """Whether a body has a parameter, nested ones with dots."""
+    """Return whether a body has a parameter; dots separate nested names."""
     name, _dot, rest = path.partition(".")
     return name in body and (not rest or has(body[name], rest))
 
@@ -118,7 +118,7 @@ CASES = [
 async def test_refused_parameter_is_left_out_at_once_and_from_then_on(
     wire: WireServer, caplog: pytest.LogCaptureFixture, vendor: Any, case: tuple[Reply | None, Request, str]
 ) -> None:
-    """RUN-10: one refused request for each model, told in the log; no person sees it."""
+    """RUN-10: each model refuses one request, which is logged and which users do not see."""
     reply, asked, parameter = case
     wire.script(*([reply] if reply else []), Reply(vendor.text("a")), Reply(vendor.text("b")))
     provider = vendor.make(wire)
@@ -135,7 +135,7 @@ async def test_refused_parameter_is_left_out_at_once_and_from_then_on(
 
 
 async def test_another_model_is_asked_in_full(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: what one model refuses another may take."""
+    """RUN-10: a parameter that one model refused is still sent to others."""
     wire.script(refusal("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"))
     for model in ("one", "two"):
         await ask(gpt, request(model=model, options={"temperature": 0.3}))
@@ -143,7 +143,10 @@ async def test_another_model_is_asked_in_full(wire: WireServer, gpt: OpenAIProvi
 
 
 async def test_limit_is_named_as_the_server_wants_it(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: the newer models refuse max_tokens, other servers know nothing else."""
+    """RUN-10: if max_tokens is refused, as by newer models, max_completion_tokens is sent from then on.
+
+    Other servers accept only max_tokens.
+    """
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     wire.script(refusal(said), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
     for _ in range(2):
@@ -159,7 +162,7 @@ TOOLS_AND_REASONING = "Function tools with reasoning_effort are not supported fo
 
 
 async def test_tools_without_reasoning_where_both_are_refused(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: tools matter more; a request without tools reasons as before."""
+    """RUN-10: reasoning is left out if both are refused. A request without tools still has it."""
     wire.script(refusal(f"{TOOLS_AND_REASONING} Set reasoning_effort to 'none'."))
     chosen = Reasoning("high")
     await ask(gpt, request(tools=(ADD,), reasoning=chosen))
@@ -169,7 +172,10 @@ async def test_tools_without_reasoning_where_both_are_refused(wire: WireServer, 
 
 
 async def test_responses_api_where_the_refusal_names_it(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10, RUN-16: OpenAI's current models take tools with reasoning there alone."""
+    """RUN-10, RUN-16: after a refusal that names the Responses API, the model's requests go there.
+
+    OpenAI's current models accept tools with reasoning only in that API.
+    """
     wire.script(refusal(f"{TOOLS_AND_REASONING} To use function tools, use /v1/responses."))
     for _ in range(2):
         await ask(gpt, request(tools=(ADD,)))
@@ -178,7 +184,7 @@ async def test_responses_api_where_the_refusal_names_it(wire: WireServer, gpt: O
 
 
 async def test_chat_completions_where_there_is_no_responses_api(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-10: a server that knows the other form alone."""
+    """RUN-10: a server without the Responses API gets Chat Completions."""
     wire.script(refusal("Not Found", status=404))
     for _ in range(2):
         await ask(o)
@@ -195,7 +201,7 @@ async def test_unknown_model_is_no_missing_api(wire: WireServer, o: OpenAIProvid
 
 
 async def test_budget_gives_way_to_adaptive_thinking(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-10: the newer models decide themselves how much to think."""
+    """RUN-10: newer models refuse a budget and get adaptive thinking."""
     said = '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'
     wire.script(messages_api.error(400, "invalid_request_error", said))
     for _ in range(2):
@@ -204,7 +210,7 @@ async def test_budget_gives_way_to_adaptive_thinking(wire: WireServer, claude: A
 
 
 def thinking_of(body: dict[str, Any]) -> list[str]:
-    """The reasoning in a request, by its text."""
+    """Return the reasoning in a request, by its text."""
     blocks = [block for message in body["messages"] for block in message["content"]]
     return [block["thinking"] for block in blocks if block["type"] == "thinking"]
 
@@ -220,8 +226,10 @@ def thinking_of(body: dict[str, Any]) -> list[str]:
 async def test_thinking_that_no_longer_fits_is_left_out(
     wire: WireServer, claude: AnthropicProvider, message: str
 ) -> None:
-    """MSG-08, RUN-10: Anthropic binds thinking to all that was said before it, which people may have changed; the
-    conversation goes on without it. Thinking that came later is sent."""
+    """MSG-08, RUN-10: Anthropic binds thinking to the earlier messages, which users may have changed.
+
+    If it is refused, the conversation continues without it. Later thinking is sent.
+    """
     old = Message("assistant", (Thinking("hm", "anthropic", {"signature": sign("hm")}), Text("x")))
     new = Message("assistant", (Thinking("so", "anthropic", {"signature": sign("so")}), Text("y")))
     wire.script(messages_api.error(400, "invalid_request_error", message))
@@ -231,7 +239,7 @@ async def test_thinking_that_no_longer_fits_is_left_out(
 
 
 async def test_reasoning_that_the_api_cannot_read_is_left_out(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08, RUN-10: OpenAI encrypts reasoning for an account; the next one cannot read it."""
+    """MSG-08, RUN-10: reasoning that the API refuses is left out, because OpenAI encrypts it for one account."""
 
     def answer(tail: str, maker: str) -> Message:
         item = responses_api.reasoning_item(["hm"], tail=tail, model=maker)
@@ -246,7 +254,7 @@ async def test_reasoning_that_the_api_cannot_read_is_left_out(wire: WireServer, 
 
 
 async def test_refusal_of_reasoning_without_any_stands(wire: WireServer, claude: AnthropicProvider) -> None:
-    """RUN-10: nothing could be left out."""
+    """RUN-10: a refusal of reasoning in a request without any is reported, because nothing can be left out."""
     wire.script(messages_api.error(400, "invalid_request_error", "Invalid `signature` in `thinking` block"))
     with pytest.raises(RequestRejected):
         await ask(claude)
@@ -254,7 +262,7 @@ async def test_refusal_of_reasoning_without_any_stands(wire: WireServer, claude:
 
 
 async def test_server_that_takes_no_form_is_not_asked_forever(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: after each way of saying it was refused, the refusal stands, and nothing is remembered."""
+    """RUN-10: after all forms of a parameter were refused, the error is reported and nothing is stored."""
     wire.script(*[refusal("Unknown parameter: max_completion_tokens, stream_options")] * 4)
     with pytest.raises(RequestRejected):
         await ask(gpt, request(max_tokens=5))
@@ -264,7 +272,7 @@ async def test_server_that_takes_no_form_is_not_asked_forever(wire: WireServer, 
 
 
 async def test_failure_that_only_mentions_a_parameter_teaches_nothing(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: a server that is out of order has not refused anything."""
+    """RUN-10: an error of a failing server is not a refusal of a parameter."""
     wire.script(refusal("crashed while reading stream_options, unknown", status=500))
     with pytest.raises(Overloaded):
         await ask(gpt)
@@ -275,7 +283,7 @@ async def test_failure_that_only_mentions_a_parameter_teaches_nothing(wire: Wire
     "message", ["max_completion_tokens is too large: 99999999", "Unsupported content for messages", "Unknown model"]
 )
 async def test_other_refusals_are_not_tried_again(wire: WireServer, gpt: OpenAIProvider, message: str) -> None:
-    """RUN-10: what a request is nothing without, or what a person has to change, is not left out."""
+    """RUN-10: essential parameters, and errors that a user must resolve, are not left out."""
     wire.script(refusal(message))
     with pytest.raises(RequestRejected, match=message):
         await ask(gpt, request(max_tokens=5))

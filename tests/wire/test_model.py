@@ -1,4 +1,4 @@
-"""Tests of the deterministic model that is behind the server when nothing is scripted."""
+"""The deterministic model that answers when nothing is scripted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CALCULATOR = ToolSpec("calculator", "Calculates.", {"properties": {"expression":
 
 
 async def test_model_echoes(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-01: without a hint it says what it heard."""
+    """RUN-01: without a hint, the model repeats the user's text."""
     provider = vendor.make(wire)
     assert plain(await ask(provider, request("hello  there"))) == (Text("You said: hello  there"),)
     await provider.close()
 
 
 async def test_model_calls_a_tool_and_tells_its_result(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-11: a whole tool round, with reasoning, as both vendors' rules want it."""
+    """RUN-11: a whole tool round with reasoning keeps the rules of both vendors."""
     provider = vendor.make(wire)
     options = {"thinking_budget": 2000} if vendor.name == "anthropic" else {}
     first = request("Think, then calculate 6 * 7", tools=(CALCULATOR,), options=options)
@@ -47,7 +47,7 @@ def text_of(events: list[ProviderEvent]) -> str:
 
 @pytest.mark.parametrize("rate", ["", " at 2000/s"])
 async def test_model_streams_as_many_tokens_as_asked(wire: WireServer, vendor: Vendor, rate: str) -> None:
-    """RUN-02: at once, or at a rate."""
+    """RUN-02: the number of tokens is exact, with and without a rate."""
     provider = vendor.make(wire)
     events = await ask(provider, request(f"stream 30 tokens{rate}"))
     assert len(text_of(events).split()) == 30
@@ -56,7 +56,7 @@ async def test_model_streams_as_many_tokens_as_asked(wire: WireServer, vendor: V
 
 
 async def test_stamped_tokens_tell_when_they_left(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-02: a benchmark reads from them how long they took."""
+    """RUN-02: a benchmark measures the delay of a token from its time stamp."""
     provider = vendor.make(wire)
     events = await ask(provider, request("stream 5 tokens at 1000/s stamped"))
     times = [int(word) for word in text_of(events).split()]
@@ -66,7 +66,7 @@ async def test_stamped_tokens_tell_when_they_left(wire: WireServer, vendor: Vend
 
 
 async def test_client_that_leaves_a_paced_stream_is_noticed(wire: WireServer, vendor: Vendor) -> None:
-    """RUN-07: also there the connection's end is seen."""
+    """RUN-07: the server notices that a client leaves a paced stream."""
     provider = vendor.make(wire)
     task = asyncio.create_task(ask(provider, request("stream 1000000 tokens at 100/s")))
     received = await wire.received(1)
@@ -78,7 +78,7 @@ async def test_client_that_leaves_a_paced_stream_is_noticed(wire: WireServer, ve
 
 
 async def test_server_runs_by_itself(vendor: Vendor) -> None:
-    """RUN-01: `python -m tests.wire` serves both vendors and says where."""
+    """RUN-01: `python -m tests.wire` serves both vendors and prints its address."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.wire", "--port", "0"), stdout=asyncio.subprocess.PIPE
     )

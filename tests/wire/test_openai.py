@@ -16,7 +16,7 @@ from tests.wire.vendors import OPENAI, ask, done, hear, parts, request
 ADD = ToolSpec("add", "Adds.", {"properties": {"a": {"type": "integer"}}})
 FIELD = {"field": "reasoning_content"}
 
-# One answer with everything in it, each chunk named by what it brings.
+# One answer with every kind of chunk, named by its content.
 EVERYTHING: list[tuple[str, Json]] = [
     ("role", api.role()),
     *(("reasoning", chunk) for chunk in api.reasoning("Let me ", "see…\n")),
@@ -38,13 +38,13 @@ HEARD: list[ProviderEvent] = [
 
 
 async def test_everything_in_one_answer(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-02, MSG-06, MSG-08: every kind of piece, in its order, with the tokens that it cost."""
+    """RUN-02, MSG-06, MSG-08: every kind of part arrives in order, with the number of tokens."""
     assert await hear(wire, gpt, *(chunk for _, chunk in EVERYTHING)) == HEARD
 
 
 @pytest.mark.parametrize("kind", ["reasoning", "content", "call", "arguments", "finish", "usage"])
 async def test_no_kind_of_chunk_can_be_missing(wire: WireServer, gpt: OpenAIProvider, kind: str) -> None:
-    """RUN-02: each kind of chunk counts: without it the answer is another one, or none."""
+    """RUN-02: without any one kind of chunk, the answer differs or is missing."""
     wire.script(Reply(api.sse(*(chunk for name, chunk in EVERYTHING if name != kind))))
     try:
         heard = await ask(gpt)
@@ -54,7 +54,7 @@ async def test_no_kind_of_chunk_can_be_missing(wire: WireServer, gpt: OpenAIProv
 
 
 async def test_role_and_the_last_line_say_nothing_new(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-02: some servers send no role, some no [DONE], some end without a blank line."""
+    """RUN-02: servers may leave out the role, [DONE] or the last blank line."""
     chunks = [chunk for name, chunk in EVERYTHING if name != "role"]
     assert await hear(wire, gpt, *chunks, ended=False) == HEARD
     wire.script(Reply([*api.sse(*chunks, done=False), b"data: [DONE]"]))
@@ -62,7 +62,7 @@ async def test_role_and_the_last_line_say_nothing_new(wire: WireServer, gpt: Ope
 
 
 async def test_call_goes_back_byte_for_byte(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """MSG-08: arguments as the model wrote them, reasoning in its field, calls and results in pairs."""
+    """MSG-08: arguments are sent exactly, reasoning in its field, and calls with their results."""
     wire.script(
         Reply(api.sse(*(chunk for _, chunk in EVERYTHING[:8]), api.finish("tool_calls"))), Reply(OPENAI.text("2"))
     )
@@ -93,33 +93,33 @@ STOPS = [
 
 @pytest.mark.parametrize(("reason", "expected"), STOPS)
 async def test_finish_reason_is_told(wire: WireServer, gpt: OpenAIProvider, reason: str, expected: str) -> None:
-    """RUN-10: why the model stopped decides how the turn goes on; without a call there is no tool round."""
+    """RUN-10: the finish reason determines how the turn continues; without a call there is no tool round."""
     assert done(await hear(wire, gpt, *api.text("a"), api.finish(reason))).stop_reason == expected
 
 
 async def test_refusal_is_shown_and_told(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: a refusal comes in a field of its own; the person reads its words."""
+    """RUN-10: a refusal comes in its own field, and the user reads it."""
     heard = await hear(wire, gpt, api.chunk({"refusal": "I "}), api.chunk({"refusal": "won't."}), api.finish())
     assert heard[1:] == [PartDone(Text("I won't.")), ResponseDone("refusal", Usage())]
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
 async def test_server_that_gives_up_is_out_of_order(wire: WireServer, gpt: OpenAIProvider, reason: str) -> None:
-    """RUN-10: some servers say in the finish reason that they failed."""
+    """RUN-10: some servers report a failure in the finish reason."""
     wire.script(Reply(api.sse(*api.text("a"), api.finish(reason))))
     with pytest.raises(Overloaded):
         await ask(gpt)
 
 
 async def test_answer_without_its_end_is_lost(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-10: neither finish reason nor [DONE]: something was cut off."""
+    """RUN-10: without a finish reason and [DONE], the answer was cut off."""
     wire.script(Reply(api.sse(*api.text("a"), done=False)))
     with pytest.raises(ConnectionLost):
         await ask(gpt)
 
 
 async def test_done_alone_is_an_end(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-02: some servers never give a finish reason."""
+    """RUN-02: some servers send [DONE] without a finish reason, which is an end."""
     assert await hear(wire, gpt, *api.text("a")) == [
         TextDelta("a"),
         PartDone(Text("a")),
@@ -128,7 +128,7 @@ async def test_done_alone_is_an_end(wire: WireServer, gpt: OpenAIProvider) -> No
 
 
 async def test_answer_in_one_piece_of_json_is_read(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-02: a server that does not stream although it was asked to."""
+    """RUN-02: the answer of a server that does not stream is read."""
     calls = [{"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"x":1}'}}]
     message = {"content": "ok", "reasoning_content": "hm", "tool_calls": calls}
     wire.script(Reply.of_json(api.completion(message, "tool_calls")))
@@ -146,7 +146,7 @@ async def test_error_in_one_piece_of_json_is_an_error(wire: WireServer, gpt: Ope
 
 
 async def test_tool_names_come_back_as_they_were_given(wire: WireServer, gpt: OpenAIProvider) -> None:
-    """RUN-11: a name that the vendor refuses is rewritten on the way there and back."""
+    """RUN-11: a name that the vendor refuses is rewritten in the request and restored in the answer."""
     wire.script(Reply(api.sse(*api.tool_call(0, "a", "web_fetch", "{}"), api.finish("tool_calls"))))
     heard = await ask(gpt, request("go", tools=(ToolSpec("web.fetch", "", {}),)))
     assert parts(heard) == (ToolCall("a", "web.fetch", {}, "{}"),)
@@ -164,5 +164,5 @@ async def test_tool_names_come_back_as_they_were_given(wire: WireServer, gpt: Op
     ],
 )
 def test_address_tells_the_dialect(url: str | None, field: str) -> None:
-    """RUN-10: the vendor itself is spoken to in its own words from the start."""
+    """RUN-10: the vendor's own address has its own dialect from the first request."""
     assert OpenAIProvider("openai", "k", url).dialect.limit_field == field

@@ -1,4 +1,4 @@
-"""Tests of the ways in which Chat Completions servers differ from OpenAI's, through the SDK and a real socket."""
+"""Differences between Chat Completions servers and OpenAI's, through the SDK and a real socket."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ FRAGMENTS: dict[str, tuple[list[Json], list[ToolCall]]] = {
 async def test_calls_come_together_whatever_the_habit(
     wire: WireServer, gpt: OpenAIProvider, habit: str, reason: str
 ) -> None:
-    """RUN-11: servers label the fragments of calls in many ways; some say `stop` although they call."""
+    """RUN-11: fragments of calls with any labels are joined, also if the finish reason is `stop`."""
     chunks, calls = FRAGMENTS[habit]
     heard = await hear(wire, gpt, *chunks, api.finish(reason))
     assert heard == [*map(PartDone, calls), ResponseDone("tool_use", Usage())]
@@ -119,7 +119,7 @@ async def test_calls_come_together_whatever_the_habit(
 async def test_calls_without_an_id_of_their_own_get_one(
     wire: WireServer, gpt: OpenAIProvider, chunks: list[Json]
 ) -> None:
-    """CTX-03: each call needs an id by which its result can find it."""
+    """CTX-03: a call without an id gets one, so that its result can refer to it."""
     calls = [part for part in parts(await hear(wire, gpt, *chunks)) if isinstance(part, ToolCall)]
     assert [(call.name, call.arguments) for call in calls] == [("add", {})] * len(calls)
     assert len({call.id for call in calls}) == len(calls) == (1 if "function_call" in str(chunks) else 2)
@@ -188,7 +188,7 @@ PIECES: dict[str, tuple[list[Json], list[Part]]] = {
 async def test_text_and_reasoning_are_read_whatever_the_habit(
     wire: WireServer, gpt: OpenAIProvider, habit: str
 ) -> None:
-    """RUN-02, UI-01: parts follow each other as the model made them, whole and in order."""
+    """RUN-02, UI-01: parts are complete and in the model's order."""
     chunks, expected = PIECES[habit]
     assert parts(await hear(wire, gpt, *chunks, api.finish("stop"))) == tuple(expected)
 
@@ -206,7 +206,7 @@ async def test_text_and_reasoning_are_read_whatever_the_habit(
 async def test_errors_in_a_stream_have_many_forms(
     wire: WireServer, gpt: OpenAIProvider, line: bytes, expected: type[ProviderError]
 ) -> None:
-    """RUN-10: whichever form it takes, it is the server's error and its words are reported."""
+    """RUN-10: in each form, the error is recognized and has the server's message."""
     wire.script(Reply([*OPENAI.opening("a"), line]))
     with pytest.raises(expected, match="boom"):
         await ask(gpt)
@@ -215,6 +215,8 @@ async def test_errors_in_a_stream_have_many_forms(
 USAGES = [
     ({"prompt_tokens": 9, "completion_tokens": 3}, Usage(9, 3, None, None)),
     ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": None}, Usage(9, 3, None, None)),
+    ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": [4]}, Usage(9, 3, None, None)),
+    ({"prompt_tokens": 9, "completion_tokens": 3, "completion_tokens_details": "none"}, Usage(9, 3, None, None)),
     ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 4}, Usage(9, 3, 4, None)),
     (
         {
@@ -231,7 +233,7 @@ USAGES = [
 async def test_usage_is_read_from_wherever_it_comes(
     wire: WireServer, gpt: OpenAIProvider, sent: Json, usage: Usage
 ) -> None:
-    """MSG-06: in a chunk of its own, in the last one, or growing with each."""
+    """MSG-06: usage is read from a separate chunk, from the last one, or from each."""
     own = await hear(wire, gpt, *api.text("a"), api.finish(), api.usage() | {"usage": sent})
     last = await hear(wire, gpt, *api.text("a"), api.finish() | {"usage": sent})
     growing = [chunk | {"usage": {"prompt_tokens": 9, "completion_tokens": 1}} for chunk in api.text("a")]

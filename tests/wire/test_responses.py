@@ -26,7 +26,7 @@ from tests.wire.vendors import RESPONSES, ask, done, parts, request
 ADD = ToolSpec("add", "Adds.", {"properties": {"a": {"type": "integer"}}})
 ITEM = {"item": json.dumps(api.reasoning_item(["Let me see…", "It is a sum."], tail="a1"))}
 
-# One answer with everything in it.
+# One answer with every kind of event.
 EVERYTHING: list[Json] = api.whole(
     api.reasoning(0, ["Let me ", "see…"], ["It is a sum."], tail="a1"),
     api.message(1, "Sure", ": ", tail="a1", phase="commentary"),
@@ -48,7 +48,7 @@ HEARD: list[ProviderEvent] = [
 
 
 async def hear(wire: WireServer, provider: OpenAIProvider, *events: Json) -> list[ProviderEvent]:
-    """What the provider makes of these events, having checked that its own fit together."""
+    """Return the provider's events for these, after checking that they are consistent."""
     wire.script(Reply(api.sse(*events)))
     heard = await ask(provider)
     done(heard)
@@ -56,7 +56,7 @@ async def hear(wire: WireServer, provider: OpenAIProvider, *events: Json) -> lis
 
 
 def _readable(event: ProviderEvent) -> ProviderEvent:
-    """The same event with its reasoning item as this file writes JSON."""
+    """Return the event with the reasoning item as readable JSON."""
     match event:
         case PartDone(Thinking(text, provider, {"item": item})):
             return PartDone(Thinking(text, provider, {"item": json.dumps(json.loads(item))}))
@@ -64,12 +64,12 @@ def _readable(event: ProviderEvent) -> ProviderEvent:
 
 
 async def test_everything_in_one_answer(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02, MSG-06, MSG-08: every kind of item, in its order, with the tokens that it cost."""
+    """RUN-02, MSG-06, MSG-08: every kind of item arrives in order, with the number of tokens."""
     assert await hear(wire, o, *EVERYTHING) == HEARD
 
 
 async def test_events_that_repeat_others_are_not_needed(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: some servers send no more than what has something new."""
+    """RUN-02: some servers leave out the events that repeat others."""
     needed = ("delta", "output_item.done", "response.completed")
     assert await hear(wire, o, *(event for event in EVERYTHING if event["type"].endswith(needed))) == HEARD
 
@@ -82,14 +82,14 @@ async def test_items_without_deltas_are_told_at_their_end(wire: WireServer, o: O
 
 
 async def test_deltas_alone_are_an_answer(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: text whose item never ends is reported all the same; its id is not known."""
+    """RUN-02: text whose item does not end is reported without an id."""
     last = {"type": "response.completed", "response": api.response((), "completed", usage=api.usage())}
     heard = await hear(wire, o, api.text_delta(0, "a"), api.text_delta(0, "b"), last)
     assert heard == [TextDelta("ab"), PartDone(Text("ab")), ResponseDone("end", Usage(11, 7, 0, 0, 0))]
 
 
 async def test_arguments_of_parallel_calls_are_kept_apart(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-11: from servers whose items repeat nothing, the deltas of two calls come in turns."""
+    """RUN-11: if the items repeat nothing, the alternating deltas of two calls are kept apart."""
     one, two = api.function_call(0, "c1", "add", '{"a":', "1}"), api.function_call(1, "c2", "add", '{"a":', "2}")
     grown = [event for pair in zip(one, two, strict=True) for event in pair if event["type"].endswith(".delta")]
     ends = [{**event, "item": {**event["item"], "arguments": ""}} for event in (one[-1], two[-1])]
@@ -103,7 +103,7 @@ async def test_arguments_of_parallel_calls_are_kept_apart(wire: WireServer, o: O
 
 @pytest.mark.parametrize("kind", ["delta", "output_item.done", "completed"])
 async def test_no_kind_of_event_counts_for_nothing(wire: WireServer, o: OpenAIProvider, kind: str) -> None:
-    """RUN-02: with all three missing there is no answer; the other kinds are in for one that is."""
+    """RUN-02: deltas or finished items alone, without the end of the response, count as a lost connection."""
     events = [event for event in EVERYTHING if kind in event["type"] and kind != "completed"]
     wire.script(Reply(api.sse(*events)))
     with pytest.raises(ConnectionLost):
@@ -111,14 +111,14 @@ async def test_no_kind_of_event_counts_for_nothing(wire: WireServer, o: OpenAIPr
 
 
 async def test_events_without_a_name_are_known_by_their_type(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: servers that imitate the form leave out the line `event:`, and end with [DONE]."""
+    """RUN-02: compatible servers leave out the line `event:`, and end with [DONE]."""
     lines = [one.split(b"\n", 1)[1] for one in api.sse(*EVERYTHING)]
     wire.script(Reply([*lines, b"data: [DONE]\n\n"]))
     assert [_readable(event) for event in await ask(o)] == HEARD
 
 
 async def test_items_that_grow_in_turns_are_parts_in_turns(wire: WireServer, o: OpenAIProvider) -> None:
-    """UI-01: nothing is lost or told twice where two items are open at once."""
+    """UI-01: if two items are open at the same time, nothing is lost or repeated."""
     one, two = api.message(0, "a", "b"), api.message(1, "c", "d")
     mixed = [event for pair in zip(one, two, strict=True) for event in pair]
     events = api.whole(mixed)
@@ -127,7 +127,7 @@ async def test_items_that_grow_in_turns_are_parts_in_turns(wire: WireServer, o: 
 
 
 async def test_response_goes_back_as_it_was(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08: the items of a tool round byte for byte, in order, with the reasoning that only the API can read."""
+    """MSG-08: the items of a tool round go back exactly and in order, with the encrypted reasoning."""
     wire.script(Reply(api.sse(*EVERYTHING)), Reply(RESPONSES.text("2")))
     answer = Message("assistant", parts(await ask(o, request("add", tools=(ADD,)))))
     results = Message("user", (ToolResult("call_1", "2"), ToolResult("call_2", "?", True)))
@@ -148,7 +148,8 @@ async def test_response_goes_back_as_it_was(wire: WireServer, o: OpenAIProvider)
 
 
 async def test_reasoning_of_another_model_stays_behind(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08, RUN-16: after a switch of the model the other one's reasoning, which it cannot read, is not sent."""
+    """MSG-08, RUN-16: after a switch of models, the earlier model's reasoning is not sent, because it cannot be
+    read."""
     wire.script(Reply(api.sse(*EVERYTHING)), Reply(RESPONSES.text("2")))
     made = parts(await ask(o))
     thought = made[0]
@@ -160,7 +161,7 @@ async def test_reasoning_of_another_model_stays_behind(wire: WireServer, o: Open
 
 
 async def test_hidden_reasoning_goes_back_too(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08: reasoning without a summary shows nothing, and belongs to what follows it."""
+    """MSG-08: reasoning without a summary shows nothing, and goes back with the item that follows."""
     heard = await hear(wire, o, *api.whole(api.reasoning(0, tail="a1"), api.message(1, "ok", tail="a1")))
     item = json.dumps(api.reasoning_item([], tail="a1"))
     assert heard[0] == PartDone(Thinking("", "responses", {"item": item}))
@@ -170,7 +171,7 @@ async def test_hidden_reasoning_goes_back_too(wire: WireServer, o: OpenAIProvide
 
 
 async def test_reasoning_before_an_item_that_is_not_kept_stays_behind(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08: an empty message leaves no part, and the API does not take another item in its place."""
+    """MSG-08: reasoning before an empty message is not sent, because the API accepts no other item in its place."""
     items = (api.reasoning(0, ["hm"], tail="a1"), api.message(1, tail="a1"), api.message(2, "ok", tail="a1"))
     heard = await hear(wire, o, *api.whole(*items))
     made = tuple(event.part for event in heard if isinstance(event, PartDone))
@@ -180,7 +181,7 @@ async def test_reasoning_before_an_item_that_is_not_kept_stays_behind(wire: Wire
 
 
 async def test_reasoning_that_the_api_cannot_read_again_is_only_shown(wire: WireServer, o: OpenAIProvider) -> None:
-    """MSG-08: without its encrypted content the item says nothing to a server that keeps nothing."""
+    """MSG-08: reasoning without encrypted content is not sent, because the server stores nothing."""
     plain = api.reasoning(0, ["hm"], tail="a1", encrypted=False)
     heard = await hear(wire, o, *api.whole(plain, api.reasoning(1, tail="b2", encrypted=False), api.message(2, "ok")))
     assert [event.part for event in heard if isinstance(event, PartDone)] == [
@@ -190,7 +191,7 @@ async def test_reasoning_that_the_api_cannot_read_again_is_only_shown(wire: Wire
 
 
 async def test_raw_reasoning_text_is_shown(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: open models show their reasoning itself, and get it back."""
+    """RUN-02: the reasoning of open models is shown and goes back."""
     item = {"id": "rs_a1", "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm…"}]}
     delta = {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "hm…"}
     heard = await hear(wire, o, *api.whole([delta, api.done(0, item)], api.message(1, "ok", tail="a1")))
@@ -198,7 +199,7 @@ async def test_raw_reasoning_text_is_shown(wire: WireServer, o: OpenAIProvider) 
 
 
 async def test_refusal_is_shown_and_told(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-10: the person reads its words; they are no answer that could go back as one."""
+    """RUN-10: the user reads the refusal, which does not go back as an answer."""
     heard = await hear(wire, o, *api.whole(api.refusal(0, "I ", "won't.")))
     assert heard == [
         TextDelta("I won't."),
@@ -219,7 +220,7 @@ async def test_refusal_is_shown_and_told(wire: WireServer, o: OpenAIProvider) ->
 async def test_incomplete_answer_says_why(
     wire: WireServer, o: OpenAIProvider, reason: str | None, expected: str
 ) -> None:
-    """RUN-10: what was said stays, and the call that was cut is no tool round."""
+    """RUN-10: the text stays, and an incomplete call is not run."""
     cut = api.function_call(1, "call_1", "add", '{"a": ', status="incomplete")
     events = api.whole(
         api.message(0, "Well", status="incomplete"), cut, status="incomplete", incomplete_details={"reason": reason}
@@ -246,7 +247,7 @@ FAILURES: list[tuple[str, str, type[ProviderError]]] = [
 async def test_failure_inside_the_stream_is_told_as_what_it_is(
     wire: WireServer, o: OpenAIProvider, make: object, code: str, words: str, expected: type[ProviderError]
 ) -> None:
-    """RUN-10: what was said before the failure stays."""
+    """RUN-10: the text before the failure stays."""
     assert callable(make)
     wire.script(Reply([*RESPONSES.opening("half"), *api.sse(make(code, words))]))
     seen: list[ProviderEvent] = []
@@ -264,7 +265,7 @@ async def test_failure_without_words_is_the_servers(wire: WireServer, o: OpenAIP
 
 
 async def test_answer_in_one_piece_of_json_is_read(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-02: a server that does not stream although it was asked to."""
+    """RUN-02: the answer of a server that does not stream is read."""
     wire.script(Reply.of_json(EVERYTHING[-1]["response"]))
     assert [_readable(event) for event in await ask(o)] == HEARD
     wire.script(Reply.of_json(api.response((), "failed", error={"code": "server_error", "message": "Loading"})))
@@ -273,14 +274,14 @@ async def test_answer_in_one_piece_of_json_is_read(wire: WireServer, o: OpenAIPr
 
 
 async def test_tool_names_come_back_as_they_were_given(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-11: a name that the vendor refuses is rewritten on the way there and back."""
+    """RUN-11: a name that the vendor refuses is rewritten in the request and restored in the answer."""
     wire.script(Reply(api.sse(*api.whole(api.function_call(0, "a", "web_fetch", "{}")))))
     heard = await ask(o, request("go", tools=(ToolSpec("web.fetch", "", {}),)))
     assert parts(heard) == (ToolCall("a", "web.fetch", {}, "{}", {"item_id": "fc_0_0"}),)
 
 
 async def test_reasoning_models_take_tools_and_reasoning_together(wire: WireServer, o: OpenAIProvider) -> None:
-    """RUN-16: what Chat Completions refuses to current models."""
+    """RUN-16: current models accept tools with reasoning in the Responses API, unlike in Chat Completions."""
     await ask(o, request("Think, then calculate 6 * 7", model="gpt-6.1-sol", tools=(ADD,)))
     assert wire.requests[0].path == "/v1/responses"
     assert wire.requests[0].body["reasoning"] == {"summary": "auto"}

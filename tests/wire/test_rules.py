@@ -1,4 +1,4 @@
-"""Tests that the server refuses what the vendors refuse: only then do the other tests prove anything."""
+"""The server refuses what the vendors refuse, on which the other tests rely."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKED = {**TEXT, "cache_control": {"type": "ephemeral"}}
 
 
 def talk(*contents: Any, **fields: Any) -> Json:
-    """A body for Anthropic whose messages alternate, the user's first."""
+    """Return a body for Anthropic with alternating messages, the user's first."""
     roles = ["user", "assistant"] * len(contents)
     messages = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=False)]
     return {"model": "m", "max_tokens": 9000, "messages": messages} | fields
@@ -73,14 +73,14 @@ ANTHROPIC_REFUSES: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("broken", ANTHROPIC_REFUSES)
 def test_anthropic_refuses(broken: str) -> None:
-    """CTX-02: the vendor's protocol, in its words."""
+    """CTX-02: requests against Anthropic's protocol are refused with its messages."""
     body, words = ANTHROPIC_REFUSES[broken]
     with pytest.raises(RequestRefusedError, match=words):
         anthropic_rules.check(body)
 
 
 def test_anthropic_takes_what_is_right() -> None:
-    """CTX-02: the same pieces in order."""
+    """CTX-02: the same parts in the right order are accepted."""
     body = talk("a", [THOUGHT, TEXT, USE], [RESULT, MARKED], tools=[TOOL], tool_choice={"type": "none"})
     anthropic_rules.check(body | {"thinking": {"type": "enabled", "budget_tokens": 2000}, "system": [MARKED]})
 
@@ -127,14 +127,14 @@ OPENAI_REFUSES: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("broken", OPENAI_REFUSES)
 def test_openai_refuses(broken: str) -> None:
-    """CTX-02: the vendor's protocol, in its words."""
+    """CTX-02: requests against OpenAI's protocol are refused with its messages."""
     body, words = OPENAI_REFUSES[broken]
     with pytest.raises(RequestRefusedError, match=words):
         openai_rules.check(body)
 
 
 def test_openai_takes_what_is_right() -> None:
-    """CTX-02: the same pieces in order."""
+    """CTX-02: the same parts in the right order are accepted."""
     openai_rules.check(chat(USER, CALLING, ANSWER, USER, tools=[FUNCTION], stream_options={"include_usage": True}))
 
 
@@ -204,13 +204,13 @@ RESPONSES_REFUSES: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("broken", RESPONSES_REFUSES)
 def test_responses_api_refuses(broken: str) -> None:
-    """CTX-02: the vendor's protocol, in its words."""
+    """CTX-02: requests against the Responses API's protocol are refused with its messages."""
     body, words = RESPONSES_REFUSES[broken]
     with pytest.raises(RequestRefusedError, match=words):
         responses_rules.check(body)
 
 
 def test_responses_api_takes_what_is_right() -> None:
-    """CTX-02: the same pieces in order."""
+    """CTX-02: the same parts in the right order are accepted."""
     responses_rules.check(ask(WORDS, THOUGHTS, FETCH, SAID, FETCHED, WORDS, tools=[PLAIN_TOOL], tool_choice="none"))
     responses_rules.check(ask(WORDS, BARE, FETCHED, model="gpt-6-sol", temperature=0.5, reasoning={"effort": "none"}))

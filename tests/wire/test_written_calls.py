@@ -1,4 +1,4 @@
-"""Calls while a model writes them: their arguments as they come, of several calls at once, from every vendor."""
+"""Calls that a model is writing: partial arguments of one and of several calls, for every vendor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def halves(arguments: dict[str, str]) -> tuple[str, str]:
 
 
 def _openai() -> list[bytes]:
-    """Two calls that grow in turns."""
+    """Return two calls whose arguments arrive alternately."""
     (a, b), (c, d) = halves(FIRST), halves(SECOND)
     one, two = openai.tool_call(0, "call_1", "write_file", a, b), openai.tool_call(1, "call_2", "write_file", c, d)
     chunks = [one[0], two[0], one[1], two[1], one[2], two[2]]
@@ -33,7 +33,7 @@ def _openai() -> list[bytes]:
 
 
 def _responses() -> list[bytes]:
-    """Two calls that grow in turns."""
+    """Return two calls whose arguments arrive alternately."""
     items = [
         responses.call_item("call_1", "write_file", json.dumps(FIRST, ensure_ascii=False), 0),
         responses.call_item("call_2", "write_file", json.dumps(SECOND, ensure_ascii=False), 1),
@@ -50,7 +50,7 @@ def _responses() -> list[bytes]:
 
 
 def _anthropic() -> list[bytes]:
-    """Two calls, one after the other: this vendor never writes two at once."""
+    """Return two successive calls, because this vendor never writes two at the same time."""
     calls = [
         event
         for index, arguments in enumerate((FIRST, SECOND))
@@ -76,7 +76,7 @@ async def heard(wire: WireServer, vendor: Vendor, chunks: Sequence[bytes]) -> li
 
 @pytest.mark.parametrize(("vendor", "answer"), CASES, ids=lambda each: getattr(each, "name", ""))
 async def test_calls_are_told_while_they_are_written(wire: WireServer, vendor: Vendor, answer: object) -> None:
-    """RUN-02, UI-10: what a call has at its end is what it had grown to, whichever grew in between."""
+    """RUN-02, UI-10: the final call equals its partial states, whichever call grew in between."""
     assert callable(answer)
     events = await heard(wire, vendor, answer())
     grown: dict[str, str] = {}
@@ -97,7 +97,7 @@ async def test_calls_are_told_while_they_are_written(wire: WireServer, vendor: V
 
 @pytest.mark.parametrize(("vendor", "answer"), CASES, ids=lambda each: getattr(each, "name", ""))
 async def test_a_call_that_is_cut_off_is_no_call(wire: WireServer, vendor: Vendor, answer: object) -> None:
-    """CTX-03: its beginning is reported, and no call is made of it."""
+    """CTX-03: the beginning of an interrupted call is reported, but it does not become a call."""
     assert callable(answer)
     chunks = answer()
     last = max(place for place, chunk in enumerate(chunks) if b"delta" in chunk and b"content" in chunk)

@@ -1,4 +1,4 @@
-"""The vendors' forms behind one face, for tests that ask the same of all."""
+"""The vendors' formats behind one interface, for tests that apply to all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Provider = AnthropicProvider | OpenAIProvider
 
 @dataclass(frozen=True)
 class Vendor:
-    """How one vendor says things. `error` takes status, the vendor's kind or code, message and headers."""
+    """The formats of one vendor. `error` takes the status, the vendor's kind or code, a message and headers."""
 
     name: str
     make: Callable[..., Provider]
@@ -94,7 +94,7 @@ ALL = (ANTHROPIC, OPENAI, RESPONSES)
 
 
 def request(*said: Message | str, **fields: Any) -> Request:
-    """A request in which a user says these texts (or these messages are)."""
+    """Return a request with these texts of a user, or with these messages."""
     messages = tuple(Message("user", (Text(one),)) if isinstance(one, str) else one for one in said or ("hello",))
     return Request(fields.pop("model", "model-1"), messages, **fields)
 
@@ -102,9 +102,9 @@ def request(*said: Message | str, **fields: Any) -> Request:
 async def ask(
     provider: Provider, asked: Request | None = None, seen: list[ProviderEvent] | None = None
 ) -> list[ProviderEvent]:
-    """All events of an answer, neighbouring deltas as one; `seen` has them, as they came, even if it fails.
+    """Return all events of an answer, with adjacent deltas joined; `seen` has them unchanged, also after a failure.
 
-    Those of a call that is being written are in tests/wire/test_written_calls.py, and left out here.
+    Events of calls that are being written are left out here; tests/wire/test_written_calls.py tests them.
     """
     seen = [] if seen is None else seen
     async with asyncio.timeout(PATIENCE), aclosing(provider.stream(asked or request())) as events:
@@ -119,12 +119,12 @@ def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
 
 
 def plain(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:
-    """The parts without what the vendor wants back with its own."""
+    """Return the parts without the vendor's own data."""
     return tuple(replace(part, data={}) if isinstance(part, Text | ToolCall) else part for part in parts(events))
 
 
 def done(events: Sequence[ProviderEvent]) -> ResponseDone:
-    """The last event, after checking that the deltas before each part add up to it."""
+    """Return the last event, after checking that the deltas before each part add up to it."""
     shown = ""
     for event in events[:-1]:
         match event:
@@ -139,7 +139,7 @@ def done(events: Sequence[ProviderEvent]) -> ResponseDone:
 
 
 async def hear(wire: WireServer, provider: OpenAIProvider, *chunks: Json, ended: bool = True) -> list[ProviderEvent]:
-    """What the provider makes of these chunks of OpenAI's, having checked that its events fit together."""
+    """Return the provider's events for these chunks of OpenAI, after checking that they are consistent."""
     wire.script(Reply(openai.sse(*chunks, done=ended)))
     events = await ask(provider)
     done(events)

@@ -19,18 +19,18 @@ from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.transport import client_options
 
 MOST_LISTED = 1_000
-# Parameters that are never left out: without them the request would be another one.
+# Parameters that are never left out, because the request would have another meaning without them.
 NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_choice", "thinking.type"})
 NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
 NO_ADAPTIVE = re.compile(r"(?i)adaptive.{0,40}not supported|not support adaptive")
-# A signature is bound to the model and to the conversation before it; both may have been changed since.
+# The signature of reasoning is valid only for its model and for the conversation before it. Users may change both.
 REFUSED_THINKING = re.compile(
     r"(?is)`?signature`? in `?thinking`? block|`?thinking`?.{0,60}blocks?.{0,120}cannot be modified"
 )
 
 
 class AnthropicProvider(SdkProvider[AsyncAnthropic]):
-    """The Messages API of Anthropic, or of a server that speaks it."""
+    """The Messages API of Anthropic, or of a compatible server."""
 
     default_url = "https://api.anthropic.com"
     form = "anthropic"
@@ -55,8 +55,8 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         return cast(Callable[..., Opening], self.client.messages.with_streaming_response.create)
 
     def _open(self, body: Json, dialect: Dialect) -> Opening:
-        # The SDK sends extra_body as it is: without checks, which take time, and with parameters that servers take
-        # but the SDK no longer has (temperature).
+        # The SDK sends extra_body unchanged. This saves the time of its checks, and allows parameters that servers
+        # accept although the SDK no longer has them (temperature).
         rest = {name: value for name, value in body.items() if name not in {"model", "max_tokens"}}
         return self._call(dialect)(
             model=body["model"], max_tokens=body["max_tokens"], messages=[], stream=True, extra_body=rest
@@ -74,7 +74,7 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
-    """Yield the dialects to try after a refusal, the best guess first."""
+    """Yield the dialects to try after a refusal, the most promising first."""
     if "thinking" in body and refusal.status != 404:
         if NO_BUDGETS.search(refusal.message):
             yield replace(dialect, budgets=False)

@@ -1,4 +1,4 @@
-"""Maps a Request to the body of Anthropic's Messages API; pure."""
+"""The mapping of a Request to the body of Anthropic's Messages API. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from agents.reasoning import SMALLEST_BUDGET
 LONGEST_NAME = 128
 LONGEST_ID = 200
 MAX_TOKENS = 16_384
-# The older models refuse a limit above what they can write; the newer ones count their thinking towards it.
+# Older models refuse a limit above the most tokens that they can write. For newer models, thinking counts towards the
+# limit.
 OTHER_LIMITS = (
     (re.compile(r"claude-3-[57]-"), 8_192),
     (re.compile(r"claude-(3-|2|instant)"), 4_096),
     (re.compile(r"claude-((opus|sonnet)-4-[6-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)"), 32_000),
 )
 CACHED = {"type": "ephemeral"}
-# Of the four cache markers that a request may have: system, tools, and these for messages.
+# A request may have four cache markers: one for the system prompt, one for the tools, and this number for messages.
 CACHED_TURNS = 2
-# Without `display` the newer models send their thinking encrypted only.
+# Without `display`, newer models send their thinking only in encrypted form.
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 OPENING = "(The conversation begins here.)"
-# What the vendor refuses beside thinking.
+# Parameters that the vendor refuses in a request with thinking.
 SAMPLING = ("temperature", "top_p", "top_k")
 
 
@@ -39,10 +40,10 @@ def to_request(
     is_asked: bool = True,
     given_back: list[Thinking] | None = None,
 ) -> Json:
-    """Map it. Thinking goes back only to the model that made it; `provider` is the name of this endpoint.
+    """Return the body of a request. Thinking is sent only to the model that made it.
 
-    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
-    The reasoning that the body contains is appended to `given_back`.
+    `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
+    model answer. The reasoning that the body contains is appended to `given_back`.
     """
     back: list[Thinking] = [] if given_back is None else given_back
     messages = _messages(request, provider, is_asked, back)
@@ -66,22 +67,22 @@ def to_request(
 
 
 def _limits(request: Request, thinking: Json | None) -> Json:
-    """Leave room for an answer beside the thinking, which counts towards the limit."""
+    """Return the limit of tokens. It leaves room for an answer, because thinking counts towards the limit."""
     limit = request.max_tokens or default_max_tokens(request.model)
     budget = (thinking or {}).get("budget_tokens", 0)
     return {"max_tokens": limit if limit > budget else limit + budget}
 
 
 def default_max_tokens(model: str) -> int:
-    """Say how much a model may write when the request does not."""
+    """Return the most tokens that a model may write if the request sets no limit."""
     return next((limit for pattern, limit in OTHER_LIMITS if pattern.search(model)), MAX_TOKENS)
 
 
 def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json], dialect: Dialect) -> Json | None:
-    """Choose the thinking parameter, and take what the configuration says of it out of the options.
+    """Return the thinking parameter, or None. Remove `thinking` and `thinking_budget` from the options.
 
-    The chosen budget comes first, then the configuration: `thinking` is the vendor's object or its type,
-    `thinking_budget` a number. Without both, a model that decides itself how much to think is asked to show it.
+    The session's budget takes precedence over the configuration. There, `thinking` is the vendor's object or its type,
+    and `thinking_budget` a number. Without these, a model that chooses how much it thinks is asked to show it.
     """
     budget, thinking = options.pop("thinking_budget", None), options.pop("thinking", None)
     if request.reasoning.budget:
@@ -102,14 +103,19 @@ def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json
 
 
 def _may_think(messages: Sequence[Json]) -> bool:
-    """A tool round that began without thinking (another model's, say) cannot go on with it: the vendor refuses."""
+    """Return whether thinking may be enabled.
+
+    The vendor refuses it in the middle of a tool round that began without thinking, such as another model's round.
+    """
     if not messages or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
         return True
     return len(messages) > 1 and "thinking" in messages[-2]["content"][0]["type"]
 
 
 def _tools(request: Request) -> list[Json]:
-    """Define the tools; a conversation that used some needs definitions even where none may be used any more."""
+    """Return the definitions of the tools. If there are none, define the tools that earlier calls used, because the
+    vendor requires their definitions.
+    """
     tools = [_tool(spec) for spec in request.tools] or [_tool(spec) for spec in _former_tools(request.messages)]
     if tools:
         tools[-1]["cache_control"] = CACHED
@@ -127,9 +133,10 @@ def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
 
 
 def _messages(request: Request, provider: str, is_asked: bool, given_back: list[Thinking]) -> list[Json]:
-    """Alternate user and assistant, beginning and ending with user, without a block that the vendor refuses.
+    """Return alternating messages of user and assistant, without the blocks that the vendor refuses.
 
-    One that is not asked may be empty, or end with the assistant.
+    The first and the last message are the user's. With `is_asked=False`, the list may also be empty or end with the
+    assistant.
     """
     ids = CallIds(LONGEST_ID)
     sides: list[Json] = []
@@ -151,7 +158,7 @@ def _messages(request: Request, provider: str, is_asked: bool, given_back: list[
 
 
 def _append(sides: list[Json], role: str, blocks: list[Json]) -> None:
-    """Add a side, or join it to the last one where what stood between them was dropped."""
+    """Append blocks as a new message. If the last message has the same role, add the blocks to it."""
     if blocks and sides and sides[-1]["role"] == role:
         sides[-1]["content"] += blocks
     elif blocks:
@@ -185,11 +192,11 @@ def _file(file: File) -> Json:
 
 
 def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[tuple[Part, Json]]:
-    """Return the blocks of the model's side, each with the part that it is made from."""
+    """Return the blocks of the model's messages, each with the part from which it is made."""
     parts = (part for message in messages for part in message.parts)
     blocks = [(part, block) for part in parts for block in _answered(part, provider, model, ids)]
     while blocks and isinstance(blocks[-1][0], Thinking):
-        blocks.pop()  # An answer may not end with thinking: it was interrupted before it said anything.
+        blocks.pop()  # An answer may not end with thinking. This one was interrupted before its first word.
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""Map the events of Anthropic's Messages stream to ProviderEvents. Pure."""
+"""The mapping of Anthropic's Messages stream to ProviderEvents. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from agents.events import (
 )
 from agents.messages import Json, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
-from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
-from agents.providers.http.surrogates import SurrogateJoiner, mend
+from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load, repair
 from agents.sources import cited_source
 
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -36,7 +35,7 @@ NOTHING: tuple[ProviderEvent, ...] = ()
 
 @dataclass
 class Block:
-    """An open content block: its deltas are collected, and joined once, at its end. `tool` is the name of a call's."""
+    """An open content block. Its deltas are collected, and joined at its end. `tool` is the tool's name in a call."""
 
     index: int
     start: Json
@@ -49,7 +48,7 @@ class Block:
 
 @dataclass
 class StreamState:
-    """The state of one stream. `tool_names` maps the names that the vendor was given to those of the tools."""
+    """The state of one stream. `tool_names` maps the names that were sent to the vendor to those of the tools."""
 
     provider: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +59,7 @@ class StreamState:
 
 
 def from_stream(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
-    """Map one event; types that are not known are passed over. Raises UnreadableError, StreamedFailureError."""
+    """Map one event. Events of unknown types are ignored. Raise UnreadableError or StreamedFailureError."""
     handler = HANDLERS.get(event.get("type", ""))
     return handler(event, state) if handler else NOTHING
 
@@ -80,7 +79,7 @@ def _block_start(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _delta_of_start(start: Json, block: Block) -> Iterable[ProviderEvent]:
-    """Return the delta of a block's start: some servers begin it with text."""
+    """Return the events of a block's start, because some servers send text with it."""
     block.citations += start.get("citations") or []
     if start.get("signature"):
         block.signature.append(start["signature"])
@@ -133,13 +132,13 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _rest(block: Block) -> Iterable[ProviderEvent]:
-    """Return half a character whose other half has not come."""
+    """Return the event for half a character at the end of the block, whose other half is missing."""
     half = block.joiner.end()
     return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
 
 
 def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None:
-    """Make the part of a whole block; None for an empty text and for blocks of the vendor's own tools."""
+    """Return the part of a complete block, or None for an empty text and for blocks of the vendor's own tools."""
     text = "".join(block.pieces)
     match block.start["type"]:
         case "text" if text:
@@ -157,8 +156,8 @@ def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None
 def _tool_call(start: Json, text: str, state: StreamState) -> ToolCall:
     if not text and start.get("input"):
         text = json.dumps(start["input"], ensure_ascii=False)
-    name, text = start["name"], mend(text)
-    return ToolCall(start["id"], state.tool_names.get(name, name), read_arguments(text), text)
+    name, text = start["name"], repair(text)
+    return ToolCall(start["id"] or "", state.tool_names.get(name, name), read_arguments(text), text)
 
 
 def _message_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
@@ -190,13 +189,13 @@ HANDLERS: Mapping[str, Callable[[Json, StreamState], Iterable[ProviderEvent]]] =
 
 
 def _count(usage: object, state: StreamState) -> None:
-    """Keep the latest figure of each kind: those of message_delta are totals."""
+    """Store the latest number of each kind. The numbers in message_delta are totals, so they replace earlier ones."""
     if isinstance(usage, dict):
         state.usage |= {key: value for key, value in usage.items() if isinstance(value, int)}
 
 
 def usage_of(state: StreamState) -> Usage:
-    """Return the usage. The vendor's `input_tokens` leaves out tokens that came from or went to its cache."""
+    """Return the usage. Add the cached tokens to the input, because the vendor's `input_tokens` excludes them."""
     counts = state.usage
     read, write = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
     fresh = counts.get("input_tokens")
@@ -212,30 +211,26 @@ class AnthropicReader:
 
     @property
     def ended(self) -> bool:
-        """Whether all of the message has come; some servers leave out message_stop."""
+        """Whether the whole message has arrived. Some servers never send message_stop, so it is not required."""
         return self._state.complete or (self._state.stop_reason is not None and self._state.block is None)
 
     @property
     def complete(self) -> bool:
         return self._state.complete
 
-    def feed(self, _kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
-        event = load(data)
-        try:
-            return from_stream(event, self._state)
-        except (KeyError, TypeError, AttributeError, RecursionError):
-            raise UnreadableError(data[:200].decode(errors="replace")) from None
+    def feed(self, _kind: bytes, data: bytes) -> Iterator[ProviderEvent]:
+        yield from from_stream(load(data), self._state)
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
-        """Read a whole message as the events of which a stream of it would consist."""
+        """Read a message that was not streamed: yield the events that a stream of it would give."""
         if body.get("type") != "message":
             raise StreamedFailureError(body) if "error" in body else UnreadableError(json.dumps(body)[:200])
         for event in _as_events(body):
             yield from from_stream(event, self._state)
 
-    def finish(self) -> Iterable[ProviderEvent]:
+    def finish(self) -> Iterator[ProviderEvent]:
         stop_reason = STOP_REASONS.get(self._state.stop_reason or "", "end")
-        return (ResponseDone(stop_reason, usage_of(self._state)),)
+        yield ResponseDone(stop_reason, usage_of(self._state))
 
 
 def _as_events(message: Json) -> Iterator[Json]:

@@ -1,1 +1,1 @@
-"""The demo agent, which needs no key: scripted answers with tools, reasoning and errors."""
+"""The demo agent. It needs no API key: its answers with tools, reasoning and errors are scripted."""

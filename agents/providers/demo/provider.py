@@ -1,4 +1,4 @@
-"""The demo agent: answers by a keyword in the user's last message, without a model."""
+"""The provider of the demo agent. A keyword in the user's last message selects the answer; there is no model."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SLOW_SECONDS = 20.0
 _TOKEN = re.compile(r"\s*[^\s一-鿿]+|\s*[一-鿿]{1,2}|\s+")
 _PATH = re.compile(r"[\w./-]{1,100}")
 _CHINESE = re.compile(r"[一-鿿]")
-# The label in front of a file, or in front of the file's content when it is sent as text.
+# The label before a file, or before the file's content if it is sent as text.
 _LABEL = re.compile(r"(?:\[[^\[\]\n]{1,80}\] )?\[(?:Image|PDF|File) (?P<name>[^\[\]\n]+)\](?P<text>\n)?")
-# CTX-07: a request for a summary gives the conversation between these tags, each message under its speaker.
+# CTX-07: a request for a summary has the conversation between these tags, each message below its author.
 _TO_SUMMARIZE = re.compile(
     r"(?:<summary_so_far>\n(?P<before>.*)\n</summary_so_far>\n\n)?<conversation>\n(?P<text>.*)\n</conversation>\n\n[^\n]+",
     re.DOTALL,
 )
 _SAID = re.compile(r"^## User(?: \((?P<name>[^\n]+)\))?\n(?P<text>.+?)(?=\n\n## |\Z)", re.DOTALL | re.MULTILINE)
-# CTX-06: in a shared session the context puts the sender's name in front of the text.
+# CTX-06: in a shared session, the context has the sender's name before the text.
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
 
 
 class DemoProvider:
-    """A provider with one scripted model. Stateless: each answer follows from its request alone.
+    """A provider with one scripted model. It has no state: each answer depends only on its request.
 
-    `tokens_per_second` limits how fast it streams; 0 sends everything at once.
+    `tokens_per_second` is the speed of the stream; with 0, everything is sent without pauses.
     """
 
     def __init__(self, name: str = "demo", tokens_per_second: float = TOKENS_PER_SECOND) -> None:
@@ -62,7 +62,7 @@ class DemoProvider:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The user's last message, and the tool calls and results since. `rest` is the text after the command word."""
+    """The user's last message, and the tool calls and results after it. `rest` is the text after the command word."""
 
     text: str
     command: str
@@ -98,7 +98,7 @@ def _last_words(request: Request) -> str:
 
 
 def _summary(before: str, conversation: str) -> str:
-    """List what people wrote, the last lines of it; an earlier summary keeps its own lines."""
+    """Return a list of the users' latest messages, together with the lines of an earlier summary."""
     said = [
         f"{found['name']}: {found['text']}" if found["name"] else found["text"]
         for found in _SAID.finditer(conversation)
@@ -131,7 +131,7 @@ def _question(request: Request) -> _Question:
 
 
 def _last_text(message: Message) -> str:
-    """Return the user's own text, which comes after their files."""
+    """Return the user's own text, which comes after the files, or "" if the message has only files."""
     last = [part.text for part in message.parts if isinstance(part, Text)][-1]
     return "" if _LABEL.match(last) else last
 

@@ -6,9 +6,9 @@ from textwrap import shorten
 
 from agents.messages import ToolCall, ToolResult
 
-# Characters of a call's arguments in the answer after it.
+# The most characters of a call's arguments in the answer after it.
 LONGEST_ARGUMENTS = 80
-# How the instructions of a request for a summary begin, and what the summary keeps of the conversation.
+# The beginning of the instructions in a request for a summary, and the most lines and characters that a summary has.
 SUMMARIZER = "You summarize conversations"
 MOST_SAID = 8
 LONGEST_SAID = 120

@@ -1,4 +1,4 @@
-"""One endpoint behind a vendor's SDK: its client, and the way from a request to events or to a ProviderError."""
+"""The common part of providers that use a vendor's SDK: from a request to events or to a ProviderError."""
 
 from __future__ import annotations
 
@@ -31,35 +31,34 @@ from agents.providers.http.decoding import (
 )
 from agents.providers.http.errors import Endpoint, read_error_body
 from agents.providers.http.read_pacing import connection_of, merge_deltas, pause, read_pacer
-from agents.providers.http.timeouts import ReadTimeout
-from agents.providers.http.transport import body_of, is_long_wait
+from agents.providers.http.transport import ReadTimeout, body_of, is_long_wait
 from agents.providers.learned import LIFETIME, Learned, Store, key_of
 
 logger = logging.getLogger(__name__)
 
-# Pieces of an answer (up to 16 KB each) handled in one go, when a fast server sends many at once.
+# The number of pieces (up to 16 KB each) of a fast answer that are handled before other tasks may run.
 BURST = 4
-# How long the usage figures may take after an answer's end, and the end of the body, which frees the connection.
+# The seconds to wait for the usage after an answer's end, and for the end of the body, which frees the connection.
 LATE_USAGE = 5.0
 LATE_END = 1.0
 LISTING = 20.0
 
-# Statuses of servers that refuse a parameter or the form of a request.
+# Statuses with which servers refuse a parameter or the form of a request.
 REFUSALS = frozenset({400, 404, 405, 422})
-# Reasoning that was refused is not sent again, for so many pieces of it.
+# The most pieces of refused reasoning that are remembered, so that they are not sent again.
 MOST_REFUSED = 10_000
 
 WIRE_ERRORS = (StreamedFailureError, UnreadableError, TruncatedError, httpx2.HTTPError, aiohttp.ClientError, OSError)
 
 
 class SdkClient(Protocol):
-    """What both vendors' clients have."""
+    """The common methods of both vendors' clients."""
 
     async def close(self) -> None: ...
 
 
 class SdkResponse(Protocol):
-    """What both vendors' `with_streaming_response` give."""
+    """The common attributes of the responses of both vendors' `with_streaming_response`."""
 
     @property
     def http_response(self) -> httpx2.Response: ...
@@ -71,22 +70,22 @@ Decoder = StreamDecoder | DocumentDecoder
 
 
 class SdkProvider(abc.ABC, Generic[Client]):
-    """A Provider on an SDK. Its client is made by prepare(), or at the first use, and lives until close().
+    """A Provider that uses an SDK. Its client is made by prepare() or at the first use, and is closed by close().
 
-    `first_timeout` bounds the wait for the answer's first bytes, `timeout` the silence between two pieces of it.
-    `max_retries` are the SDK's own, for a failure before the answer begins (see ProviderError.sdk_retried). `key_hint`
-    tells a person where the key comes from (the name of an environment variable).
+    `first_timeout` limits the seconds until the answer's first bytes, `timeout` the seconds between two pieces of it.
+    `max_retries` is for the SDK's own retries of failures before the answer begins (see ProviderError.sdk_retried).
+    `key_hint` is the name of the environment variable with the key, for error messages.
     """
 
     default_url: str
     sdk_error: type[Exception]
-    # The SDK's error for a status other than 2xx, and what servers say when they refuse reasoning.
+    # The SDK's error for a status other than 2xx, and a pattern for messages in which servers refuse reasoning.
     refusal_error: type[Exception]
     refused_reasoning: re.Pattern[str]
-    # How a model is asked first of which nothing has been learned.
+    # The dialect for models of which nothing has been learned.
     dialect: Dialect = USUAL
     form: str
-    # Where to keep what is learned; None keeps it in memory only.
+    # The place for learned dialects; None keeps them in memory only.
     store: Store | None = None
 
     def __init__(
@@ -131,7 +130,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
             self._call(self.dialect)
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
-        """Ask the model. To hang up early, cancel the task or close this generator (contextlib.aclosing)."""
+        """Ask the model and yield the events of its answer. Raise ProviderError.
+
+        To close the connection early, cancel the task or close this generator (contextlib.aclosing).
+        """
         read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
             async with self._answer(request, read_timeout) as (decoder, answer):
@@ -153,7 +155,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             read_timeout.close()
 
     async def list_models(self) -> list[str]:
-        """Name the models that the endpoint lists, in its order."""
+        """Return the names of the models that the endpoint lists, in its order. Raise ProviderError."""
         read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
             return list(dict.fromkeys(await read_timeout.wait_for(self._list_models(), LISTING)))
@@ -165,7 +167,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             read_timeout.close()
 
     def dialect_for(self, model: str) -> Dialect:
-        """Return how the model is asked, with what has been learned of it."""
+        """Return the dialect of the model: the learned one if it is not too old, otherwise the usual one."""
         learned = self._learned.get(model)
         is_known = learned is not None and self._clock() - learned.at < LIFETIME
         return learned.dialect if learned is not None and is_known else self.dialect
@@ -175,14 +177,14 @@ class SdkProvider(abc.ABC, Generic[Client]):
         return key_of(self.form, self.endpoint.url)
 
     def recall(self, kept: Mapping[str, tuple[Json, float]]) -> None:
-        """Take over what a store has of the models, where this process knows nothing newer."""
+        """Take over stored dialects of models, unless this process has a newer one."""
         for model, (values, at) in kept.items():
             found, own = Learned.of(values, at, self.dialect), self._learned.get(model)
             if found is not None and (own is None or own.at < at):
                 self._learned[model] = found
 
     async def close(self) -> None:
-        """Close the connections; a later use makes new ones."""
+        """Close the connections. A later request opens new ones."""
         with self._making:
             client, self._client = self._client, None
         if client is not None:
@@ -194,29 +196,29 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     @abc.abstractmethod
     def _body(self, request: Request, dialect: Dialect) -> Json:
-        """Map the request to the vendor's form."""
+        """Return the body of the request in the vendor's form."""
 
     @abc.abstractmethod
     def _call(self, dialect: Dialect) -> Callable[..., Opening]:
-        """Return the SDK's call that asks a model."""
+        """Return the SDK's method that sends a request to a model."""
 
     @abc.abstractmethod
     def _open(self, body: Json, dialect: Dialect) -> Opening:
-        """Describe the SDK call; entering it sends the request."""
+        """Return a context that sends the request when it is entered."""
 
     @abc.abstractmethod
     def _other_dialects(self, dialect: Dialect, refusal: Refusal, body: Json) -> Iterable[Dialect]:
-        """Conclude from a refusal how else to ask, the best guess first."""
+        """Return the dialects to try after a refusal, the most promising first."""
 
     @abc.abstractmethod
     def _reader(self, request: Request, dialect: Dialect) -> Reader:
-        """Make the mapping of the answer."""
+        """Return a reader for the answer."""
 
     async def _send(self, request: Request) -> tuple[httpx2.Response, Dialect]:
-        """Send the request. Return the response, which has its head and which the caller closes, and the dialect used.
+        """Send the request. Return the response after its head has arrived, and the dialect used.
 
-        If the server refuses a parameter or the form, other dialects are tried, each once. The one that works is kept
-        for this model.
+        The caller closes the response. If the server refuses a parameter or the form, other dialects are tried, each
+        once. The one that works is stored for this model.
         """
         dialect = self.dialect_for(request.model)
         request = self.without_refused(request)
@@ -248,16 +250,16 @@ class SdkProvider(abc.ABC, Generic[Client]):
     async def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
         if after == before:
             return
-        words = "%s refuses what it was asked with; %s is asked %s from now on"
+        words = "%s refused a parameter; later requests to %s are sent %s"
         logger.warning(words, self.name, model, difference(before, after))
         self._learned[model] = learned = Learned(after, self._clock())
         if self.store is not None:
             await self.store.keep(self.endpoint_key, model, learned.to_json(self.dialect))
 
     def _refuses_reasoning(self, refusal: Refusal, request: Request) -> bool:
-        """Whether the server refuses reasoning that goes back to it, and may be asked without.
+        """Return whether the server refuses reasoning of the request, so that it can be sent without. Remember which.
 
-        It does so after changes of what was said before (Anthropic), or if it was made with another account (OpenAI).
+        Anthropic refuses reasoning if the conversation before it was changed, OpenAI if another account made it.
         """
         if refusal.status not in REFUSALS or not self.refused_reasoning.search(f"{refusal.message} {refusal.code}"):
             return False
@@ -266,11 +268,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
         while len(self._refused) > MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
         if made:
-            logger.info("%s refuses reasoning of %s; it is left out from now on", self.name, request.model)
+            logger.info("%s refuses the reasoning of %s; requests leave it out from now on", self.name, request.model)
         return bool(made)
 
     def without_refused(self, request: Request) -> Request:
-        """Leave out the reasoning that the endpoint has refused."""
+        """Return the request without the reasoning that the endpoint has refused."""
         if not self._refused:
             return request
         messages = tuple(
@@ -289,7 +291,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
 
     @abc.abstractmethod
     async def _list_models(self) -> list[str]:
-        """Ask the SDK for the models' names."""
+        """Return the models' names from the SDK."""
 
     @asynccontextmanager
     async def _answer(
@@ -308,7 +310,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             await response.aclose()
 
     def _explained(self, error: Exception, model: str) -> ProviderError:
-        """Return the error for users that an error of the SDK, the network or the format stands for."""
+        """Return the ProviderError that explains an error of the SDK, the network or the format to users."""
         if isinstance(error, StreamedFailureError):
             return self.endpoint.refused(read_error_body(error.body), model)
         if isinstance(error, UnreadableError):
@@ -322,9 +324,10 @@ class SdkProvider(abc.ABC, Generic[Client]):
         return self.endpoint.refused(body, model, response.status_code, response.headers)
 
     def _must_not_retry(self, error: Exception, explained: ProviderError) -> bool:
-        """Return whether the loop must not repeat the request, because the SDK did, or because retries are off.
+        """Return whether the loop must not repeat the request, because the SDK did or because retries are off.
 
-        The SDK repeats requests that fail before the answer begins, except after waits that users are to see.
+        The SDK repeats requests that fail before the answer begins, unless it would wait so long that users have to
+        see the wait.
         """
         if not isinstance(error, self.sdk_error):
             return False
@@ -336,7 +339,7 @@ def _key(part: Thinking) -> int:
 
 
 class Answer:
-    """The bytes of one answer, in chunks, for as long as they matter and while they keep coming."""
+    """The bytes of one answer, in chunks, until the answer is complete. Raises an error if the server is silent."""
 
     def __init__(
         self,
@@ -372,13 +375,13 @@ class Answer:
         return chunk
 
     async def pause(self) -> None:
-        """Pause after each piece of the answer except the last; longer the more streams are open."""
+        """Pause after each piece of the answer except the last. The more streams are open, the longer the pause."""
         self._pieces += 1
         seconds = read_pacer.pause
         if not self._reader.complete and (seconds or self._pieces % BURST == 0):
             await pause(seconds, self._connection)
 
     async def drain(self) -> None:
-        """Read the end of the body: only then can the connection be used again."""
+        """Read the end of the body, because the connection can only be used again after that."""
         with suppress(httpx2.HTTPError, aiohttp.ClientError, OSError, ProviderError):
             await self._read_timeout.wait_for(anext(self._chunks, None), LATE_END)

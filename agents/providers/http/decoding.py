@@ -1,4 +1,7 @@
-"""Decode the bytes of a response: a stream of events, or the one JSON document that some servers send instead."""
+"""Decode the bytes of a response: server-sent events, or one JSON document, which some servers send instead.
+
+JavaScript servers may cut a stream between the two code units of an emoji, so split characters are repaired.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from typing import Protocol
 
 from pydantic_core import from_json
 
-from agents.events import ProviderEvent
-from agents.messages import Json
-from agents.providers.http.sse import SseParser
-from agents.providers.http.surrogates import mend
+from agents.events import PartDone, ProviderEvent, ReasoningDelta, TextDelta, ToolCallDelta
+from agents.messages import Json, Text, Thinking, ToolCall
 
-# Fields that hold a piece of a part. A character may be split between two pieces, which the readers join.
+# Fields with a piece of a part. A character may be split between two pieces; the readers join its halves.
 PIECES = frozenset(
     {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments", "delta"}
 )
+BOM = b"\xef\xbb\xbf"
+# In bytes. A larger event is treated as invalid, because the server sends another format or never ends the event.
+LARGEST_EVENT = 32 * 2**20
+LONE = "\ufffd"
 
 
 class UnreadableError(Exception):
@@ -24,7 +29,7 @@ class UnreadableError(Exception):
 
 
 class StreamedFailureError(Exception):
-    """The server reported a failure inside a stream; `body` is what it sent."""
+    """The server reported a failure inside a stream. `body` is the JSON value that it sent."""
 
     def __init__(self, body: object) -> None:
         super().__init__("the server reported a failure")
@@ -36,28 +41,112 @@ class TruncatedError(Exception):
 
 
 class Reader(Protocol):
-    """A vendor's mapping of one answer, fed with its parts in order."""
+    """A vendor's mapping of one answer. The parts of the answer are fed to it in order."""
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is whole, so that a connection that breaks now loses nothing of it."""
+        """Whether the whole answer has arrived, so that nothing of it is lost if the connection breaks now."""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more follows that is needed, such as usage."""
+        """Whether everything has arrived that is needed, including the usage."""
 
     def feed(self, kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
-        """Read one server-sent event. Raises UnreadableError, StreamedFailureError."""
+        """Read one server-sent event. Raise UnreadableError or StreamedFailureError."""
 
     def feed_whole(self, body: Json) -> Iterable[ProviderEvent]:
-        """Read an answer that is not streamed. Raises UnreadableError, StreamedFailureError."""
+        """Read an answer that is not streamed. Raise UnreadableError or StreamedFailureError."""
 
     def finish(self) -> Iterable[ProviderEvent]:
-        """Close what is open; ResponseDone comes last."""
+        """Return the events that close open parts. The last event is ResponseDone."""
+
+
+class SseParser:
+    """A parser of https://html.spec.whatwg.org/multipage/server-sent-events.html. The fields id and retry are ignored.
+
+    It works on bytes, so that characters may be split between two chunks. Each byte is read once.
+    """
+
+    def __init__(self) -> None:
+        self._partial: list[bytes] = []
+        self._size = 0
+        self._kind = b""
+        self._data: list[bytes] = []
+        self._after_cr = False
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the events that the chunk completes, each as (name, data). The name is often empty.
+
+        Raise ValueError for an event of more than LARGEST_EVENT bytes.
+        """
+        if not chunk:
+            return []
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_plain_newlines(chunk)
+        if b"\n" not in chunk:
+            self._keep(chunk)
+            return []
+        if self._partial:
+            chunk = b"".join([*self._partial, chunk])
+            self._partial.clear()
+        *lines, rest = chunk.split(b"\n")
+        events: list[tuple[bytes, bytes]] = []
+        for line in lines:
+            self._take(line, events)
+        self._keep(rest)
+        return events
+
+    def flush(self) -> list[tuple[bytes, bytes]]:
+        """Return the last event of a stream that ended without a blank line, in a list, or []."""
+        return self.feed(b"\n\n") if self._data or self._partial else []
+
+    def _keep(self, rest: bytes) -> None:
+        if not rest:
+            return
+        self._size += len(rest)
+        if self._size > LARGEST_EVENT:
+            raise ValueError("an event without end")
+        self._partial.append(rest)
+
+    def _take(self, line: bytes, events: list[tuple[bytes, bytes]]) -> None:
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(BOM)
+        if line.startswith(b"data:"):
+            self._add(line[5:])
+        elif not line:
+            self._dispatch(events)
+        elif line.startswith(b"event:"):
+            self._kind = line[6:].removeprefix(b" ")
+        elif line == b"data":
+            self._add(b"")
+        elif line == b"event":
+            self._kind = b""
+
+    def _add(self, value: bytes) -> None:
+        self._size += len(value)
+        if self._size > LARGEST_EVENT:
+            raise ValueError("an event without end")
+        self._data.append(value.removeprefix(b" "))
+
+    def _dispatch(self, events: list[tuple[bytes, bytes]]) -> None:
+        if self._data:
+            events.append((self._kind, self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
+            self._data.clear()
+        self._kind = b""
+        self._size = 0
+
+    def _with_plain_newlines(self, chunk: bytes) -> bytes:
+        """Replace CRLF and CR by LF. If the chunk ends with CR, drop an LF at the beginning of the next chunk."""
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 class StreamDecoder:
-    """Decodes server-sent events, which requests ask for."""
+    """A decoder for server-sent events, which all requests ask for."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -73,30 +162,32 @@ class StreamDecoder:
         except ValueError as error:
             raise UnreadableError(str(error)) from None
         for kind, data in events:
+            if self._reader.complete:  # no part of the answer, but it may have arrived together with the end
+                return
             self._heard = True
-            yield from self._reader.feed(kind, data)
+            yield from _checked(self._reader.feed(kind, data), data)
 
     def finish(self) -> Iterator[ProviderEvent]:
-        """Yield the last events. Raises TruncatedError, or UnreadableError if no event has come."""
+        """Yield the last events. Raise TruncatedError, or UnreadableError if no event has arrived."""
         yield from self._last_event()
         if self._reader.ended:
-            yield from self._reader.finish()
+            yield from _checked(self._reader.finish(), self._opening)
         elif self._heard or not self._opening:
             raise TruncatedError
         else:
             raise UnreadableError(self._opening.decode(errors="replace"))
 
     def _last_event(self) -> Iterator[ProviderEvent]:
-        """Yield what an event without its blank line holds, with which some servers end. Raises TruncatedError."""
+        """Read a last event without its blank line, as some servers send it. Raise TruncatedError."""
         for kind, data in () if self._reader.complete else self._parser.flush():
             try:
-                yield from self._reader.feed(kind, data)
+                yield from _checked(self._reader.feed(kind, data), data)
             except UnreadableError:
                 raise TruncatedError from None
 
 
 class DocumentDecoder:
-    """Decodes one JSON document, from a server that does not stream."""
+    """A decoder for one JSON document, from a server that does not stream."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -107,12 +198,42 @@ class DocumentDecoder:
         return iter(())
 
     def finish(self) -> Iterator[ProviderEvent]:
-        yield from self._reader.feed_whole(load(b"".join(self._chunks)))
-        yield from self._reader.finish()
+        body = b"".join(self._chunks)
+        yield from _checked(self._reader.feed_whole(load(body)), body)
+        yield from _checked(self._reader.finish(), body)
+
+
+def _checked(events: Iterable[ProviderEvent], source: bytes) -> Iterator[ProviderEvent]:
+    """Yield the events of a part of an answer. Raise UnreadableError if a value of it has the wrong type.
+
+    A vendor's mapping trusts the types of names, ids and texts, so it may fail, or pass on what cannot be stored.
+    """
+    try:
+        for event in events:
+            if not _has_texts(event):
+                raise TypeError
+            yield event
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise UnreadableError(source[:200].decode(errors="replace")) from None
+
+
+def _has_texts(event: ProviderEvent) -> bool:
+    """Return whether the names, ids and texts of an event are strings."""
+    match event:
+        case TextDelta(text) | ReasoningDelta(text):
+            return isinstance(text, str)
+        case ToolCallDelta(name=name, text=text):
+            return isinstance(name, str) and isinstance(text, str)
+        case PartDone(ToolCall(id=call_id, name=name, data=data)):
+            return all(isinstance(value, str) for value in (call_id, name, *data.values()))
+        case PartDone(Text(text=text, data=data) | Thinking(text=text, data=data)):
+            return all(isinstance(value, str) for value in (text, *data.values()))
+        case _:
+            return True
 
 
 def load(data: bytes) -> Json:
-    """Read a JSON object. Raises UnreadableError."""
+    """Read a JSON object. Raise UnreadableError."""
     try:
         value = from_json(data)
     except ValueError:
@@ -123,18 +244,55 @@ def load(data: bytes) -> Json:
 
 
 def _load_leniently(data: bytes) -> object:
-    """Read JSON with half a surrogate pair in it, as JavaScript servers send it. Raises UnreadableError."""
+    """Read JSON that contains half a surrogate pair, as JavaScript servers send it. Raise UnreadableError."""
     try:
-        return _mended(json.loads(data))
+        return _repaired(json.loads(data))
     except (ValueError, RecursionError):
         raise UnreadableError(data[:200].decode(errors="replace")) from None
 
 
-def _mended(value: object, name: str = "") -> object:
+def _repaired(value: object, name: str = "") -> object:
     if isinstance(value, str):
-        return value if name in PIECES else mend(value)
+        return value if name in PIECES else repair(value)
     if isinstance(value, list):
-        return [_mended(item, name) for item in value]
+        return [_repaired(item, name) for item in value]
     if isinstance(value, dict):
-        return {mend(key): _mended(item, key) for key, item in value.items()}
+        return {repair(key): _repaired(item, key) for key, item in value.items()}
     return value
+
+
+def repair(text: str) -> str:
+    """Join adjacent halves of characters. Replace a half without its other half by U+FFFD (MSG-12)."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class SurrogateJoiner:
+    """A repair of the pieces of one part, in order. Half a character at the end of a piece waits for the next piece."""
+
+    __slots__ = ("_half",)
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def add(self, piece: str) -> str:
+        """Return the text that the piece completes, or ""."""
+        if not self._half and _is_sound(piece):
+            return piece
+        text = self._half + piece
+        self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        return repair(text.removesuffix(self._half))
+
+    def end(self) -> str:
+        """Return the rest of the text at the end of the stream: U+FFFD if half a character is left, else ""."""
+        half, self._half = self._half, ""
+        return LONE if half else ""
+
+
+def _is_sound(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Map the failures of an endpoint, its SDK and the network to errors that tell users what to do."""
+"""The mapping of failures of an endpoint, its SDK and the network to errors that explain to users what to do."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ NO_CREDIT = re.compile(
 )
 # Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
 PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(\.[a-z0-9_.]+)?: ")
-# What these hold comes from the conversation and the session, not from a setting.
+# The values of these parameters come from the conversation and the session, not from a setting.
 CONVERSATION = frozenset({"messages", "input", "model", "system", "instructions", "tools", "tool_choice", "error"})
 KEY_LIKE = re.compile(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*.-]{6,}")
 
 PASSWORD = re.compile(r"//[^/@]*@")
 
-# The vendors' names for an error that comes in the middle of a stream, where there is no status line.
+# The vendors' names of errors in the middle of a stream, where there is no status line, and the matching statuses.
 STATUS_OF_KIND = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -68,7 +68,7 @@ STATUS_OF_KIND = {
     "insufficient_quota": 429,
     "vector_store_timeout": 504,
 }
-# What is wrong with a request, by the codes of OpenAI's Responses API (openai.types.responses.ResponseError).
+# Codes of OpenAI's Responses API for invalid requests (openai.types.responses.ResponseError).
 STATUS_OF_KIND |= dict.fromkeys(
     (
         "bio_policy",
@@ -96,9 +96,10 @@ STATUS_OF_KIND |= dict.fromkeys(
 
 @dataclass(frozen=True)
 class ErrorBody:
-    """What a server said of a failure: `words` for a person, `kind` its own names for it, `parameter` what it refuses.
+    """A server's description of a failure.
 
-    Each is empty where it says nothing of it.
+    `words` is its message for users, `kind` its own names of the failure, and `parameter` the parameter that it
+    refuses. Each is empty, and `status` None, if the server does not send it.
     """
 
     words: str = ""
@@ -108,7 +109,7 @@ class ErrorBody:
 
 
 def read_error_body(body: object) -> ErrorBody:
-    """Read an error body in any of the forms that servers use; {"error": {…}}, {"error": "…"}, {"detail": …}, text."""
+    """Read an error body in any form that servers use: {"error": {…}}, {"error": "…"}, {"detail": …} or text."""
     if isinstance(body, str):
         return ErrorBody("" if "<html" in body.lower() else _short(body))
     if not isinstance(body, Mapping):
@@ -125,7 +126,7 @@ def read_error_body(body: object) -> ErrorBody:
 
 
 def _parameter(named: object, words: str) -> str:
-    """Find the parameter of the request that a refusal is about, if it is one that a setting can have brought there."""
+    """Return the parameter of the request that a refusal names, or "" if it cannot come from a setting."""
     match = PARAMETER.match(words)
     found = named if isinstance(named, str) else match[0].removesuffix(": ") if match else ""
     return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
@@ -141,7 +142,7 @@ def _short(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds the server asks to wait; it may say it in milliseconds, seconds or as a date."""
+    """Return the seconds for which a server asks to wait, or None. The headers have milliseconds, seconds or a date."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -162,9 +163,9 @@ def _number(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model server by the name that users know, and the errors that name it.
+    """A model server with the name that users see, and the errors that name it.
 
-    `key` serves only to hide it in what the server says; `key_hint` says where it is set.
+    `key` is used only to hide it in the server's messages. `key_hint` is the name of the variable that has it.
     """
 
     name: str
@@ -174,13 +175,13 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """The URL without the password that it may hold."""
+        """The URL without the user name and password that it may contain."""
         return PASSWORD.sub("//", self.url)
 
     def refused(
         self, body: ErrorBody, model: str, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> ProviderError:
-        """Make the error for a status line (or, in a stream, for an error event)."""
+        """Return the error for a status line, or for an error event in a stream."""
         known = status or body.status
         status = known or 500
         about_request = known is None or (known < 500 and known != 429)
@@ -189,7 +190,7 @@ class Endpoint:
             problem = _("{name} reports insufficient credit.", name=self.name)
             return NoCredit(self._quote(problem, body), status=status)
         if status in {401, 403}:
-            return AuthenticationFailed(self._quote(self._unauthorised(status), body), status=status)
+            return AuthenticationFailed(self._quote(self._unauthorized(status), body), status=status)
         if status == 413 or (about_request and TOO_LONG.search(about)):
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
             return ContextTooLong(self._quote(problem, body), status=status)
@@ -206,7 +207,7 @@ class Endpoint:
             problem = _("The request to {name} timed out.", name=self.name)
             return ResponseTimedOut(self._quote(problem, body), status=status)
         if status >= 500:
-            problem = _("{name} is overloaded or down ({status}). Try again later.", name=self.name, status=status)
+            problem = _("{name} is overloaded or down ({status}). Retry later.", name=self.name, status=status)
             return Overloaded(self._quote(problem, body), retry_after=retry_after(headers or {}), status=status)
         if body.parameter:
             problem = _("{name} rejected the parameter “{parameter}”.", name=self.name, parameter=body.parameter)
@@ -215,7 +216,7 @@ class Endpoint:
         return RequestRejected(self._quote(problem, body), status=status)
 
     def unsendable(self, error: Exception) -> Unsendable:
-        """Make the error for a request that did not get as far as the network."""
+        """Return the error for a request that could not be sent, because its address or key is invalid."""
         reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
         words = _(
             "Couldn’t send the request to {name}: {reason}. Check its address and API key{key}.",
@@ -226,26 +227,26 @@ class Endpoint:
         return Unsendable(words)
 
     def unreachable(self, error: BaseException) -> ConnectionLost:
-        """Make the error for a connection that did not come about, or ended before any answer."""
+        """Return the error for a connection that could not be opened, or that ended before the answer."""
         return ConnectionLost(_("Couldn’t reach {name} at {address}: {reason}.", **self._who, reason=_reason(error)))
 
     def cut(self) -> ConnectionLost:
-        """Make the error for an answer that stopped in the middle."""
+        """Return the error for an answer that stopped in the middle."""
         words = _("The connection to {name} ({address}) was lost during the answer.", **self._who)
         return ConnectionLost(words)
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
-        """Make the error for a server that sends nothing for so many seconds."""
+        """Return the error for a server that sent nothing for this many seconds."""
         words = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
         return ResponseTimedOut(words)
 
     def broken(self, detail: str) -> ResponseBroken:
-        """Make the error for a response that is not in the vendor's format."""
-        words = _(
-            "Unexpected response from {name} ({address}): {detail}",
-            **self._who,
-            detail=self._hide_keys(_short(detail)),
-        )
+        """Return the error for a response that is not in the vendor's format."""
+        detail = self._hide_keys(_short(detail))
+        if detail:
+            words = _("Unexpected response from {name} ({address}): {detail}", **self._who, detail=detail)
+        else:
+            words = _("Empty response from {name} ({address}).", **self._who)
         return ResponseBroken(words)
 
     @property
@@ -254,15 +255,15 @@ class Endpoint:
 
     @property
     def _key(self) -> str:
-        """Where the key is from, in brackets and with the space before them."""
+        """The name of the key's variable in parentheses, with a space before them, or ""."""
         return f" ({self.key_hint})" if self.key_hint else ""
 
     def _busy(self, wait: float | None) -> TranslatableText:
         if wait is None:
-            return _("Rate limit reached at {name}. Try again later.", name=self.name)
-        return _("Rate limit reached at {name}. Try again in {seconds} s.", name=self.name, seconds=f"{wait:.0f}")
+            return _("Rate limit reached at {name}. Retry later.", name=self.name)
+        return _("Rate limit reached at {name}. Retry in {seconds} s.", name=self.name, seconds=f"{wait:.0f}")
 
-    def _unauthorised(self, status: int) -> TranslatableText:
+    def _unauthorized(self, status: int) -> TranslatableText:
         if not self.key and self.key_hint:
             return _("{name} needs an API key. Set {key}.", name=self.name, key=self.key_hint)
         if not self.key:
@@ -272,19 +273,19 @@ class Endpoint:
         return _("The API key{key} isn’t allowed to do this at {name}.", name=self.name, key=self._key)
 
     def _quote(self, problem: TranslatableText, body: ErrorBody) -> TranslatableText:
-        """Add what the server says itself."""
+        """Return the problem with the server's own message, if it sent one."""
         words = self._hide_keys(body.words)
         return _("{problem} It says: {words}", problem=problem, words=words) if words else problem
 
     def _hide_keys(self, text: str) -> str:
-        """Replace keys: servers quote the one that they refuse."""
+        """Replace API keys, because servers quote a key that they refuse."""
         if len(self.key) >= 8:
             text = text.replace(self.key, "[key]")
         return KEY_LIKE.sub("[key]", text)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the cause of a network error in words, from the errors that led to it."""
+    """Describe the cause of a network error, from the chain of errors that led to it."""
     chain = list(_causes(error))
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
@@ -299,7 +300,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Walk to the root; aiohttp keeps the operating system's error in an attribute of its own."""
+    """Yield an error and its causes. aiohttp keeps the operating system's error in the attribute `os_error`."""
     seen: set[int] = set()
     link: Any = error
     while isinstance(link, BaseException) and id(link) not in seen:

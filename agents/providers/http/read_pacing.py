@@ -1,8 +1,8 @@
-"""Pause between the reads of a stream: each read then brings more tokens, which costs less in all.
+"""Pauses between the reads of a stream. Each read then returns more tokens, which costs less CPU time in total.
 
-Overrides how the SDK's HTTP transport reads: `connection_of` finds its connection, and `pause` stops reading from it.
-The gain is in docs/performance.md; PACE_READS switches it off; tests/agents/test_read_pacing.py fails when the
-transport is built differently, and reading then costs more and works as before.
+This overrides how the SDK's HTTP transport reads: `connection_of` finds its connection, and `pause` stops reading from
+it. docs/performance.md has the gain, and PACE_READS switches it off. If a new version of the transport is built
+differently, tests/agents/test_read_pacing.py fails; streams then work as before, but each read costs more.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from agents.events import ProviderEvent, ReasoningDelta, TextDelta, ToolCallDelt
 
 PACE_READS = True
 Delta = TextDelta | ReasoningDelta | ToolCallDelta
-# Seconds. A token that is read alone costs several times what it costs among others. A stream pauses this long between
-# two reads, which is about the time between two frames, and longer while many streams are open, up to a limit that
-# users do not notice.
+# In seconds. A token that is read alone costs several times as much as one that is read with others. So a stream pauses
+# for SHORTEST_PAUSE between two reads, which is about the time between two frames. While many streams are open, it
+# pauses longer, up to a limit that users do not notice.
 SHORTEST_PAUSE = 0.05
 PAUSE_PER_STREAM = 0.0005
 LONGEST_PAUSE = 0.16
-# Pauses end together, at multiples of this: a turn of the loop that many streams share costs each of them less than one
-# of its own.
+# Pauses end together, at multiples of this many seconds, because an iteration of the event loop that many streams share
+# costs less than one for each stream.
 STEP = 0.02
 
 
 class ReadPacer:
-    """Count the open streams of a process, and pace their reads."""
+    """The number of open streams of a process, and the pause between their reads."""
 
     def __init__(self) -> None:
         self.streams = 0
 
     @contextmanager
     def stream(self) -> Generator[None, None, None]:
-        """Count a stream while it is open."""
+        """Count a stream as open during the context."""
         self.streams += 1
         try:
             yield
@@ -47,7 +47,7 @@ class ReadPacer:
 
     @property
     def pause(self) -> float:
-        """Return the seconds to pause after each read."""
+        """The seconds to pause after each read."""
         if not PACE_READS:
             return 0.0
         return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, self.streams * PAUSE_PER_STREAM))
@@ -57,14 +57,14 @@ read_pacer = ReadPacer()
 
 
 def connection_of(response: httpx2.Response) -> asyncio.ReadTransport | None:
-    """Return the connection of a response, which the SDKs do not expose; None if it cannot be found."""
+    """Return the connection of a response, or None if it is not found. The SDKs do not expose it."""
     stream = getattr(response.stream, "_stream", None)
     connection = getattr(getattr(stream, "_aiohttp_response", None), "connection", None)
     return getattr(connection, "transport", None)
 
 
 async def pause(seconds: float, connection: asyncio.ReadTransport | None) -> None:
-    """Let other tasks run, and pause reading: to receive a packet costs more than to parse it."""
+    """Let other tasks run, and stop reading for that time, because receiving a packet costs more than parsing it."""
     if not seconds or connection is None or connection.is_closing():
         await asyncio.sleep(seconds)
         return
@@ -77,12 +77,12 @@ async def pause(seconds: float, connection: asyncio.ReadTransport | None) -> Non
 
 
 def next_step(time: float) -> float:
-    """Return the end of a pause that should end at `time`."""
+    """Return the time of the first step at or after `time`, at which a pause ends."""
     return ceil(time / STEP) * STEP
 
 
 def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
-    """Merge neighbouring deltas of one kind, or one call: what arrived together is handled together."""
+    """Merge adjacent deltas of the same kind and the same call, so that text that arrived together is one event."""
     first: Delta | None = None
     pieces: list[str] = []
     try:

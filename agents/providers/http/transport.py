@@ -1,22 +1,26 @@
-"""How the SDKs reach an endpoint: connection limits, timeouts, and when they may wait by themselves."""
+"""The SDKs' connections: their limits and timeouts, and how long an SDK may wait before a retry."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import ssl
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypedDict, TypeVar
 
 import httpx2
 
 from agents.providers.http.errors import retry_after
 
-# The SDKs wait up to this long by themselves when a server asks for it. The loop decides about longer waits
-# (`agents.loop`), and users see those.
+T = TypeVar("T")
+
+# If a server asks for a wait of at most this many seconds, the SDK waits and retries. For a longer wait, the agent loop
+# decides (`agents.loop`), and users see it.
 LONGEST_SDK_WAIT = 10.0
-# The SDKs' own limit of 1,000 makes stream 1,001 wait without an error. A session has one stream at a time.
+# A session has one stream at a time. With the SDKs' own limit of 1,000 connections, stream 1,001 would wait without an
+# error.
 MAX_CONNECTIONS = 10_000
-# Long enough to live through a tool round, so that the next one finds its connection open.
+# In seconds: long enough for a tool round, so that the next request can use the open connection.
 KEEP_ALIVE = 60.0
 
 
@@ -32,8 +36,8 @@ class ClientOptions(TypedDict):
 def client_options(connect_timeout: float) -> ClientOptions:
     """Return the options of the connections.
 
-    They have no read timeout: `ReadTimeout` watches for silence while a response streams. It costs less per chunk and
-    knows whether the first word has come.
+    The connections have no read timeout. While a response streams, `ReadTimeout` limits the time without data. It
+    costs less per chunk, and its limit can change after the first word.
     """
     return {
         "verify": _certificates(),
@@ -46,12 +50,12 @@ def client_options(connect_timeout: float) -> ClientOptions:
 
 
 def is_long_wait(seconds: float | None) -> bool:
-    """Whether a server asks for more than the SDKs may wait by themselves."""
+    """Return whether a server asks for a longer wait than the SDKs may do."""
     return seconds is not None and seconds > LONGEST_SDK_WAIT
 
 
 def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Iterate over the bytes as they come; decompression is a layer per chunk that most streams do not need."""
+    """Return an iterator of the response's bytes. Skip the layer for decompression if the response does not need it."""
     if response.headers.get("content-encoding", "identity") == "identity":
         return response.aiter_raw()
     return response.aiter_bytes()
@@ -59,11 +63,69 @@ def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Read the trusted certificates once: it takes 40 ms of the event loop."""
+    """Read the trusted certificates. Cached, because this blocks the event loop for 40 ms."""
     return httpx2.create_ssl_context()
 
 
 async def _refuse_long_waits(response: httpx2.Response) -> None:
-    """Keep the SDK from sleeping during a long Retry-After, users would not see why nothing happens (RUN-10)."""
+    """Prevent the SDK from waiting for a long Retry-After, because users would not see why nothing happens (RUN-10)."""
     if is_long_wait(retry_after(response.headers)):
         response.headers["x-should-retry"] = "false"
+
+
+class ReadTimeout:
+    """A replacement for asyncio.timeout around each of many reads, with one timer for all of them.
+
+    asyncio.timeout makes and cancels a timer for each read, which costs as much as parsing the data. Here, a read only
+    stores its deadline, which the timer checks when it fires. Only the read is ever cancelled, so this can be used in
+    an async generator, whose consumer must not be cancelled while it handles an event.
+    """
+
+    def __init__(self, error: Callable[[float], Exception]) -> None:
+        """Store `error`, which gets the number of seconds and returns the exception to raise."""
+        self._error = error
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._reader: asyncio.Task[object] | None = None
+        self._expired = False
+
+    async def wait_for(self, awaitable: Awaitable[T], seconds: float) -> T:
+        """Return the result of an awaitable. After `seconds`, cancel it and raise the error."""
+        reader = asyncio.current_task()
+        if reader is None:
+            raise RuntimeError("only a task can wait")
+        cancels = reader.cancelling()
+        self._expired = False
+        self._deadline = self._loop.time() + seconds
+        self._reader = reader
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._set_timer(self._deadline)
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if self._expired and reader.uncancel() <= cancels:
+                raise self._error(seconds) from None
+            raise
+        finally:
+            self._reader = None
+
+    def close(self) -> None:
+        """Cancel the timer."""
+        if self._timer:
+            self._timer.cancel()
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._reader is None:
+            return
+        if self._loop.time() < self._deadline:
+            self._set_timer(self._deadline)
+        else:
+            self._expired = True
+            self._reader.cancel()

@@ -1,4 +1,4 @@
-"""Puts a stream's fragments of tool calls together, whichever way a server cuts and labels them."""
+"""Assembly of tool calls from the fragments of a stream, for all the ways in which servers cut and label them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from agents.events import ToolCallDelta
 from agents.messages import ToolCall
 from agents.providers.arguments import read_arguments
-from agents.providers.http.surrogates import mend
+from agents.providers.http.decoding import repair
 
 
 @dataclass
 class OpenCall:
-    """A call of which not all has come. `told` counts the pieces that have been passed on."""
+    """A call that is not complete yet. `told` is the number of its pieces that were already returned as deltas."""
 
     index: int | None
     place: int
@@ -28,10 +28,10 @@ class OpenCall:
 
 
 class CallCollector:
-    """Collects fragments in the order of their calls.
+    """A collector of fragments, in the order of their calls.
 
-    OpenAI labels each fragment with an index, and the first one with id and name. Others send id or name late or
-    again, no index, index 0 for every call, no id, or the arguments as an object.
+    OpenAI labels each fragment with an index, and the first one also with id and name. Other servers send the id or
+    name late or again, no index, the index 0 for every call, no id, or the arguments as an object.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,10 @@ class CallCollector:
     def add(
         self, index: int | None, call_id: str | None, function: Mapping[str, Any], names: Mapping[str, str]
     ) -> ToolCallDelta | None:
-        """Take a fragment. Return what is new of its call, once that has a name; `names` is as in `take`."""
+        """Add a fragment. Return a delta with the new text of its call, or None if there is none or no name yet.
+
+        `names` is as in `take`.
+        """
         name = function.get("name") or ""
         call = self._find(index, call_id or "", name)
         call.id = call.id or call_id or ""
@@ -60,7 +63,7 @@ class CallCollector:
         return ToolCallDelta(str(call.place), names.get(call.name, call.name), new)
 
     def take(self, names: Mapping[str, str]) -> list[ToolCall]:
-        """Make the calls; `names` tells what the names that the server was given stand for."""
+        """Return the complete calls. `names` maps the names that were sent to the server to those of the tools."""
         seen: set[str] = set()
         for call in self._calls:
             if not call.id or call.id in seen:
@@ -79,7 +82,7 @@ class CallCollector:
 
 
 def _is_another(call: OpenCall, call_id: str, name: str) -> bool:
-    """Tell whether a fragment with this label begins a new call although its index does not say so."""
+    """Return whether a fragment with this id and name begins a new call, although its index is that of an older one."""
     if call_id and call.id:
         return call_id != call.id
     if name and call.name and call.index is None:
@@ -96,5 +99,5 @@ def _is_whole(call: OpenCall) -> bool:
 
 
 def _whole(call: OpenCall, names: Mapping[str, str]) -> ToolCall:
-    text = mend("".join(call.pieces))
+    text = repair("".join(call.pieces))
     return ToolCall(call.id, names.get(call.name, call.name) or "unknown", read_arguments(text), text)

@@ -1,4 +1,4 @@
-"""The pages that OpenAI's models cite: `url_citation` annotations of both of its APIs."""
+"""The pages that OpenAI's models cite, from the `url_citation` annotations of both APIs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agents.sources import cited_source
 
 
 def cited_by(annotations: object) -> Iterator[Source]:
-    """Yield the pages that annotations of a text name. Chat Completions has their fields in an object of their own."""
+    """Yield the pages that annotations of a text name. Chat Completions has their fields in a nested object."""
     for each in annotations if isinstance(annotations, list) else ():
         if isinstance(each, dict) and each.get("type") == "url_citation":
             inner = each.get("url_citation")

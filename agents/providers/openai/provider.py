@@ -1,4 +1,4 @@
-"""OpenAI's models, and those of any server that speaks one of its two forms, through OpenAI's SDK."""
+"""OpenAI's models, and those of compatible servers with one of its two APIs, through OpenAI's SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agents.providers.openai.stream import StreamState as ChatState
 OFFICIAL = re.compile(r"https://([^/]+\.)?openai(\.azure)?\.com(:\d+)?(/|$)")
 LONGEST_NAME = 64
 LIMIT_FIELDS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-# What a request is nothing without.
+# Parameters that are never left out of a request.
 NEEDED = frozenset(
     {"model", "messages", "input", "instructions", "stream", "tools", "tool_choice"}
     | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
@@ -39,9 +39,10 @@ REFUSED_REASONING = re.compile(
 
 
 class OpenAIProvider(SdkProvider[AsyncOpenAI]):
-    """OpenAI's Responses API, or Chat Completions as other servers speak it; learns what the server does not take.
+    """A provider for OpenAI's Responses API or for Chat Completions, which other servers offer, too.
 
-    `api` None: Responses without a base URL, Chat Completions with one.
+    It learns which parameters the server refuses. If `api` is None, it uses Chat Completions for a server with a base
+    URL, otherwise Responses.
     """
 
     default_url = "https://api.openai.com/v1"
@@ -83,7 +84,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         return cast(Callable[..., Opening], calls.with_streaming_response.create)
 
     def _open(self, body: Json, dialect: Dialect) -> Opening:
-        # The SDK sends extra_body as it is, without checks, which take 1 ms per 30 messages.
+        # The SDK sends extra_body unchanged and without checks, which would take 1 ms per 30 messages.
         rest = {name: value for name, value in body.items() if name != "model"}
         needed: Json = {} if dialect.responses else {"messages": []}
         return self._call(dialect)(model=body["model"], **needed, stream=True, extra_body=rest)
@@ -102,7 +103,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
-    """Conclude from a refusal what to say differently, the best guess first."""
+    """Yield the dialects to try after a refusal, the most promising first."""
     message = refusal.message
     if refusal.status in {404, 405}:
         if dialect.responses and "model" not in f"{message} {refusal.code}".lower():

@@ -1,4 +1,4 @@
-"""Maps a Request to the body of OpenAI's Chat Completions API; pure."""
+"""The mapping of a Request to the body of OpenAI's Chat Completions API. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.providers.conversation import CONTINUE, safe_name, turns
 from agents.providers.dialect import Dialect, without
 
 LONGEST_NAME = 64
-# The id of a call that was kept without one: the vendor refuses an empty text.
+# The id for a call that was stored without one, because the vendor refuses an empty id.
 NAMELESS = "call"
 
 
@@ -24,10 +24,10 @@ def to_request(
     is_asked: bool = True,
     given_back: list[Thinking] | None = None,
 ) -> Json:
-    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
+    """Return the body of a request. Reasoning is sent only to the provider that made it.
 
-    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
-    The reasoning that the body contains is appended to `given_back`.
+    `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
+    model answer. The reasoning that the body contains is appended to `given_back`.
     """
     messages = _messages(request, provider, [] if given_back is None else given_back)
     if is_asked and messages and messages[-1]["role"] == "assistant":
@@ -70,7 +70,7 @@ def _has_words(messages: Iterable[Message]) -> bool:
 
 
 def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
-    """Results first, whatever came between them and their calls; then the words, one message for each run of a role."""
+    """Yield the results first, directly after their calls. Then yield one message for adjacent texts of one role."""
     for message in messages:
         for result in message.tool_results:
             yield {"role": "tool", "tool_call_id": result.call_id or NAMELESS, "content": result.content}
@@ -81,7 +81,7 @@ def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
 
 
 def _content(pieces: Sequence[Json]) -> str | Sequence[Json]:
-    """Plain text where there is nothing else: that form is the one which all servers take."""
+    """Return plain text if there are only texts, because all servers accept that form. Otherwise return the pieces."""
     if all(piece["type"] == "text" for piece in pieces):
         return "\n\n".join(piece["text"] for piece in pieces)
     return pieces
@@ -123,9 +123,9 @@ def _tool_call(call: ToolCall) -> Json:
 
 
 def _reasoning(messages: Iterable[Message], provider: str, given_back: list[Thinking]) -> Json:
-    """Give reasoning back in the field that it came in, within a tool round only.
+    """Return the reasoning in the field in which the server sent it, for the current turn's tool rounds only.
 
-    DeepSeek and Kimi think across tool rounds and refuse a request without it; in later turns they want none.
+    DeepSeek and Kimi think across tool rounds and refuse a request without it. In later turns, they do not expect it.
     """
     parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     own = [part for part in parts if part.provider == provider and "field" in part.data]

@@ -1,4 +1,4 @@
-"""Maps a Request to the body of OpenAI's Responses API, which keeps nothing of it; pure."""
+"""The mapping of a Request to the body of OpenAI's Responses API. The body forbids the API to store it. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agents.providers.dialect import Dialect, without
 LONGEST_NAME = 64
 LONGEST_ID = 64
 FEWEST_TOKENS = 16
-# Options by their names in Chat Completions, which a configuration may have from there.
+# Names of options in Chat Completions, which a configuration may use, and their names in this API.
 RENAMED = {
     "max_tokens": "max_output_tokens",
     "max_completion_tokens": "max_output_tokens",
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
 }
-# Without it a stateless request could not give reasoning back (MSG-08).
+# This makes the API return reasoning in encrypted form, so that later requests can send it back (MSG-08).
 ENCRYPTED = "reasoning.encrypted_content"
 
 
@@ -35,10 +35,10 @@ def to_request(
     is_asked: bool = True,
     given_back: list[Thinking] | None = None,
 ) -> Json:
-    """Map it. `provider` is the name under which this endpoint is configured: reasoning goes back to its maker only.
+    """Return the body of a request. Reasoning is sent only to the provider and model that made it.
 
-    Pass `is_asked=False` to look at a conversation: nothing is added to make the model answer.
-    The reasoning that the body contains is appended to `given_back`.
+    `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
+    model answer. The reasoning that the body contains is appended to `given_back`.
     """
     options = _options(request.options)
     items = _input(request, provider, [] if given_back is None else given_back)
@@ -63,7 +63,7 @@ def to_request(
 
 
 def _options(options: Mapping[str, Any]) -> Json:
-    """Name options as this API does."""
+    """Return the options with the names and nesting of this API."""
     found: Json = {}
     for name, value in options.items():
         outer, _dot, inner = RENAMED.get(name, name).partition(".")
@@ -102,7 +102,7 @@ def _input(request: Request, provider: str, given_back: list[Thinking]) -> list[
 
 
 def _people_items(messages: Sequence[Message], ids: CallIds) -> Iterator[Json]:
-    """Results first, whatever came between them and their calls; then the words, one message for each run of a role."""
+    """Yield the results first, directly after their calls. Then yield one message for adjacent texts of one role."""
     for message in messages:
         for result in message.tool_results:
             yield {"type": "function_call_output", "call_id": ids.of(result.call_id), "output": result.content}
@@ -127,7 +127,7 @@ def _data_url(file: File) -> str:
 
 
 def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -> Iterator[Json]:
-    """Give a response back as the items that it was made of; `own` is what `_replayed` chose, by place."""
+    """Yield the items of a model's response. `own` has the API's own items that `_replayed` chose, by index."""
     for place, part in enumerate(parts):
         match part:
             case Thinking() if place in own:
@@ -139,11 +139,11 @@ def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -
 
 
 def _replayed(parts: Sequence[Part], provider: str, model: str, sent: set[str]) -> dict[int, Json]:
-    """Choose the parts that go back as the API's own items: reasoning items whole, the fields of others that name them.
+    """Return, by index, the parts that are sent as the API's own items: reasoning as a whole, of other items the id.
 
     The API refuses a reasoning item without the item that followed it, an item without the reasoning before it, and
-    a doubled id. So a chain of items begins with reasoning, ends with a text or a call, and goes only as far as each
-    item comes directly after the one that its response had there (`after`). Rows without that record start no chain.
+    repeated ids. So a chain of items begins with reasoning and ends with a text or a call. In between, each item must
+    come directly after the item that preceded it in its response (`after`). Rows without `after` start no chain.
     """
     own: dict[int, Json] = {}
     waiting: dict[int, Json] = {}  # reasoning that needs the item after it
@@ -165,7 +165,7 @@ def _replayed(parts: Sequence[Part], provider: str, model: str, sent: set[str]) 
 
 
 def _own_item(part: Part, provider: str, model: str) -> tuple[Json | None, str]:
-    """Return a part as the API knows it, if it does, and the id of the item that came before it."""
+    """Return the API's own item of a part, or None if it has none, and the id of the item before it, or ""."""
     match part:
         case Thinking(data=data):
             return (_reasoning_item(part) if part.is_of(provider, model) else None), data.get("after", "")
@@ -178,7 +178,7 @@ def _own_item(part: Part, provider: str, model: str) -> tuple[Json | None, str]:
 
 
 def _reasoning_item(part: Thinking) -> Json | None:
-    """Read the item that the API made; None where it could not read it again, for it keeps nothing itself."""
+    """Return a reasoning item as the API sent it, or None if the API could not read it in a request."""
     try:
         item = json.loads(part.data.get("item", ""))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Maps the events of OpenAI's Responses stream to ProviderEvents; no I/O."""
+"""The mapping of OpenAI's Responses stream to ProviderEvents. No I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agents.events import (
 )
 from agents.messages import Json, Source, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
-from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
-from agents.providers.http.surrogates import SurrogateJoiner, mend
+from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load, repair
 from agents.providers.openai.citations import cited_by
+from agents.providers.openai.stream import details_in
 
-# Why a response is incomplete; anything else cut it short, too.
+# By the reason why a response is incomplete. All other reasons count as "max_tokens".
 INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
-# What the API takes back of a reasoning item.
+# The fields of a reasoning item that the API accepts in a request.
 REASONING_FIELDS = ("id", "type", "summary", "content", "encrypted_content")
 BETWEEN_SECTIONS = "\n\n"
 NOTHING: tuple[ProviderEvent, ...] = ()
@@ -32,7 +32,7 @@ NOTHING: tuple[ProviderEvent, ...] = ()
 
 @dataclass
 class OpenPart:
-    """A text or reasoning that grows. `section` is the piece of the item to which the last delta belonged."""
+    """A text or reasoning that is not complete. `section` is the piece of the item to which the last delta belonged."""
 
     index: int
     reasoning: bool
@@ -43,10 +43,10 @@ class OpenPart:
 
 @dataclass
 class StreamState:
-    """What must be remembered of one stream. `tool_names`: what the names that the API was given stand for.
+    """The state of one stream. `tool_names` maps the names that were sent to the API to those of the tools.
 
-    By their place in the output: `arguments` and `names` are those of open calls, `emitted` the items whose part is
-    closed, `done` those that are complete, and `ids` the ids of complete items.
+    The other fields use the item's index in the output. `arguments` and `names` are those of open calls, `emitted` has
+    the items whose part is closed, `done` the complete items, and `ids` the ids of complete items.
     """
 
     provider: str
@@ -64,7 +64,7 @@ class StreamState:
 
 
 def from_stream(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
-    """Map one event; types that are not known are passed over. Raises UnreadableError, StreamedFailureError."""
+    """Map one event. Events of unknown types are ignored. Raise UnreadableError or StreamedFailureError."""
     handler = HANDLERS.get(event.get("type", ""))
     return handler(event, state) if handler else NOTHING
 
@@ -140,8 +140,8 @@ def _item_done(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
 
 
 def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
-    """Take a whole item: what its deltas have not emitted yet, and what has to go back with it."""
-    state.ids.setdefault(index, item.get("id") or "")
+    """Yield the events of a complete item: the text that its deltas lacked, and its end with the data of the item."""
+    state.ids.setdefault(index, _id_of(item))
     if index in state.done or index in state.emitted:
         return
     state.done.add(index)
@@ -156,11 +156,18 @@ def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEv
 
 
 def _item_id(index: int, item: Json, state: StreamState) -> dict[str, str]:
-    return {"item_id": item["id"], **_after(index, state)} if item.get("id") else {}
+    item_id = _id_of(item)
+    return {"item_id": item_id, **_after(index, state)} if item_id else {}
+
+
+def _id_of(item: Json) -> str:
+    """Return the id of an item, or "" if it has none that could be sent back."""
+    item_id = item.get("id")
+    return item_id if isinstance(item_id, str) else ""
 
 
 def _after(index: int, state: StreamState) -> dict[str, str]:
-    """Record which item came directly before: the API takes reasoning back only with the same item after it."""
+    """Return the id of the item directly before, because the API accepts reasoning only before the same item."""
     before = state.ids.get(index - 1)
     return {"after": before} if before else {}
 
@@ -182,42 +189,42 @@ def _thought(index: int, item: Json, state: StreamState) -> Iterator[ProviderEve
     yield from _catch_up(index, whole, state, reasoning=True)
     kept = {name: item[name] for name in REASONING_FIELDS if item.get(name) is not None}
     goes_back = bool(kept.get("encrypted_content") or kept.get("content"))
-    if state.part is None and goes_back:  # nothing of it is shown
+    if state.part is None and goes_back:  # hidden reasoning
         state.part = OpenPart(index, True, ("summary", 0))
-    data = {"item": mend(json.dumps(kept, ensure_ascii=False)), **_after(index, state)} if goes_back else {}
+    data = {"item": repair(json.dumps(kept, ensure_ascii=False)), **_after(index, state)} if goes_back else {}
     yield from _close(state, data)
 
 
 def _catch_up(index: int, whole: str, state: StreamState, *, reasoning: bool) -> Iterator[ProviderEvent]:
-    """Tell what a server says at the end of an item only: all of it, or what is behind the deltas."""
+    """Yield the text that a server sends only at the end of an item: the whole text, or the rest after the deltas."""
     part = state.part
     if part is None or part.index != index or part.reasoning != reasoning:
         yield from _close(state)
         part = state.part = OpenPart(index, reasoning, ("", 0)) if whole else None
     if part is None:
         return
-    whole, emitted = mend(whole), "".join(part.pieces)
+    whole, emitted = repair(whole), "".join(part.pieces)
     if len(whole) > len(emitted) and whole.startswith(emitted):
-        part.joiner.end()  # the half of a character that waits is part of the rest
+        part.joiner.end()  # drop the waiting half of a character, because the rest contains it
         yield from _append_delta(part, whole[len(emitted) :])
 
 
 def _call(index: int, item: Json, state: StreamState) -> ToolCall:
     pieces = state.arguments.pop(index, [])
-    raw, name = mend(item.get("arguments") or "".join(pieces)), item.get("name") or ""
+    raw, name = repair(item.get("arguments") or "".join(pieces)), item.get("name") or ""
     state.called = True
-    call_id, data = item.get("call_id") or item.get("id") or "", _item_id(index, item, state)
+    call_id, data = item.get("call_id") or _id_of(item), _item_id(index, item, state)
     return ToolCall(call_id, state.tool_names.get(name, name) or "unknown", read_arguments(raw), raw, data)
 
 
 def _ended(event: Json, state: StreamState) -> Iterator[ProviderEvent]:
-    """Read the end of the response, which repeats its items."""
+    """Yield the last events of the response. Its end repeats all items, so missing ones are added."""
     response = event["response"]
     for index, item in enumerate(response.get("output") or ()):
         yield from _complete(index, item, state)
     yield from _close(state)
-    if response.get("usage"):
-        state.usage = read_usage(response["usage"])
+    if (usage := response.get("usage")) and isinstance(usage, dict):
+        state.usage = read_usage(usage)
     state.stop_reason = "tool_use" if state.called else "end"
     if event["type"] == "response.incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason")
@@ -252,8 +259,8 @@ KINDS = frozenset(kind.encode() for kind in HANDLERS)
 
 
 def read_usage(usage: Json) -> Usage:
-    """Read the token counts: cached ones are part of the input's, reasoning ones of the output's."""
-    read, written = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
+    """Read the token counts. The input includes cached tokens, and the output includes reasoning."""
+    read, written = (details_in(usage, name) for name in ("input_tokens_details", "output_tokens_details"))
     return Usage(
         usage.get("input_tokens"),
         usage.get("output_tokens"),
@@ -264,7 +271,7 @@ def read_usage(usage: Json) -> Usage:
 
 
 class ResponsesReader:
-    """Reads one answer; see decoding.Reader."""
+    """A `decoding.Reader` of one answer."""
 
     def __init__(self, state: StreamState) -> None:
         self._state = state
@@ -277,18 +284,13 @@ class ResponsesReader:
     def complete(self) -> bool:
         return self._state.stop_reason is not None
 
-    def feed(self, kind: bytes, data: bytes) -> Iterable[ProviderEvent]:
-        # The other events of this API repeat, whole, what the deltas have emitted: reading them is half of the work.
-        if (kind.startswith(b"response.") and kind not in KINDS) or data == b"[DONE]":
-            return NOTHING
-        event = load(data)
-        try:
-            return tuple(from_stream(event, self._state))
-        except (KeyError, TypeError, AttributeError, IndexError, RecursionError):
-            raise UnreadableError(data[:200].decode(errors="replace")) from None
+    def feed(self, kind: bytes, data: bytes) -> Iterator[ProviderEvent]:
+        # Skip the other events of this API. They only repeat the text of the deltas, and reading them doubles the work.
+        if not ((kind.startswith(b"response.") and kind not in KINDS) or data == b"[DONE]"):
+            yield from tuple(from_stream(load(data), self._state))  # nothing of an event that cannot be read
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
-        """Read a response as the end of the stream that it would have been."""
+        """Read a response that was not streamed, as if it were the last event of a stream."""
         if not isinstance(body.get("output"), list):
             raise StreamedFailureError(body) if body.get("error") else UnreadableError(json.dumps(body)[:200])
         kind = {"failed": "response.failed", "incomplete": "response.incomplete"}.get(body.get("status", ""))

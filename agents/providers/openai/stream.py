@@ -1,4 +1,4 @@
-"""Maps the chunks of a Chat Completions stream to ProviderEvents, as OpenAI and its imitators send them; no I/O."""
+"""The mapping of Chat Completions streams, of OpenAI and compatible servers, to ProviderEvents. No I/O."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
 from agents.messages import Json, Source, Text, Thinking
-from agents.providers.http.decoding import StreamedFailureError, UnreadableError, load
-from agents.providers.http.surrogates import SurrogateJoiner
+from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load
 from agents.providers.openai.calls import CallCollector
 from agents.providers.openai.citations import cited_by
 
@@ -21,14 +20,14 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "tool_calls": "tool_use",
     "function_call": "tool_use",
 }
-# Where servers put reasoning; some send the same text in both.
+# The fields in which servers send reasoning. Some send the same text in both.
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 DONE = b"[DONE]"
 
 
 @dataclass
 class OpenPart:
-    """A text or thinking part whose deltas are collected, and joined once, at its end; `source` names the field."""
+    """A text or thinking part. Its deltas are collected, and joined at its end. `source` is the field, "" for text."""
 
     source: str
     pieces: list[str] = field(default_factory=list)
@@ -37,7 +36,7 @@ class OpenPart:
 
 @dataclass
 class StreamState:
-    """What must be remembered of one stream. `tool_names`: what the names that the server was given stand for."""
+    """The state of one stream. `tool_names` maps the names that were sent to the server to those of the tools."""
 
     provider: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
@@ -51,12 +50,12 @@ class StreamState:
 
 
 def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
-    """Map one chunk. Raises StreamedFailureError."""
+    """Map one chunk. Raise StreamedFailureError."""
     if chunk.get("error") or chunk.get("object") == "error":
         raise StreamedFailureError(chunk)
-    if chunk.get("usage"):
-        state.usage = read_usage(chunk["usage"])
-    # Some servers send several answers although one was asked for.
+    if (usage := chunk.get("usage")) and isinstance(usage, dict):
+        state.usage = read_usage(usage)
+    # Some servers send several answers although the request asks for one.
     choice = next((choice for choice in chunk.get("choices") or () if not choice.get("index")), None)
     if choice is None:
         return
@@ -86,7 +85,7 @@ def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
 def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
     """Read content: text, or the list of typed pieces that Mistral's reasoning models send."""
     if isinstance(content, str):
-        # Servers that cut calls out of a model's text leave the line breaks between them.
+        # Servers that extract calls from a model's text may leave the line breaks between the calls.
         if not state.calls or not content.isspace():
             yield from _take_text(content, "", state)
         return
@@ -100,7 +99,7 @@ def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
 
 
 def _take_text(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]:
-    """Add to the open part, or close it and open the next one where text turns to reasoning or back."""
+    """Add text to the open part. If its source differs, close that part and open a new one."""
     if not text:
         return
     part = state.part
@@ -145,16 +144,25 @@ def _collect(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
 
 
 def read_usage(usage: Json) -> Usage:
-    """Read the token counts: the cached ones are part of the prompt's."""
-    details = usage.get("prompt_tokens_details") or {}
-    cached = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-    written = details.get("cache_write_tokens")
-    return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, written, reasoning)
+    """Read the token counts. Those of the prompt include cached tokens."""
+    prompt, completion = (details_in(usage, name) for name in ("prompt_tokens_details", "completion_tokens_details"))
+    return Usage(
+        usage.get("prompt_tokens"),
+        usage.get("completion_tokens"),
+        prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
+        prompt.get("cache_write_tokens"),
+        completion.get("reasoning_tokens"),
+    )
+
+
+def details_in(usage: Json, name: str) -> Json:
+    """Return the details of a token count, or {}."""
+    details = usage.get(name)
+    return details if isinstance(details, dict) else {}
 
 
 class OpenAIReader:
-    """Reads one answer; see decoding.Reader."""
+    """A `decoding.Reader` of one answer."""
 
     def __init__(self, state: StreamState) -> None:
         self._state = state
@@ -174,13 +182,10 @@ class OpenAIReader:
         chunk = load(data)
         if kind == b"error":
             raise StreamedFailureError(chunk)
-        try:
-            yield from from_stream(chunk, self._state)
-        except (KeyError, TypeError, AttributeError, IndexError, RecursionError):
-            raise UnreadableError(data[:200].decode(errors="replace")) from None
+        yield from from_stream(chunk, self._state)
 
     def feed_whole(self, body: Json) -> Iterator[ProviderEvent]:
-        """Read a completion: its message is a delta that says all at once."""
+        """Read a completion that was not streamed. Its message is treated as one delta with the whole text."""
         if not body.get("choices") and not body.get("error"):
             raise UnreadableError(json.dumps(body)[:200])
         yield from from_stream(body, self._state)
@@ -195,7 +200,9 @@ class OpenAIReader:
 
 
 def _stop_reason(state: StreamState, has_calls: bool) -> StopReason:
-    """Some servers say `stop` although they call tools, others `tool_calls` although they do not."""
+    """Return the stop reason. The reason of the server is not enough, because some send `stop` with calls, or
+    `tool_calls` without any. Raise StreamedFailureError.
+    """
     if state.finish_reason in {"error", "insufficient_system_resource"}:
         raise StreamedFailureError({"error": {"message": "", "type": "server_error"}})
     reason = "refusal" if state.refused else STOP_REASONS.get(state.finish_reason or "", "end")

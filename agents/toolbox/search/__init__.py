@@ -1,1 +1,1 @@
-"""Search services: one small interface, and what differs between them."""
+"""Search services behind a common interface."""

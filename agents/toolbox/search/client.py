@@ -1,6 +1,6 @@
-"""Asks a search service, within limits of time and size.
+"""The client of search services, with limits of time and size.
 
-Nothing that a service says is in an error: errors are read as Parley's own words.
+Errors never contain text of the service, because models treat errors as Parley's own text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from agents.toolbox.search.services import Result, Search, SearchRequest, reques
 from agents.toolbox.web_client import Gate, Policy, load_client
 
 MAX_BYTES = 2_000_000
-INSTEAD = "Go on without a search, or tell the user."
+INSTEAD = "Continue without searching, or tell the user."
 
 
 async def search_web(search: Search, config: SearchConfig, key: str) -> list[Result]:
-    """Search. Raises ToolError with words for the model."""
+    """Return the results of a search. Raise ToolError with a message for the model."""
     await load_client()
     import aiohttp
 
@@ -34,10 +34,14 @@ async def search_web(search: Search, config: SearchConfig, key: str) -> list[Res
     except TimeoutError as error:
         raise ToolError(f"The search service did not answer within {config.timeout:g} seconds. {INSTEAD}") from error
     except (aiohttp.ClientError, OSError) as error:
-        why = "is not at a public address, and its host is not in internal_hosts" if gate.refused else "is not reached"
+        why = (
+            "does not have a public address, and its host is not in internal_hosts"
+            if gate.refused
+            else "cannot be reached"
+        )
         raise ToolError(f"The search service {why}. {INSTEAD}") from error
     except (ValueError, RecursionError) as error:
-        raise ToolError(f"The search service sent an answer that cannot be read. {INSTEAD}") from error
+        raise ToolError(f"The search service sent an invalid answer. {INSTEAD}") from error
 
 
 async def _answer(request: SearchRequest, gate: Gate) -> bytes:
@@ -69,13 +73,13 @@ async def _answer(request: SearchRequest, gate: Gate) -> bytes:
 def _refusal(status: int) -> str:
     match status:
         case 401 | 403:
-            why = "refused the request: an administrator has to check its key and settings"
+            why = "refused the request: an administrator must check its API key and settings"
         case 402 | 432 | 433:
-            why = "has no searches left: an administrator has to check its plan"
+            why = "has no searches left: an administrator must check its plan"
         case 429:
-            why = "takes no more searches for now: try again later"
+            why = "does not accept more searches for now: try again later"
         case 400 | 422:
-            why = "does not take this query: search for other words"
+            why = "does not accept this query: search for other words"
         case _:
             why = f"failed with the status {status}"
     return f"The search service {why}. {INSTEAD}"

@@ -22,30 +22,30 @@ DEFAULT_URLS: Mapping[ServiceType, str] = {
 def _address(value: str) -> str:
     url = URL(value)
     if url.scheme not in ("http", "https") or not url.host or url.raw_user or url.raw_password or url.raw_query_string:
-        raise ValueError("give a web address without a password that begins with http:// or https://")
+        raise ValueError("must be a web address without a password that begins with http:// or https://")
     return value.rstrip("/")
 
 
 class SearchConfig(BaseModel):
-    """The service that `web_search` asks."""
+    """The service that `web_search` uses."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: ServiceType
-    # SearXNG has no address of its own; the others can be reached through a proxy.
+    # Required for SearXNG. For the other services, this can be the address of a proxy.
     base_url: Annotated[str, AfterValidator(_address)] | None = None
-    # The hosts that may have an address that is not public.
+    # The hosts whose IP address need not be public.
     internal_hosts: tuple[Annotated[str, AfterValidator(host_pattern)], ...] = ()
     api_key_env: str = ""
     results: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
-    # Seconds for one search.
+    # The most seconds for one search.
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
-    # Passed to the service as they are.
+    # Passed unchanged to the service.
     options: dict[str, Any] = {}
 
     @property
     def key_name(self) -> str:
-        """The environment variable that holds the key; "" where none is needed."""
+        """The environment variable that has the key, or "" if none is needed."""
         return self.api_key_env or DEFAULT_KEYS.get(self.type, "")
 
     @property
@@ -54,7 +54,7 @@ class SearchConfig(BaseModel):
 
 
 def problems(search: SearchConfig, env: Mapping[str, str]) -> Iterator[str]:
-    """What the shape alone does not tell: each as "key: what is wrong and what to do"."""
+    """Yield the problems that pydantic does not find, each as "key: what is wrong and what to do"."""
     if not search.url:
         yield f"search.base_url: the address of the {search.type} server is missing; add it"
     if search.key_name and not env.get(search.key_name, "").strip():

@@ -1,4 +1,4 @@
-"""Maps a search to the request of each service, and its answer to results; pure."""
+"""The mapping of a search to the request of each service, and of the service's answer to results. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is searched for; `period`: how old a page may be."""
+    """A search. `period` is the greatest age of a page."""
 
     query: str
     period: Period = "any"
@@ -40,7 +40,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A page that was found; `snippet` is what the service says of it."""
+    """A page that was found. `snippet` is the service's excerpt of it."""
 
     title: str
     url: str
@@ -48,14 +48,14 @@ class Result:
 
 
 def request_of(search: Search, config: SearchConfig, key: str) -> SearchRequest:
-    """Map a search to the request of the configured service."""
+    """Return the request to the configured service for a search."""
     return SERVICES[config.type][0](search, config, key)
 
 
 def results_of(answer: object, config: SearchConfig) -> list[Result]:
-    """Read a service's answer: the first results that have a web address, each once. Raises ValueError."""
+    """Return the first results of a service's answer that have a web address, each address once. Raise ValueError."""
     if not isinstance(answer, dict):
-        raise ValueError("the answer is no object")
+        raise ValueError("the answer is not an object")
     found: dict[str, Result] = {}
     for result in _results(SERVICES[config.type][1](answer)):
         found.setdefault(result.url, result)
@@ -74,7 +74,7 @@ def _results(entries: object) -> Iterator[Result]:
 
 
 def _address(value: object) -> str:
-    """Return a web address as it is; "" for anything else."""
+    """Return the value if it is a web address, else ""."""
     if not isinstance(value, str) or len(value) > LONGEST_ADDRESS or re.search(r"[\s\x00-\x1f<>\"]", value):
         return ""
     try:
@@ -85,7 +85,7 @@ def _address(value: object) -> str:
 
 
 def _plain(text: object) -> str:
-    """Return one line without the tags and entities with which services mark what was searched for."""
+    """Return a text on one line, without the tags and entities with which services mark the words of the query."""
     if not isinstance(text, str):
         return ""
     return " ".join(clean(html.unescape(_TAG.sub("", text[: 4 * LONGEST_SNIPPET]))).split())
@@ -118,7 +118,7 @@ def _with(config: SearchConfig, path: str, parameters: Json) -> URL:
 
 
 def _of_brave(answer: Json) -> object:
-    # Without a result there is no "web".
+    # If there are no results, the answer has no "web".
     web: Any = answer.get("web") or {"results": []}
     return web.get("results") if isinstance(web, dict) else None
 

@@ -1,1 +1,1 @@
-"""Back the data up into one archive, and restore it: the database, the attached files, workspaces, the secret key."""
+"""Back up and restore all data in one archive: the database, attached files, workspaces, and the secret key."""

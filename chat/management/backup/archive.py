@@ -1,4 +1,4 @@
-"""The archive of a backup: a tar file whose last member, the manifest, has the size and checksum of each other one."""
+"""The archive of a backup: a tar file. Its last member is the manifest, with the size and checksum of each other."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FILES, WORKSPACES, KEY, PUSH_KEY = "files/", "workspaces/", "secret_key", "vapid
 
 
 class BackupError(Exception):
-    """A backup cannot be made, read or restored; the message says why, and what to do."""
+    """A backup cannot be made, read or restored. The message contains the reason and what to do."""
 
 
 class ArchiveWriter:
-    """Writes an archive under another name until it is complete and on disk. Use it as a context manager."""
+    """Writes an archive under a temporary name until it is complete and on the disk. Use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,14 +49,14 @@ class ArchiveWriter:
             self._draft.unlink()
 
     def add(self, name: str, source: IO[bytes], size: int, *, mode: int = OWNER_ONLY_FILE) -> None:
-        """Add `size` bytes of a file. Raises BackupError if it has fewer."""
+        """Add `size` bytes of a file. Raise BackupError if the file is shorter or cannot be read."""
         reader = _Hashing(source)
         info = tarfile.TarInfo(name)
         info.size, info.mode, info.mtime = size, mode, int(time.time())
         try:
             self._open.addfile(info, reader)
         except OSError as error:
-            raise BackupError(f"{name} cannot be read: {error}") from error
+            raise BackupError(f"Cannot read {name}: {error}") from error
         self._entries[name] = {"size": size, "sha256": reader.hexdigest()}
 
     def add_path(self, name: str, path: Path) -> None:
@@ -70,7 +70,7 @@ class ArchiveWriter:
         self._entries[name] = {"link": target}
 
     def finish(self, **about: Any) -> None:
-        """Write the manifest, and give the archive its name once it is on disk."""
+        """Write the manifest, and rename the archive to its final name once it is on the disk."""
         manifest = json.dumps({"format": FORMAT, **about, "entries": self._entries}, indent=1).encode()
         info = tarfile.TarInfo(MANIFEST)
         info.size, info.mode, info.mtime = len(manifest), OWNER_ONLY_FILE, int(time.time())
@@ -83,12 +83,12 @@ class ArchiveWriter:
 
     @property
     def _open(self) -> tarfile.TarFile:
-        assert self._tar is not None  # noqa: S101  # inside of the with statement
+        assert self._tar is not None  # noqa: S101  # inside the with statement
         return self._tar
 
 
 class Archive:
-    """An archive to restore. Its manifest is checked by `check` before anything else is read."""
+    """An archive to restore. Call `check` before reading anything else from it."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -100,31 +100,31 @@ class Archive:
             version = self.manifest["format"]
         except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
             self.close()
-            raise BackupError(f"{path} is no complete backup of Parley: {error}") from error
+            raise BackupError(f"{path} is not a complete backup of Parley: {error}") from error
         if version != FORMAT:
             self.close()
-            raise BackupError(f"{path} was made by another version of Parley, which has to restore it.")
+            raise BackupError(f"{path} has the format of another version of Parley. Restore it with that version.")
 
     def check(self) -> None:
-        """Read everything once. Raises BackupError if something is missing, added or changed."""
+        """Read the whole archive once. Raise BackupError if anything is missing, added or changed."""
         missing = dict(self.entries)
         for info in self._tar:
             if info.name == MANIFEST:
                 continue
             entry = missing.pop(info.name, None)
             if entry is None or not _is_safe(info) or self._is_below_a_link(info):
-                raise BackupError(f"The archive has an entry that its manifest does not: {info.name}")
+                raise BackupError(f"The archive has an entry that is not in its manifest: {info.name}")
             if info.issym():
                 is_same = entry.get("link") == info.linkname
             else:
                 is_same = (entry.get("size"), entry.get("sha256")) == (info.size, self._digest(info))
             if not is_same:
-                raise BackupError(f"{info.name} is damaged: it is not what the manifest says.")
+                raise BackupError(f"{info.name} is damaged: it differs from the manifest.")
         if missing:
-            raise BackupError(f"The archive lacks {min(missing)}, which its manifest has.")
+            raise BackupError(f"The archive is incomplete: {min(missing)} is missing.")
 
     def _is_below_a_link(self, info: tarfile.TarInfo) -> bool:
-        """Return whether an entry would be written where a link of the archive leads."""
+        """Return whether an entry would be written through a link of the archive."""
         return any("link" in self.entries.get(str(above), ()) for above in PurePosixPath(info.name).parents)
 
     def _digest(self, info: tarfile.TarInfo) -> str:
@@ -142,11 +142,11 @@ class Archive:
 
     @cached_property
     def _members(self) -> dict[str, tarfile.TarInfo]:
-        """The members by name. `TarFile.getmember` would look through all of them for each one."""
+        """The members by name. `TarFile.getmember` would search all of them for each name."""
         return {info.name: info for info in self._tar.getmembers()}
 
     def extract(self, name: str, path: Path) -> None:
-        """Write an entry to a path, with its mode, or as the link that it is."""
+        """Write an entry to a path: a file with its mode, or a link."""
         info = self._members[name]
         path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         if info.issym():
@@ -156,7 +156,7 @@ class Archive:
         with os.fdopen(handle, "wb") as file, self.open(name) as source:
             while chunk := source.read(1 << 20):
                 file.write(chunk)
-            os.fchmod(handle, info.mode & 0o777)  # which `os.open` would lessen by the umask of this process
+            os.fchmod(handle, info.mode & 0o777)  # `os.open` would reduce the mode by the umask of this process
             file.flush()
             os.fsync(file.fileno())
 
@@ -165,7 +165,7 @@ class Archive:
 
 
 def _is_safe(info: tarfile.TarInfo) -> bool:
-    """Return whether an entry is a file below the folder that it is extracted to, or a link of a workspace."""
+    """Return whether an entry stays below the folder of its extraction, and is a file or a link of a workspace."""
     path = PurePosixPath(info.name)
     is_below = not path.is_absolute() and ".." not in path.parts
     return is_below and (info.isreg() or (info.issym() and info.name.startswith(WORKSPACES)))

@@ -1,4 +1,4 @@
-"""Dump and restore the database: SQLite by its backup API, PostgreSQL by pg_dump and pg_restore."""
+"""Dump and restore the database, through SQLite's backup API or PostgreSQL's pg_dump and pg_restore."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from chat.management.backup.archive import BackupError
 from config.data_folder import OWNER_ONLY_FILE, sync_folder
 
 SQLITE, POSTGRESQL = "database.sqlite3", "database.dump"
-# What a connection string and the environment of libpq's programs take of a connection's settings.
+# The connection's settings that are passed to libpq's programs by a connection string.
 LIBPQ = ("host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs")
 
 
 def entry() -> str:
-    """Return the name of the dump in an archive, by the kind of the database."""
+    """Return the name of the dump in an archive, for this kind of database."""
     return SQLITE if connection.vendor == "sqlite" else POSTGRESQL
 
 
 def dump(path: Path) -> None:
-    """Write a consistent copy of the database to a new file, beside running servers. Raises BackupError."""
+    """Write a consistent copy of the database to a new file, while servers may run. Raise BackupError."""
     path.touch(OWNER_ONLY_FILE, exist_ok=False)
     if connection.vendor == "postgresql":
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={path}", _address())
@@ -45,7 +45,7 @@ def is_empty() -> bool:
 
 
 def require_unused() -> None:
-    """Refuse to replace a database that others use. Raises BackupError."""
+    """Raise BackupError if other processes use the database."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -54,7 +54,7 @@ def require_unused() -> None:
             )
             (others,) = cursor.fetchone()
         if others:
-            raise BackupError(f"{others} connections use the database. Stop all servers and workers first.")
+            raise BackupError(f"The database has {others} other connections. Stop all servers and workers first.")
     elif not is_empty():
         name = connection.settings_dict["NAME"]
         connection.close()
@@ -63,11 +63,11 @@ def require_unused() -> None:
                 alone.execute("PRAGMA locking_mode=EXCLUSIVE")
                 alone.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
-                raise BackupError(f"A server uses the database ({error}). Stop it first.") from error
+                raise BackupError(f"A server is using the database ({error}). Stop it first.") from error
 
 
 def restore(dump: Path, aside: Path) -> None:
-    """Put a dump in the place of the database, whose present contents go to the folder `aside`. Raises BackupError."""
+    """Replace the database by a dump. Move its current contents to the folder `aside`. Raise BackupError."""
     if connection.vendor == "sqlite":
         _restore_sqlite(dump, aside)
     else:
@@ -97,12 +97,12 @@ def _restore_postgresql(source: Path, aside: Path) -> None:
     try:
         _run("pg_restore", *options, "--dbname", _address(), str(source))
     except BackupError as error:
-        kept = f" What was there before is in {aside / POSTGRESQL}." if aside.exists() else ""
+        kept = f" The previous data is in {aside / POSTGRESQL}." if aside.exists() else ""
         raise BackupError(f"{error} The database is empty now.{kept}") from error
 
 
 def _drop_everything() -> None:
-    """Drop the tables and functions of the schema; those of extensions stay."""
+    """Drop the tables and functions of the schema, except those of extensions."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"DROP TABLE {connection.ops.quote_name(table)} CASCADE")

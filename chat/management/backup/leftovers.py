@@ -1,4 +1,4 @@
-"""Delete what commands that were killed have left in a folder."""
+"""Delete files that killed commands have left in a folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 @contextmanager
 def working_in(folder: Path, *patterns: str) -> Iterator[None]:
-    """Say that a command writes to a folder. What fits the patterns is deleted first, unless another command writes.
+    """Mark a folder as used by this command. First delete files that match the patterns, unless others use it.
 
-    The kernel ends the lock with the process. On a file system without locks nothing is deleted.
+    The mark is a lock, which the kernel ends with the process. On a file system without locks, nothing is deleted.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # BlockingIOError: another command writes to it
+        with suppress(OSError):  # BlockingIOError: another command uses the folder
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for pattern in patterns:
                 for path in folder.glob(pattern):

@@ -26,34 +26,34 @@ from config.data_folder import OWNER_ONLY_FOLDER
 
 NAME = "parley-%Y%m%d-%H%M%S.tar"
 PATTERN = "parley-????????-??????.tar"
-# A restore puts what it replaces into a folder with this beginning.
+# The prefix of the folder to which a restore moves the data that it replaces.
 ASIDE = "before-restore-"
 TEMPORARY = ".parley-backup-"
-# A file of a workspace is copied before it is written to the archive, as its size may change; up to here in memory.
+# Bytes. A workspace's file is copied before it is archived, because its size may change. Up to this size, in memory.
 IN_MEMORY = 8 << 20
-# Errors of a file or folder that was deleted or replaced, by another kind of file or a link, since it was listed.
+# Errors of a file or folder that was deleted, or replaced by another kind of file, after it was listed.
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-# Bytes of a file's path in the folder of all workspaces. A restore writes it below a folder with a longer name.
+# Bytes of a file's path in the folder of all workspaces. A restore first writes it below a folder with a longer name.
 LONGEST_PATH = 3_500
-# How many entries that cannot be read are named, and how much of a path.
+# The most unreadable entries that are reported by name, and the most characters of a path.
 MOST_REPORTED, LONGEST_REPORTED = 20, 500
 
 
 def folder() -> Path:
-    """Return where backups are kept unless another place is named."""
+    """Return the default folder for backups."""
     return Path(settings.DATA_DIR) / "backups"
 
 
 def key_fingerprint() -> str:
-    """Return what tells whether a backup was made with the same SECRET_KEY, without telling the key."""
+    """Return a fingerprint of SECRET_KEY, by which backups with the same key can be recognized."""
     return salted_hmac("chat.backup", "key", algorithm="sha256").hexdigest()
 
 
 def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
-    """Write a backup to a new file; return how much is in it, by kind. Raises BackupError and OSError.
+    """Write a backup to a new file, and return the numbers of its contents by kind. Raise BackupError and OSError.
 
-    What cannot be read in a workspace, where commands run, is reported and left out. The database comes first: rows of
-    the archive have their files, unless these were deleted while it was made.
+    Commands in workspaces can create entries that cannot be read. These are reported and left out. The database is
+    dumped first, so the archive has the files of all its rows, unless these were deleted while the backup was made.
     """
     counts: Counter[str] = Counter()
     path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
@@ -88,13 +88,13 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
 
 
 def delete_older(kept: int) -> None:
-    """Delete the backups in their usual place but the last `kept`."""
+    """Delete all backups in the default folder except the last `kept`."""
     for old in sorted(folder().glob(PATTERN))[:-kept]:
         old.unlink()
 
 
 def stored_names(storage: Storage, folder: str = "") -> Iterator[str]:
-    """Yield the names of all stored files, without those that a restore has put aside."""
+    """Yield the names of all stored files, without those that a restore has moved aside."""
     try:
         folders, files = storage.listdir(folder)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def stored_names(storage: Storage, folder: str = "") -> Iterator[str]:
 def _add_file(archive: ArchiveWriter, name: str, counts: Counter[str]) -> None:
     try:
         source = default_storage.open(name, "rb")
-    except FileNotFoundError:  # deleted since it was listed
+    except FileNotFoundError:  # deleted after it was listed
         return
     with source:
         archive.add(FILES + name, source, source.size)
@@ -117,29 +117,30 @@ def _add_file(archive: ArchiveWriter, name: str, counts: Counter[str]) -> None:
 
 
 class _Unreadable:
-    """Reports what a backup leaves out, the first ones by name."""
+    """Reports the entries that a backup leaves out. The first ones are reported by name."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.count = 0
         self._report = report
 
     def add(self, path: str | Path, error: OSError) -> None:
-        """Report an error, unless the entry was deleted or replaced since it was listed."""
+        """Report an error, unless the entry was deleted or replaced after it was listed."""
         if error.errno in GONE:
             return
         self.count += 1
         if self.count <= MOST_REPORTED:
             shown = str(path) if len(str(path)) <= LONGEST_REPORTED else f"{str(path)[:LONGEST_REPORTED]}…"
-            self._report(f"Not in the backup, as it cannot be read: {shown}: {error.strerror}")
+            self._report(f"Left out of the backup, because it cannot be read: {shown}: {error.strerror}")
 
 
 def _walk(root: Path, unreadable: _Unreadable) -> Iterator[tuple[int, str]]:
-    """Yield the files and links below a folder: the open folder that has each, and its path.
+    """Yield each file and link below a folder, as the descriptor of its open folder and its path.
 
-    Commands change what is there in the meantime. Each folder is opened by its name in the one above, so that none is
-    followed that has become a link; and what is nested or named so that a restore could not write it is left out.
+    Commands may change the folder in the meantime. Each folder is opened relative to its parent, so that a folder that
+    has become a link is not followed. Entries that a restore could not write, because of their depth or name, are left
+    out.
     """
-    root, folders = root.resolve(), [""]  # it may be a link of the operator's
+    root, folders = root.resolve(), [""]  # the operator may have made the root a link
     while folders:
         path = folders.pop()
         try:
@@ -180,7 +181,7 @@ def _add_of_workspace(
         size = _copy(source, copied)
         copied.seek(0)
         archive.add(WORKSPACES + path, copied, size, mode=stat.S_IMODE(mode))
-    counts["workspace files"] += 1
+    counts["session files"] += 1
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> int:

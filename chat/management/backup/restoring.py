@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -28,11 +28,11 @@ TEMPORARY = ".restore-"
 
 
 def require_usable(archive: Archive) -> None:
-    """Refuse a backup of another kind of database, or of a newer version. Raises BackupError."""
+    """Raise BackupError for a backup of another kind of database, or of a newer version."""
     if archive.manifest["database"] != connection.vendor:
         raise BackupError(
-            f"The backup is of a {archive.manifest['database']} database, and DATABASE_URL names a {connection.vendor} "
-            "one. Restore it to the same kind."
+            f"The backup is of a {archive.manifest['database']} database, but DATABASE_URL names a {connection.vendor} "
+            f"one. Set DATABASE_URL to a {archive.manifest['database']} database."
         )
     applied = {tuple(migration) for migration in archive.manifest["migrations"]}
     if unknown := applied - schema.known_migrations():
@@ -41,7 +41,7 @@ def require_usable(archive: Archive) -> None:
 
 
 def require_empty() -> None:
-    """Refuse to restore over data. Raises BackupError."""
+    """Raise BackupError if the installation contains data."""
     places = []
     if not databases.is_empty():
         places.append("the database")
@@ -50,16 +50,16 @@ def require_empty() -> None:
     if any(Path(settings.WORKSPACES).glob("*")):
         places.append(f"{settings.WORKSPACES}")
     if places:
-        raise BackupError(f"There is data already in {', '.join(places)}. --replace puts it aside and restores.")
+        raise BackupError(f"There is already data in {', '.join(places)}. Use --replace to move it aside and restore.")
 
 
 def restore(archive: Archive, report: Callable[[str], None]) -> None:
-    """Restore an archive that has been checked. What is there is put aside first. Raises BackupError and OSError."""
+    """Restore an archive that has been checked. First move existing data aside. Raise BackupError and OSError."""
     databases.require_unused()
     data = Path(settings.DATA_DIR)
     aside = data / "backups" / f"{datetime.now():{ASIDE_NAME}}"
-    aside.parent.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
     with (
+        _folder(aside.parent),
         working_in(data, f"{TEMPORARY}*"),
         tempfile.TemporaryDirectory(dir=data, prefix=TEMPORARY) as temporary,
     ):
@@ -67,32 +67,46 @@ def restore(archive: Archive, report: Callable[[str], None]) -> None:
         _stage(archive, staged)
         try:
             databases.restore(staged / databases.entry(), aside)
-            if connection.vendor != "sqlite":  # there the next start takes another key, as one machine has them all
-                with suppress(DatabaseError):  # a backup of a version that knew no mark
+            if connection.vendor != "sqlite":  # with SQLite, the next start accepts another key
+                with suppress(DatabaseError):  # a backup of a version without the mark of the key
                     forget_key()
             if put_aside := _restore_files(archive, staged, aside):
-                report(f"{put_aside} files that were in the bucket before are below {aside.name} there.")
+                report(f"{put_aside} files that were in the bucket before are now under {aside.name} in the bucket.")
             _replace_folder(Path(settings.WORKSPACES), staged / WORKSPACES, aside / "workspaces")
             for name in (KEY, PUSH_KEY):
                 _restore_key(staged, name, data, aside)
         except BaseException:
-            report("The restore is incomplete: restore again with --replace before Parley starts.")
+            report("The restore is incomplete. Before you start Parley, restore again with --replace.")
             raise
         finally:
             if aside.exists():
-                report(f"What was there before is in {aside}.")
+                report(f"The previous data is in {aside}.")
     sync_folder(data)
     if KEY not in archive.entries and archive.manifest["key"] != key_fingerprint():
         report(
             "SECRET_KEY is not the one of the backup: all users must sign in again, and two-step verification must be "
-            "reset for each account that has it. Set SECRET_KEY to the old one, and nothing is lost."
+            "reset for each account that has it. To avoid this, set SECRET_KEY to the earlier key."
         )
 
 
-def _stage(archive: Archive, staged: Path) -> None:
-    """Extract everything beside its place: what cannot be read or written then fails before anything has changed.
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Make a folder and its parents. At the end, remove those of them that were missing and are still empty."""
+    made = [folder for folder in (*reversed(path.parents), path) if not folder.exists()]
+    try:
+        for folder in made:
+            folder.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
+        yield
+    finally:
+        for folder in reversed(made):
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
 
-    Files for another storage than a local folder are taken from the archive.
+
+def _stage(archive: Archive, staged: Path) -> None:
+    """Extract everything next to its destination, so that unreadable entries fail before anything has changed.
+
+    If files are stored elsewhere than in a local folder, they are later read from the archive.
     """
     is_local = isinstance(storages["default"], FileSystemStorage)
     for name in archive.entries:
@@ -103,17 +117,17 @@ def _stage(archive: Archive, staged: Path) -> None:
 
 
 def _restore_files(archive: Archive, staged: Path, aside: Path) -> int:
-    """Restore the attached files: a local folder is replaced at once, a bucket file by file.
+    """Restore the attached files. A local folder is replaced in one step, a bucket file by file.
 
-    Return how many files were put aside in the bucket.
+    Return the number of files that were moved aside in the bucket.
     """
     storage = storages["default"]
     if isinstance(storage, FileSystemStorage):
         _replace_folder(Path(storage.location), staged / FILES, aside / "files")
         return 0
-    from chat.s3 import S3Storage  # its client may not be installed
+    from chat.s3 import S3Storage  # imported here, because its client may not be installed
 
-    assert isinstance(storage, S3Storage)  # noqa: S101  # the other storage that settings.py knows
+    assert isinstance(storage, S3Storage)  # noqa: S101  # the only other storage in settings.py
     present = list(stored_names(storage))
     for name in present:
         storage.move(name, f"{aside.name}/{name}")
@@ -124,7 +138,7 @@ def _restore_files(archive: Archive, staged: Path, aside: Path) -> int:
 
 
 def _replace_folder(folder: Path, new: Path, aside: Path) -> None:
-    """Put a folder aside unless it is empty, and another one, if it exists, in its place."""
+    """Move a folder aside unless it is empty, and move a new one, if there is one, to its place."""
     if folder.exists() and any(folder.iterdir()):
         aside.parent.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
         shutil.move(folder, aside)
@@ -136,7 +150,7 @@ def _replace_folder(folder: Path, new: Path, aside: Path) -> None:
 
 
 def _restore_key(staged: Path, name: str, data: Path, aside: Path) -> None:
-    """Restore a key that the archive has, which is one that Parley made. One in the settings stays before it."""
+    """Restore a key that Parley has generated, if the archive contains it. A key in the settings takes precedence."""
     if not (staged / name).exists():
         return
     present = data / name

@@ -1,4 +1,4 @@
-"""`manage.py backup`: write everything that Parley keeps into one archive."""
+"""`manage.py backup`: write all data of Parley into one archive."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from chat.management.data_command import DataCommand
 
 class Command(DataCommand):
     help = (
-        "Write the database, the attached files, the files of workspaces and the secret key that Parley made into one "
-        "archive, beside running servers. Keep it as safe as the server: it can be used to sign in as anyone."
+        "Back up the database, the attached files, the session files and the secret key that Parley generated into "
+        "one archive. Servers can keep running. Protect the archive: anyone who has it can sign in as any user."
     )
 
-    # A backup is made between the installation of a new version and its first start, too.
+    # A backup can also be made after a new version was installed and before its first start.
     needs_current = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", nargs="?", type=Path, help="a new file; without it, in PARLEY_DATA/backups")
-        parser.add_argument("--keep", type=int, help="delete all backups in PARLEY_DATA/backups but the last KEEP")
+        parser.add_argument(
+            "path", nargs="?", type=Path, help="the file to create; default: a new file in PARLEY_DATA/backups"
+        )
+        parser.add_argument("--keep", type=int, help="keep only the newest KEEP backups in PARLEY_DATA/backups")
 
     def handle(self, *args: Any, path: Path | None = None, keep: int | None = None, **options: Any) -> str:
         if keep is not None and (keep < 1 or path is not None):
-            raise CommandError("--keep is 1 or more, and for backups in PARLEY_DATA/backups.")
+            raise CommandError("--keep must be 1 or more, and cannot be combined with a path.")
         path = path or making.folder() / f"{datetime.now():{making.NAME}}"
         if path.exists():
-            raise CommandError(f"{path} exists already.")
+            raise CommandError(f"{path} already exists. Choose another file.")
         try:
             counts = making.make(path, self.stderr.write)
             if keep is not None:
                 making.delete_older(keep)
         except (BackupError, DatabaseError, OSError) as error:
-            raise CommandError(f"The backup was not made: {error}") from error
+            raise CommandError(f"The backup failed: {error}") from error
         contents = ", ".join(["the database", *(f"{count} {kind}" for kind, count in sorted(counts.items()))])
         return f"{path}: {contents}; {path.stat().st_size / 1e6:.1f} MB."

@@ -1,4 +1,4 @@
-"""`manage.py endlogins`: sign everyone out, such as after a backup was restored."""
+"""`manage.py endlogins`: sign out all users, for example after a backup was restored."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chat.services.people import accounts
 
 class Command(DataCommand):
     help = (
-        "Sign everyone out in all browsers, and end all one-time sign-in links. A restored backup brings back logins, "
-        "links and tokens that were ended after it was made."
+        "Sign out all users in all browsers, and revoke all one-time sign-in links. Use it after restoring a backup, "
+        "which brings back logins, links and tokens that were revoked after it was made."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

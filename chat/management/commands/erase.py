@@ -1,4 +1,4 @@
-"""`manage.py erase`: erase a session or a person for good."""
+"""`manage.py erase`: permanently erase a session or a user."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from chat.services.deletion import overwriting, requests, users
 
 
 class Command(DataCommand):
-    help = "Erase a session or a person for good: rows, revisions, files, drafts. There is no way back."
+    help = "Permanently erase a session or a user, with all rows, revisions, files and drafts. This cannot be undone."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
-        session = kinds.add_parser("session", help="erase a session, also one that is deleted; its forks stay")
-        session.add_argument("name", metavar="ID", help="the session's id, as in its address")
-        person = kinds.add_parser("person", help="erase an account, its sessions, and its words in those of others")
-        person.add_argument("name", metavar="NAME", help="the user name with which they sign in")
+        session = kinds.add_parser("session", help="erase a session, including a deleted one; its forks are kept")
+        session.add_argument("name", metavar="ID", help="the session id, as in its URL")
+        person = kinds.add_parser(
+            "person", help="erase an account, its sessions, and its texts in other users' sessions"
+        )
+        person.add_argument("name", metavar="NAME", help="the user name")
         for each in (session, person):
-            each.add_argument("--yes", action="store_true", help="do not ask")
+            each.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, kind: str = "", name: str = "", yes: bool = False, **options: Any) -> str:
         try:
@@ -33,7 +35,7 @@ class Command(DataCommand):
             raise CommandError(str(refused)) from None
         requests.carry_out(erasure)
         overwriting.overwrite_deleted()
-        return f"Erased: {described(erasure.counts)}. Backups made before still hold it."
+        return f"Erased: {described(erasure.counts)}. Earlier backups still contain it."
 
     def _session(self, session_id: str, yes: bool) -> Erasure:
         session = Session.objects.filter(pk=session_id).first()
@@ -41,8 +43,8 @@ class Command(DataCommand):
             raise CommandError(f"There is no session {session_id!r}.")
         plan = requests.plan_session(session)
         self._ask(
-            f"The session {session_id} of {session.owner} goes, with {plan.messages} messages, {plan.revisions} "
-            f"revisions and {plan.files} files. {plan.forks} forks of it stay.",
+            f"Session {session_id} of {session.owner} will be erased, with {plan.messages} messages, "
+            f"{plan.revisions} revisions and {plan.files} files. {plan.forks} forks will be kept.",
             session_id,
             yes,
         )
@@ -53,13 +55,15 @@ class Command(DataCommand):
         if user is None:
             raise CommandError(f"There is no user {username!r}.")
         plan = users.plan(user)
-        lines = [f"The account {username} goes, with {plan.sessions} sessions."]
-        lines += [f"{session.pk} stays, and belongs to {heir} from now on." for session, heir in plan.handed_over]
-        lines += [f"In sessions of others, {plan.messages} messages lose their words, with {plan.files} files."]
+        lines = [f"The account {username} will be erased, with {plan.sessions} sessions."]
+        lines += [f"Session {session.pk} will be kept and transferred to {heir}." for session, heir in plan.handed_over]
+        lines += [
+            f"In other users' sessions, the text of {plan.messages} messages and {plan.files} files will be erased."
+        ]
         self._ask("\n".join(lines), username, yes)
         return requests.request_user(user=user, author=None)
 
     def _ask(self, words: str, name: str, yes: bool) -> None:
         self.stdout.write(words)
-        if not yes and input(f"There is no way back. Type {name} to erase it: ").strip() != name:
+        if not yes and input(f"This cannot be undone. Type {name} to confirm: ").strip() != name:
             raise CommandError("Nothing was erased.")

@@ -16,11 +16,11 @@ from chat.transfer.public import export_person
 
 
 class Command(DataCommand):
-    help = "Write all that belongs to one person as a ZIP archive, as they get it from their settings."
+    help = "Export all data of a user as a ZIP archive, as the user can do in the settings."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="the user name with which they sign in")
-        parser.add_argument("--to", metavar="FILE", help="where it is written; NAME.zip if not given")
+        parser.add_argument("name", metavar="NAME", help="the user name")
+        parser.add_argument("--to", metavar="FILE", help="the file to write; default: NAME.zip")
 
     def handle(self, *args: Any, name: str = "", to: str | None = None, **options: Any) -> str:
         user = User.objects.filter(username=name).first()
@@ -34,5 +34,5 @@ class Command(DataCommand):
             place.unlink()
             raise CommandError(str(refused)) from None
         except OSError as error:
-            raise CommandError(f"{place} cannot be written: {error.strerror}.") from error
-        return f"Written to {place}."
+            raise CommandError(f"Cannot write {place}: {error.strerror}.") from error
+        return f"Exported to {place}."

@@ -22,24 +22,31 @@ from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
 
 
 class Target(Protocol):
-    """Where files go."""
+    """The folder or archive to which files are written."""
 
     def write(self, name: str, pieces: Iterator[str]) -> None: ...
 
 
 class Command(DataCommand):
-    help = "Write sessions into a folder or a ZIP archive, each as a file of its own. Exits with 1 if there are none."
+    help = "Export sessions to a folder or a ZIP archive, one file for each. Exits with 1 if there are none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         chosen = parser.add_mutually_exclusive_group(required=True)
-        chosen.add_argument("--owner", help="the sessions of the user with this username")
-        chosen.add_argument("--workspace", type=int, help="the sessions in the workspace with this id")
-        chosen.add_argument("--all", action="store_true", help="all sessions")
+        chosen.add_argument("--owner", help="export the sessions of the user with this user name")
+        chosen.add_argument("--workspace", type=int, help="export the sessions in the workspace with this id")
+        chosen.add_argument("--all", action="store_true", help="export all sessions")
         parser.add_argument(
-            "--format", choices=list(ExportFormat), default=ExportFormat.JSON, help="JSON can be imported again"
+            "--format",
+            choices=list(ExportFormat),
+            default=ExportFormat.JSON,
+            help="JSON can be imported again (default: %(default)s)",
         )
         parser.add_argument(
-            "--to", type=Path, required=True, metavar="FOLDER|FILE.zip", help="an existing file is kept"
+            "--to",
+            type=Path,
+            required=True,
+            metavar="FOLDER|FILE.zip",
+            help="where to write; existing files are not overwritten",
         )
 
     def handle(self, *args: Any, to: Path, format: str, **options: Any) -> None:

@@ -15,29 +15,38 @@ from chat.management.people import named_user, named_workspace
 from chat.models import User, Workspace
 from chat.transfer import public as transfer
 
-# Archives of years are larger than what the page takes.
+# Archives of many years are larger than the limit of the import page.
 DEFAULT_MEGABYTES = 2_000
 
 
 class Command(DataCommand):
     help = (
-        "Import conversations of Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
-        "--only, list what the files hold. Exits with 1 if a file or a conversation could not be imported."
+        "Import conversations from Parley, ChatGPT, Claude, Open WebUI and LibreChat for a user. Without --all or "
+        "--only, list the conversations in the files. Exits with 1 if a file or a conversation could not be imported."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a JSON or ZIP file")
-        parser.add_argument("--owner", required=True, help="the username of the user who gets the sessions")
+        parser.add_argument("--owner", required=True, help="the user name of the user who will own the sessions")
         parser.add_argument(
-            "--workspace", type=int, help="the id of a workspace of theirs; without it, the current one"
+            "--workspace", type=int, help="the id of one of the user's workspaces; default: the current one"
         )
         parser.add_argument("--all", action="store_true", help="import all conversations in the files")
         parser.add_argument(
-            "--only", type=_indexes, action="extend", metavar="INDEX", help="import this one, or several: 0,3"
+            "--only",
+            type=_indexes,
+            action="extend",
+            metavar="INDEX",
+            help="import only these conversations, such as 0 or 0,3",
         )
-        parser.add_argument("--new-ids", action="store_true", help="do not keep the ids of Parley's own files")
         parser.add_argument(
-            "--max-mb", type=int, default=DEFAULT_MEGABYTES, help="the largest file, unpacked (default: %(default)s)"
+            "--new-ids", action="store_true", help="give sessions new ids, even if a file exported from Parley has some"
+        )
+        parser.add_argument(
+            "--max-mb",
+            type=int,
+            default=DEFAULT_MEGABYTES,
+            help="the largest size of a file, unpacked (default: %(default)s)",
         )
 
     def handle(
@@ -48,7 +57,9 @@ class Command(DataCommand):
         if place is not None and not place.memberships.filter(user=user).exists():
             raise CommandError(f"{owner} is not a member of workspace {workspace}.")
         if options["only"] and len(files) > 1:
-            raise CommandError("--only takes one file, as indexes are those of a file. Several indexes: --only 0,3")
+            raise CommandError(
+                "--only works with one file, because indexes belong to a file. To give several indexes: --only 0,3"
+            )
         failed = 0
         for path in files:
             try:
@@ -64,7 +75,7 @@ class Command(DataCommand):
     def _one(
         self, path: Path, file: IO[bytes], user: User, workspace: Workspace | None, most: int, options: dict[str, Any]
     ) -> int:
-        """Import one file, or list it; returns how many conversations failed."""
+        """Import one file, or list it. Return the number of conversations that failed."""
         if not options["all"] and not options["only"]:
             return self._list(path, file, most)
         outcome = transfer.import_file(
@@ -100,8 +111,8 @@ class Command(DataCommand):
 
 
 def _indexes(text: str) -> list[int]:
-    """Return the numbers in `0,3`. Raises ArgumentTypeError."""
+    """Return the numbers in a text such as `0,3`. Raise ArgumentTypeError."""
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no index; write --only 0, or --only 0,3 for several") from None
+        raise ArgumentTypeError(f"{text!r} is not an index; use --only 0, or --only 0,3 for several") from None

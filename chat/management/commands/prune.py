@@ -1,4 +1,4 @@
-"""`manage.py prune`: delete sessions that no one has used for RETENTION_DAYS."""
+"""`manage.py prune`: delete sessions that were not used for RETENTION_DAYS."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from chat.services.sessions import retention
 
 class Command(DataCommand):
     help = (
-        "Say how many sessions no one has used for RETENTION_DAYS, and with --yes delete them. Pinned sessions stay. "
-        "Deleted ones can be restored for PURGE_AFTER_DAYS."
+        "Count the sessions that no one has used for RETENTION_DAYS; with --yes, delete them. Pinned sessions are "
+        "kept. Deleted sessions can be restored for PURGE_AFTER_DAYS."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=number_of_days, help="another number of days than RETENTION_DAYS")
-        parser.add_argument("--workspace", type=int, help="the id of a workspace: only its sessions")
-        parser.add_argument("--yes", action="store_true", help="delete them")
+        parser.add_argument("--days", type=number_of_days, help="the number of days; default: RETENTION_DAYS")
+        parser.add_argument("--workspace", type=int, help="only the sessions of the workspace with this id")
+        parser.add_argument("--yes", action="store_true", help="delete the sessions")
 
     def handle(
         self, *args: Any, days: int | None = None, workspace: int | None = None, yes: bool = False, **options: Any
     ) -> str:
         if days is not None and days < 1:
-            raise CommandError(f"--days is a number of days from 1 on, not {days}.")
+            raise CommandError(f"--days must be 1 or more, not {days}.")
         days = days or settings.RETENTION_DAYS
         if not days:
-            raise CommandError("No retention is set: set RETENTION_DAYS, or give --days.")
+            raise CommandError("No retention period is set. Set RETENTION_DAYS, or use --days.")
         before = timezone.now() - timedelta(days=days)
         found = retention.unused(before)
         if workspace is not None:
@@ -45,12 +45,12 @@ class Command(DataCommand):
         told = _amount(retention.with_below(found))
         if not yes:
             since = amount(days, "day")
-            return f"No one has used {told} for {since}. Nothing was changed: --yes deletes the sessions."
+            return f"No one has used {told} for {since}. Nothing was changed. Use --yes to delete them."
         return f"Deleted {_delete(found, before)} of {told}. They can be restored {_until()}."
 
 
 def _amount(sessions: QuerySet[Session]) -> str:
-    """Say how much is in sessions."""
+    """Return the number of sessions, their messages and the size of their files, in words."""
     messages = ChatMessage.objects.filter(session__in=sessions).count()
     size = Attachment.objects.filter(session__in=sessions).aggregate(size=Sum("size"))["size"] or 0
     found = f"{amount(sessions.count(), 'session')} with {amount(messages, 'message')}"
@@ -67,4 +67,4 @@ def _delete(sessions: QuerySet[Session], before: datetime) -> int:
 
 def _until() -> str:
     days: int = settings.PURGE_AFTER_DAYS
-    return f"for {amount(days, 'day')}" if days else "for ever: PURGE_AFTER_DAYS is 0"
+    return f"for {amount(days, 'day')}" if days else "indefinitely: PURGE_AFTER_DAYS is 0"

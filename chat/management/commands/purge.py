@@ -1,4 +1,4 @@
-"""`manage.py purge`: delete for good, now, what users deleted long ago."""
+"""`manage.py purge`: permanently delete, now, what users deleted long ago."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from chat.services.maintenance import jobs
 
 class Command(DataCommand):
     help = (
-        "Delete for good what users deleted more than PURGE_AFTER_DAYS ago, uploads that were never sent, and what "
-        "crashes left. A running server does this once a day by itself."
+        "Permanently delete what users deleted more than PURGE_AFTER_DAYS ago, uploads that were never sent, and "
+        "files left behind by crashes. A running server does this once a day."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=number_of_days, help="another number of days; 0: all that was deleted")
+        parser.add_argument(
+            "--days",
+            type=number_of_days,
+            help="the number of days; 0: everything that was deleted; default: PURGE_AFTER_DAYS",
+        )
         parser.add_argument(
             "--vacuum",
             action="store_true",
-            help="also rewrite the database without its free space, which takes a while and lets no one write",
+            help="also rewrite the database to reclaim free space; this takes a while and blocks all writes",
         )
 
     def handle(self, *args: Any, days: int | None = None, vacuum: bool = False, **options: Any) -> str:
@@ -37,6 +41,6 @@ class Command(DataCommand):
 
 
 def described(counts: dict[str, int]) -> str:
-    """Return counts by kind as a sentence's part."""
+    """Return counts by kind as a part of a sentence."""
     named = (f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(counts.items()) if count)
     return ", ".join(named) or "nothing"

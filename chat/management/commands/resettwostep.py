@@ -16,7 +16,7 @@ class Command(DataCommand):
     help = "Remove a user's authenticator app, passkeys and recovery codes, and sign them out everywhere."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username", help="whose two-step verification is reset")
+        parser.add_argument("username", help="the user name")
 
     def handle(self, *args: Any, username: str, **options: Any) -> str:
         user = User.objects.filter(username=username).first()
@@ -24,4 +24,4 @@ class Command(DataCommand):
             raise CommandError(f"There is no user {username!r}.")
         if not second_factor.reset(user=user, author=None):
             return f"{username} has no two-step verification."
-        return f"The two-step verification of {username} is reset. They can sign in and set it up again."
+        return f"Two-step verification of {username} was reset. They can sign in and set it up again."

@@ -1,4 +1,4 @@
-"""`manage.py restore`: put the contents of a backup in the place of an empty or an existing installation."""
+"""`manage.py restore`: restore a backup into an empty or an existing installation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ from chat.management.backup import restoring
 from chat.management.backup.archive import Archive, BackupError
 
 NEXT = (
-    "Restored. What was ended since the backup is back: logins, links, tokens, shares, erased sessions. Before the "
+    "Restored. Logins, links, tokens, shares and sessions that were removed since the backup are back. Before the "
     "server goes online, run manage.py migrate, manage.py verify and manage.py endlogins --tokens."
 )
 
 
 class Command(BaseCommand):
-    help = "Restore what `manage.py backup` wrote, while no server runs. Present data is refused without --replace."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so; a new place need not be complete
+    help = (
+        "Restore a backup of `manage.py backup`. Stop all servers first. Existing data is not overwritten without "
+        "--replace."
+    )
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django's declaration; a new place may be incomplete
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path, help="the archive")
-        parser.add_argument("--check", action="store_true", help="only check that the archive is undamaged")
-        parser.add_argument("--replace", action="store_true", help="put the present data aside in PARLEY_DATA/backups")
+        parser.add_argument("path", type=Path, help="the backup archive")
+        parser.add_argument(
+            "--check", action="store_true", help="only check that the archive is complete and undamaged"
+        )
+        parser.add_argument("--replace", action="store_true", help="move existing data to PARLEY_DATA/backups first")
 
     def handle(self, *args: Any, path: Path, check: bool = False, replace: bool = False, **options: Any) -> str:
-        own_connection(limits={})  # a pool would open others, which look like those of a server
+        own_connection(limits={})  # a pool would open more connections, which would look like those of a server
         try:
             with closing(Archive(path)) as archive:
                 archive.check()

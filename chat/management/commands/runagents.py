@@ -18,13 +18,13 @@ from config import service_manager
 from config.descriptors import raise_descriptor_limit
 from config.warm_up import warm_up
 
-# Runs that cannot be released in time are taken over by other workers, as after a crash.
+# Seconds. Runs that cannot be released in this time are taken over by other workers, as after a crash.
 STOP_SECONDS = 5.0
 
 
 class Command(BaseCommand):
-    help = "Run the agents of sessions, beside web processes that are started with RUNNER=none."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so; handle() reports what they find
+    help = "Run the agents of sessions, separately from web processes, which have RUNNER=none."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django's declaration; handle() runs the checks
 
     def handle(self, *args: Any, **options: Any) -> None:
         raise_descriptor_limit()
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     async def _run(self) -> None:
-        """Run until SIGTERM or SIGINT, then drain. A second signal ends the wait."""
+        """Run until SIGTERM or SIGINT, then drain. A second signal ends the draining."""
         loop, stops = asyncio.get_running_loop(), asyncio.Queue[None]()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stops.put_nowait, None)

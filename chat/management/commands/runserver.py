@@ -17,7 +17,7 @@ STOP_SECONDS = 5.0
 
 
 class DevelopmentServer(BoundedServer):
-    """Daphne that starts the runner before the first request."""
+    """A Daphne server that starts the runner before the first request."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "ready_callable": self._start})
@@ -27,7 +27,7 @@ class DevelopmentServer(BoundedServer):
 
 
 class Command(DaphneCommand):
-    """Daphne's command, with the bounds of Parley's servers."""
+    """Daphne's command, with the limits of Parley's servers."""
 
     server_cls = DevelopmentServer
 
@@ -41,6 +41,6 @@ class Command(DaphneCommand):
 
 
 def _stop(file_path: Path, **details: Any) -> None:
-    """Give the runs back before the reloader replaces this process, which cuts the thread of the loop."""
+    """Release the runs before the reloader replaces this process, because that kills the thread of the loop."""
     if file_path.suffix == ".py" and twisted_loop.is_running():
         asyncio.run_coroutine_threadsafe(application.stop(), twisted_loop).result(STOP_SECONDS)

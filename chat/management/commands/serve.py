@@ -1,4 +1,4 @@
-"""`manage.py serve`: everything that one machine needs, in one process."""
+"""`manage.py serve`: serve Parley completely, in one process on one machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BACKLOG = 1024
 
 
 class Command(BaseCommand):
-    help = "Prepare the database, then serve the pages and run the agents."
-    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so; handle() tells what they find
+    help = "Prepare the database, then serve Parley and run the agents."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django's declaration; handle() runs the checks
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         prepare_database(self._report)
         self.port = listening.getsockname()[1]
         if settings.WEB_SERVER == "daphne":
-            from chat.servers.daphne_server import serve  # installs an event loop of its own
+            from chat.servers.daphne_server import serve  # imported here, because it installs its own event loop
         else:
             from chat.servers.uvicorn_server import serve
         if not serve(listening, self._announce):
@@ -58,13 +58,13 @@ class Command(BaseCommand):
         self._watchdog = await service_manager.ready()
 
     def _welcome(self) -> str:
-        """Return the line that says where Parley is; with a sign-in link where an administrator has no other way in.
+        """Return the line with the address of Parley. It has a sign-in link if no administrator can sign in otherwise.
 
-        A log that several servers share is read by many: there the command prints links, and never the start.
+        If several servers share a log, many people may read it. Then only the command `signinlink` prints links.
         """
         home = addresses.home_url(self.port)
         try:
-            with one_at_a_time(lambda: self._report("Waiting for another server that is preparing the database.")):
+            with one_at_a_time(lambda: self._report("Waiting for another server to finish preparing the database.")):
                 administrator = accounts.first_administrator()
         except ServiceError as refused:
             return f"Parley is ready at {home} ({refused})"
@@ -73,11 +73,11 @@ class Command(BaseCommand):
         if settings.REDIS_URL or settings.RUNNER == "none":
             return f"Parley is ready at {home} (manage.py signinlink prints a sign-in link)"
         token = accounts.sign_in_link(user=administrator, keeps_last=True)
-        return f"Parley is ready. Sign in with this link, once: {addresses.link_url(token, self.port)}"
+        return f"Parley is ready. Sign in with this one-time link: {addresses.link_url(token, self.port)}"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address; connections from now on wait until the server serves. Raises OSError."""
+    """Listen on an address. Connections wait until the server accepts them. Raise OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _name, address = found[0]
     listening = socket.socket(family, kind, protocol)

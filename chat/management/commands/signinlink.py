@@ -1,4 +1,4 @@
-"""`manage.py signinlink`: a new one-time sign-in link, for an administrator or a user who forgot the password."""
+"""`manage.py signinlink`: print a one-time sign-in link, for an administrator or a user who forgot the password."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from chat.services.people import accounts
 
 
 class Command(DataCommand):
-    help = "Print a link that signs a user in, once, within a day. It replaces their earlier links."
+    help = "Print a one-time sign-in link for a user, valid for a day. It replaces the user's earlier links."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username", nargs="?", help="whom it signs in; the first administrator if not given")
+        parser.add_argument("username", nargs="?", help="the user name; default: the first administrator")
 
     def handle(self, *args: Any, username: str | None = None, **options: Any) -> str:
         return link_url(accounts.sign_in_link(user=self._user(username)))
 
     def _user(self, username: str | None) -> User:
-        if username == "":  # an empty variable of a script
-            raise CommandError("The username is empty. Leave it out for the first administrator.")
+        if username == "":  # such as from an empty variable in a script
+            raise CommandError("The user name is empty. Leave it out for the first administrator.")
         try:
             return User.objects.get(username=username, is_active=True) if username else accounts.first_administrator()
         except User.DoesNotExist:

@@ -1,4 +1,4 @@
-"""`manage.py verify`: check the rows and files of the whole database."""
+"""`manage.py verify`: check all rows of the database and their files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chat.queries.verifying import Verification
 
 class Command(DataCommand):
     help = (
-        "Check everything that must hold for the rows of all sessions, and that each attachment, knowledge file and "
-        "picture has its file. Changes nothing, and may run beside a server."
+        "Check the integrity of all sessions, and that each attachment, knowledge file and picture has its file. "
+        "Changes nothing. Servers can keep running."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

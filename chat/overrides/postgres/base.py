@@ -1,7 +1,7 @@
 """Connections that set time limits for their statements: `OPTIONS["limits"]`, by PostgreSQL's names, in milliseconds.
 
-They are set by a statement, once for each connection. As start-up options (libpq's `options`) they would be refused by
-PgBouncer, and in Django's `connection_created` signal they would cost a round trip each time the pool lends one.
+A statement sets them once for each connection. PgBouncer would refuse them as start-up options (libpq's `options`).
+Django's `connection_created` signal would cost a round trip each time the pool lends a connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db.backends.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection, of the pool or of its own."""
+    """A connection, from the pool or a separate one."""
 
     @property
     def limits(self) -> Mapping[str, int]:
@@ -22,7 +22,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return limits
 
     def set_limits(self, limits: Mapping[str, int]) -> None:
-        """Change the time limits of the present connection."""
+        """Change the time limits of the current connection."""
         self.ensure_connection()
         _set(self.connection, limits)
 
@@ -32,7 +32,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return params
 
     def _configure_connection(self, connection: Any) -> bool:
-        """Configure a new connection; Django calls it for connections of their own, and the pool for its own ones."""
+        """Configure a new connection.
+
+        Django calls this for separate connections, and the pool for those that it opens.
+        """
         needs_commit: bool = super()._configure_connection(connection)  # type: ignore[misc]  # missing in the stubs
         _set(connection, self.limits)
         return needs_commit

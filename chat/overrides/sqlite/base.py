@@ -1,16 +1,20 @@
 """Django's SQLite backend for a process in which many threads write.
 
-SQLite lets writers poll for its lock: at a hundred transactions a second some of them wait for seconds. Here the
-threads of one process queue for a lock of their own (SERIALIZE_WRITES), and are woken in turn.
+SQLite lets writers poll for its lock, so at a hundred transactions a second some of them wait for seconds. With
+SERIALIZE_WRITES, the threads of one process queue for a separate lock instead, and are woken in turn.
 
-SQLite also holds its lock while the disk stores each commit. With GROUP_SYNC a commit releases the lock once it is in
-the write-ahead log, and then waits until the log is on the disk; one sync serves all commits made before it.
+SQLite also holds its lock while the disk stores each commit. With GROUP_SYNC, a commit releases the lock once it is in
+the write-ahead log, and then waits until the log is on the disk. One sync serves all commits that were made before it.
+
+Django also converts the placeholders of a statement each time that it is executed. With CONVERT_ONCE, the latest
+statements are kept in their converted form.
 
 Overridden private methods: `_start_transaction_under_autocommit`, `_commit`, `_rollback` and `_close` of
-`django.db.backends.sqlite3.base.DatabaseWrapper`. docs/performance.md has what each switch gains.
+`django.db.backends.sqlite3.base.DatabaseWrapper`. Also overridden: its `create_cursor`, and `convert_query` of
+`SQLiteCursorWrapper`. docs/performance.md lists the gain of each switch.
 
-A commit that has been made is never reported as a failure: what can fail is done before it, and a failing sync ends the
-process. A later sync cannot help: the kernel may have dropped the pages and report success.
+A commit that has been made is never reported as a failure. Steps that can fail are done before it, and if a sync fails,
+the process ends. A later sync would not help, because the kernel may have dropped the pages and report success.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -31,9 +36,13 @@ logger = logging.getLogger(__name__)
 SERIALIZE_WRITES = True
 # Off: each commit syncs the log itself while it holds the lock (PRAGMA synchronous=FULL).
 GROUP_SYNC = True
-# The same as OPTIONS["timeout"], for which writers of other processes wait; then SQLite reports "database is locked".
+# Off: Django converts the placeholders of each statement again.
+CONVERT_ONCE = True
+# Seconds, as in OPTIONS["timeout"], for writers of other processes. After it, SQLite reports "database is locked".
 LOCK_TIMEOUT_SECONDS = 5.0
-# Syncs the data and the metadata that is needed to read it; not every system has it.
+# The most converted statements in memory. A statement has one to six KB.
+KEPT_STATEMENTS = 256
+# Syncs the data, and the metadata that is needed to read it. Not every system has `fdatasync`.
 _sync_file = getattr(os, "fdatasync", os.fsync)
 
 
@@ -50,9 +59,9 @@ class WriteAheadLog:
         self._synced = 0
 
     def open(self) -> None:
-        """Open the log for a later `sync`; the caller holds the write lock. Raises OSError.
+        """Open the log for a later `sync`. The caller holds the write lock. Raise OSError.
 
-        SQLite creates a new log after all connections had been closed.
+        SQLite creates a new log after all connections have been closed.
         """
         if self._file >= 0 and os.path.samestat(os.fstat(self._file), os.stat(self._path)):
             return
@@ -65,14 +74,15 @@ class WriteAheadLog:
     def count_commit(self) -> int:
         """Return the number of the commit that was just made.
 
-        A writer that has waited LOCK_TIMEOUT_SECONDS goes on without the write lock, so the count has its own.
+        A writer that has waited LOCK_TIMEOUT_SECONDS continues without the write lock, so the count has a separate
+        lock.
         """
         with self._count_lock:
             self._committed += 1
             return self._committed
 
     def sync(self, commit: int) -> None:
-        """Return when this commit survives a power cut. If the disk fails, the process ends."""
+        """Wait until this commit survives a power cut. If the disk fails, end the process."""
         with self._sync_lock:
             if self._synced < commit:
                 last = self._committed
@@ -84,8 +94,11 @@ class WriteAheadLog:
 
 
 def _end_process(error: OSError) -> NoReturn:
-    """Exit at once, without the writes of a shutdown. The next start reads from the log what the disk has stored."""
-    logger.critical("The disk does not keep what is written: %s. Parley ends here. Mend the disk, then start it", error)
+    """Exit immediately, without the writes of a shutdown.
+
+    The next start reads the part of the log that is on the disk.
+    """
+    logger.critical("Cannot write to the disk: %s. Parley stops now. Repair the disk, then start Parley again", error)
     logging.shutdown()
     os._exit(os.EX_IOERR)
 
@@ -96,16 +109,30 @@ def log_of(database: str) -> WriteAheadLog:
     return WriteAheadLog(f"{database}-wal")
 
 
+class CursorWrapper(base.SQLiteCursorWrapper):
+    """A cursor that converts the placeholders of a repeated statement only once."""
+
+    def convert_query(self, query: str, *, param_names: Sequence[str] | None = None) -> str:
+        if not CONVERT_ONCE:
+            return str(super().convert_query(query, param_names=param_names))
+        return _converted(query, None if param_names is None else tuple(param_names))
+
+
+@lru_cache(KEPT_STATEMENTS)
+def _converted(query: str, names: tuple[str, ...] | None) -> str:
+    return str(base.SQLiteCursorWrapper.convert_query(None, query, param_names=names))  # type: ignore[arg-type]
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection in WAL mode.
 
-    Without `waits_for_disk` a power cut may undo its latest commits, until another connection's commit is synced; a
-    crash of the process does not.
+    Without `waits_for_disk`, a power cut may undo its latest commits, until a commit of another connection is synced. A
+    crash of the process does not undo them.
     """
 
     connection: Any
     waits_for_disk = True
-    # Off where SQLite keeps no log (in memory, on some network file systems): then this class changes nothing.
+    # False if SQLite keeps no log (in memory, on some network file systems). Then this class changes nothing.
     _has_log = False
     _holds_lock = False
     _changes_before = 0
@@ -118,6 +145,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = super().get_new_connection(conn_params)
         self._has_log = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         return connection
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        return self.connection.cursor(factory=CursorWrapper)
 
     def _start_transaction_under_autocommit(self) -> None:
         if not self._has_log:
@@ -151,8 +181,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         commit = self._log.count_commit() if wrote and self.waits_for_disk and GROUP_SYNC else 0
         try:
             self._release_lock()
-        except sqlite3.Error:  # the commit is made all the same
-            logger.exception("A connection could not be reset after a commit")
+        except sqlite3.Error:  # the commit has been made nevertheless
+            logger.exception("Could not reset a database connection after a commit")
         if commit:
             self._log.sync(commit)
 
@@ -172,7 +202,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _release_lock(self) -> None:
         try:
             if self.connection is not None and self._has_log:
-                self._set_synchronous(self.waits_for_disk)  # for statements outside of transactions
+                self._set_synchronous(self.waits_for_disk)  # for statements outside transactions
         finally:
             if self._holds_lock:
                 self._holds_lock = False

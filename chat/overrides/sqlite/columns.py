@@ -1,4 +1,4 @@
-"""Adding columns without copying a table: Django rebuilds it on SQLite, which takes long and drops its triggers."""
+"""Add columns without copying a table. Django rebuilds it on SQLite, which takes long and drops its triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown as blocks of safe HTML, and source that is shown as it is. Pure."""
+"""Draw Markdown as blocks of safe HTML, or as source. Pure."""
 
 import logging
 import re
@@ -17,22 +17,22 @@ from chat.rendering.budget import (
     most_output,
 )
 from chat.rendering.markdown import external_images, parser
-from chat.rendering.markdown.highlight import Colours
+from chat.rendering.markdown.highlight import Colors
 from chat.rendering.markdown.parser import Drawing
 from chat.rendering.markdown.sanitize import clean, escape
 
 log = logging.getLogger(__name__)
 PLAIN = '<pre class="plain">'
-# Source is shown in blocks of at most this many characters, so that a browser lays out only the visible ones.
+# In characters. Source is shown in blocks of at most this length, so that a browser lays out only the visible ones.
 LONGEST_PLAIN = 8_000
 
 _ODD = re.compile("[\r\0\ud800-\udfff]")
 
 
 def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
-    """Draw normalised source. Text that exceeds the limits of length and output is shown as source.
+    """Draw normalized source as blocks of HTML. Show text beyond the limits of length and output as source.
 
-    Raises BudgetExceeded if the allowance is not enough.
+    Raise BudgetExceeded if the allowance is not enough.
     """
     end = end_of_markdown(source)
     if end is not None:
@@ -41,7 +41,7 @@ def draw_all(source: str, allowance: Allowance = UNLIMITED) -> tuple[str, ...]:
 
 
 def draw_block(tokens: Sequence[Token], lines: Sequence[str], drawing: Drawing) -> str:
-    """Draw one top-level block, or its source if that fails. `lines` are the lines that the tokens refer to."""
+    """Draw one top-level block, or its source if that fails. The tokens' line numbers refer to `lines`."""
     try:
         return clean(parser.draw(tokens, drawing)).rstrip("\n")
     except Exception as error:  # the libraries fail on odd input in many ways; the text must still be shown
@@ -52,7 +52,7 @@ def draw_block(tokens: Sequence[Token], lines: Sequence[str], drawing: Drawing) 
 
 
 def is_plain(block: str) -> bool:
-    """Tell whether a block is shown as its source."""
+    """Return whether a block is shown as its source."""
     return block.startswith(PLAIN)
 
 
@@ -64,9 +64,9 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     except Exception:
         log.exception("Markdown of %d characters could not be parsed", len(source))
         return (plain(source),)
-    colours = Colours(allowance)
+    colors = Colors(allowance)
     expansions = Expansions(most_expanded(len(source)))
-    drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colours=colours)
+    drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colors=colors)
     drawn, lines, room = list[str](), source.split("\n"), most_output(len(source))
     for block in parser.top_level(tokens):
         if meter is not None:
@@ -77,19 +77,19 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
             start = (block[0].map or [0])[0]
             return (*drawn, *plain_blocks("\n".join(lines[start:])))
         drawn.append(html)
-    if colours.missing:
+    if colors.missing:
         raise BudgetExceeded
     return tuple(drawn)
 
 
 def draw_in_process(picture_key: str, source: str) -> Iterator[str]:
-    """Yield the HTML of each block, in a process of the pool. The key signs addresses of images and nothing else."""
+    """Yield the HTML of each block, in a process of the pool. The key signs only addresses of images."""
     external_images.use_key(picture_key)
     yield from draw_all(source)
 
 
-def normalise(text: str) -> str:
-    """Return text with LF line ends that UTF-8 can encode (MSG-12): NUL and lone surrogates become U+FFFD."""
+def normalize(text: str) -> str:
+    """Return the text with LF line ends and encodable as UTF-8 (MSG-12). NUL and lone surrogates become U+FFFD."""
     if _ODD.search(text) is None:
         return text
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -97,18 +97,18 @@ def normalise(text: str) -> str:
 
 
 def plain(source: str) -> str:
-    """Return a block of HTML that shows the source as it is."""
+    """Return a block of HTML that shows the source unchanged."""
     return f"{PLAIN}<code>{escape(source.strip(chr(10)))}</code></pre>"
 
 
 class PlainText:
-    """A growing text that is shown as source. However it is cut into pieces, its blocks are the same."""
+    """A growing text that is shown as source. Its blocks do not depend on how the text is split into pieces."""
 
     def __init__(self, text: str = "") -> None:
         self._text = text
 
     def add(self, text: str) -> list[str]:
-        """Take more text, return the HTML of the blocks that are complete now."""
+        """Add text, and return the HTML of the blocks that are complete now."""
         self._text += text
         return list(self._complete())
 
@@ -119,7 +119,7 @@ class PlainText:
         return list(filter(None, blocks))
 
     def html(self) -> str:
-        """Return the HTML of the text that is in no complete block."""
+        """Return the HTML of the text that is not in a complete block."""
         return plain(self._text) if self._text.strip() else ""
 
     def _complete(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Numbers in square brackets, as [1], which may cite a page.
+"""Numbers in square brackets, such as [1], which may cite a page.
 
-The HTML is the same for each message. The page makes a chip of those for which the message has a source
-(`static/js/messages/citations.js`), so that a growing text needs no other rules than its own.
+The HTML does not depend on the message's sources. The page makes a chip of each number for which the message has a
+source (`static/js/messages/citations.js`), so a growing text is not drawn again when a source is added.
 """
 
 import re
@@ -17,13 +17,13 @@ _CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
 
 
 def use(md: MarkdownIt) -> None:
-    """Add citations to the parser. What is a link, or a reference to a definition, is none."""
+    """Add citations to the parser. A number that is a link, or that refers to a link definition, is not a citation."""
     md.inline.ruler.after("link", "citation", _cite)
     md.add_render_rule("citation", _draw)
 
 
 def _cite(state: StateInline, silent: bool) -> bool:
-    # Silent: the end of the text of a link is looked for, which may have such a number in it.
+    # When silent, the parser is looking for the end of a link's text, which may contain such a number.
     found = _CITATION.match(state.src, state.pos, state.posMax) if not silent else None
     if found is None or state.linkLevel or not state.env["references"].may_cite():
         return False

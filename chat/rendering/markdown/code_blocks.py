@@ -1,10 +1,10 @@
-"""The HTML of code blocks: a head with the language and the buttons, and the code."""
+"""The HTML of code blocks: a header with the language and the buttons, and the code."""
 
 from markdown_it.common.utils import escapeHtml, unescapeAll
 from markdown_it.token import Token
 
 from chat.rendering.budget import Meter
-from chat.rendering.markdown.highlight import Colours, highlight, is_colourable, known_as, label
+from chat.rendering.markdown.highlight import Colors, highlight, is_colorable, known_as, label
 
 MAX_LABEL = 40
 
@@ -86,14 +86,14 @@ EXTENSIONS = frozenset(_EXTENSIONS.values())
 
 
 def language_of(fence: Token) -> str:
-    """Return the language that is written behind a fence."""
+    """Return the language that is written after a fence, or "" if there is none."""
     return next(iter(unescapeAll(fence.info).split(maxsplit=1)), "")
 
 
-def draw_code(code: str, language: str, *, final: bool, colours: Colours, meter: Meter | None) -> str:
-    """Draw a block of code. Only a final one is highlighted, previewed or shown as a diagram."""
-    has_colours = final and is_colourable(code, language) and colours.allow(code, language)
-    body = (has_colours and highlight(code, language, meter)) or escapeHtml(code)
+def draw_code(code: str, language: str, *, final: bool, colors: Colors, meter: Meter | None) -> str:
+    """Draw a block of code. Only a final one is highlighted and gets buttons for previews and diagrams."""
+    has_colors = final and is_colorable(code, language) and colors.allow(code, language)
+    body = (has_colors and highlight(code, language, meter)) or escapeHtml(code)
     name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
     written = language.lower()
     more = _MORE.get(written, "") if final else ""

@@ -1,7 +1,7 @@
 """External images: a placeholder with a button that loads the image through Parley.
 
-Loading it from its own server would reveal the reader to that server. Parley fetches only addresses that it has
-signed, which are those in messages.
+If the page loaded the image from its own server, that server would learn about the reader. Parley fetches only
+addresses that it has signed, which are the addresses in messages.
 """
 
 from functools import cache, lru_cache
@@ -23,7 +23,7 @@ def key() -> str:
 
 
 def use_key(given: str) -> None:
-    """Sign with this key from now on, in a process without settings."""
+    """Sign with this key from now on. For a process without settings."""
     if _keys != [given]:
         _keys[:] = [given]
         key.cache_clear()
@@ -36,7 +36,7 @@ def signature(address: str) -> str:
 
 
 def is_signed(address: str, given: str) -> bool:
-    """Tell whether this address was in a rendered message."""
+    """Return whether this address was in a rendered message."""
     return constant_time_compare(signature(address), given)
 
 

@@ -1,8 +1,8 @@
 """Footnotes in Markdown: `[^label]` refers to the note that a block `[^label]: …` defines.
 
-A note is drawn where it is defined, and numbered in the order of the definitions. So text that comes later changes
-neither, and a stream only draws again what refers to a late definition, as with links. The HTML has no ids, which two
-messages would share: the page looks for a note within its message.
+A note is drawn where it is defined, and notes are numbered in the order of their definitions. So later text changes
+neither, and a stream only redraws blocks that refer to a late definition, as with links. The HTML contains no ids,
+because two messages could have the same ones. So the page searches for a note within its message.
 """
 
 import re
@@ -16,7 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-# Notes are among the link definitions, their number is here. No definition has an empty label.
+# Notes are stored among the link definitions, and their number under this key. No definition has an empty label.
 COUNT = ""
 
 _LABEL = r"\[\^([^\s\[\]\\`]{1,100})\]"
@@ -55,7 +55,7 @@ def _define(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _number(env: EnvType, label: str) -> int:
-    """Return the number of a note. Further definitions of a label are shown under the number of the first."""
+    """Return the number of a note. Repeated definitions of a label get the number of the first one."""
     references, key = env["references"], key_of(label)
     known = references.get(key, {}).get("note")
     if known is not None:

@@ -1,4 +1,4 @@
-"""Syntax highlighting of finished code blocks: Pygments' tokens as few spans with short classes."""
+"""Syntax highlighting of finished code blocks. It writes Pygments' tokens as few spans with short classes."""
 
 import re
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Ope
 
 from chat.rendering.budget import UNLIMITED, Allowance, Meter
 
-# Lexers are regular expressions, and some take minutes for a page of empty lines: only well-known languages, code of
-# ordinary length and a limited time are allowed.
+# Lexers are regular expressions, and some take minutes for a page of empty lines. So only well-known languages, code of
+# ordinary length and a limited time are allowed. Lengths are in characters.
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
-# Characters of code that are highlighted in one message.
-MOST_COLOURED = 50_000
-# Languages that are highlighted in one message: loading the lexer of a language takes 10 to 50 ms.
+# The most characters of code that are highlighted in one message.
+MOST_COLORED = 50_000
+# The most languages that are highlighted in one message. Loading the lexer of a language takes 10 to 50 ms.
 MOST_LANGUAGES = 12
 _GAP = re.compile(r"\s{400}")
 
@@ -140,7 +140,7 @@ _DISPLAY_NAMES = {
     "yaml": "YAML",
 }
 _UNNAMED = {"", "text", "txt", "plain", "plaintext", "none"}
-# A token has the class of its nearest ancestor here. Other tokens have none, which keeps the HTML small.
+# A token gets the class of its nearest ancestor in this table. Other tokens get none, which keeps the HTML small.
 _CLASSES: dict[_TokenType, str] = {
     Comment: "c",
     Comment.Preproc: "cp",
@@ -177,65 +177,65 @@ _CLASSES: dict[_TokenType, str] = {
 CODE_CLASSES = frozenset(_CLASSES.values())
 # The most common languages in answers.
 COMMON = ("bash", "javascript", "json", "python")
-# Languages whose lexers were requested on the event loop; the event is set when the lexer is loaded.
+# The languages whose lexers were requested on the event loop. The event is set when the lexer is loaded.
 _loading: dict[str, Event] = {}
 
 
-class Coloured(NamedTuple):
-    """How much code of a text is highlighted, and in which languages."""
+class Colored(NamedTuple):
+    """The amount of code of a text that is highlighted: its characters and languages."""
 
     characters: int = 0
     languages: frozenset[str] = frozenset()
 
 
-class Colours:
-    """Counts the highlighted code of one text. `missing`: some code must be highlighted elsewhere."""
+class Colors:
+    """Counts the highlighted code of one text. `missing` is set if some code must be highlighted elsewhere."""
 
-    def __init__(self, allowance: Allowance = UNLIMITED, spent: Coloured = Coloured()) -> None:  # noqa: B008  # a value
+    def __init__(self, allowance: Allowance = UNLIMITED, spent: Colored = Colored()) -> None:  # noqa: B008  # a value
         self._allowance = allowance
         self.spent = spent
         self.missing = False
 
     def allow(self, code: str, language: str) -> bool:
-        """Count code that can be highlighted; tell whether it is highlighted here."""
-        spent = Coloured(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
-        if spent.characters > MOST_COLOURED or len(spent.languages) > MOST_LANGUAGES:
+        """Count code that can be highlighted, and return whether it is highlighted here."""
+        spent = Colored(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
+        if spent.characters > MOST_COLORED or len(spent.languages) > MOST_LANGUAGES:
             return False
         self.spent = spent
-        here = len(code) <= self._allowance.coloured and (self._allowance.loads_lexers or is_loaded(language))
+        here = len(code) <= self._allowance.colored and (self._allowance.loads_lexers or is_loaded(language))
         self.missing |= not here
         return here
 
 
 def known_as(language: str) -> str | None:
-    """Return the name of the lexer for a language, None if there is none."""
+    """Return the name of the lexer for a language, or None if there is none."""
     name = _ALIASES.get(language.lower(), language.lower())
     return name if name in _LANGUAGES else None
 
 
 def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
-    """Return the code as HTML with coloured spans, or None if it stays plain. Raises BudgetExceeded."""
+    """Return the code as HTML with colored spans, or None if it stays plain. Raise BudgetExceeded."""
     name = known_as(language)
-    if name is None or not is_colourable(code, language):
+    if name is None or not is_colorable(code, language):
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
     if name == "diff":
         pieces = _whole_lines(pieces)
-    # A lexer may give up, or drop or change characters. Then the code stays plain.
+    # A lexer may stop early, or drop or change characters. Then the code stays plain.
     if "".join(text for _, text in pieces) != code:
         return None
     return "".join(_span(css, "".join(text for _, text in run)) for css, run in groupby(pieces, key=lambda p: p[0]))
 
 
-def is_colourable(code: str, language: str) -> bool:
-    """Tell whether this is code of a known language and of ordinary length."""
+def is_colorable(code: str, language: str) -> bool:
+    """Return whether this is code of a known language and of ordinary length."""
     if known_as(language) is None or len(code) > MAX_CODE or _GAP.search(code):
         return False
     return all(len(line) <= MAX_LINE for line in code.split("\n"))
 
 
 def is_loaded(language: str) -> bool:
-    """Tell whether the lexer of a language is loaded. If not, load it in a thread."""
+    """Return whether the lexer of a language is loaded. If not, start to load it in a thread."""
     name = known_as(language)
     if name is None or name in _loading:
         return name is None or _loading[name].is_set()
@@ -245,7 +245,7 @@ def is_loaded(language: str) -> bool:
 
 
 def load_common() -> None:
-    """Load the lexers of the most common languages, so that the first code block is highlighted at once."""
+    """Load the lexers of the most common languages, so that the first code block is highlighted immediately."""
     for name in COMMON:
         if name not in _loading:
             _loading[name] = Event()
@@ -295,7 +295,7 @@ def _span(css: str, text: str) -> str:
 
 
 def label(written: str, known: str | None) -> str:
-    """Return the display name of the language `written` behind a fence; `known` is the name of its lexer, if any."""
+    """Return the display name of the language `written` after a fence. `known` is the name of its lexer, if any."""
     if written.lower() in _UNNAMED:
         return ""
     if known is None:

@@ -8,14 +8,14 @@ from chat.rendering.budget import UNLIMITED, Allowance
 from chat.rendering.markdown.render import remember
 from chat.rendering.markdown.stream import Append, MarkdownStream, Op, Replace
 
-# How much of an id tells the few messages that stream in one session apart.
+# The last characters of an id. They are enough to distinguish the few messages that stream in one session.
 ID_END = 5
-# A block that shares fewer characters with the tail is sent whole.
+# In characters. A block that shares less with the tail is sent whole.
 LEAST_SHARED = 16
 
 
 class Stream(Protocol):
-    """What draws the blocks of a growing text, as MarkdownStream does."""
+    """An object that draws the blocks of a growing text, such as a MarkdownStream."""
 
     @property
     def blocks(self) -> list[str]: ...
@@ -31,7 +31,7 @@ class Stream(Protocol):
 
 
 class LiveText:
-    """Makes frames: frozen blocks, and the unfinished tail as a difference from the frame before.
+    """Makes frames: frozen blocks, and the unfinished tail as a difference from the previous frame.
 
     A page keeps {n, rev, blocks, tail} and applies frames to it:
 
@@ -43,20 +43,21 @@ class LiveText:
 
     `keep` counts UTF-16 units, as browsers do. Empty keys are left out: no blocks, no replace, keep 0, tail "".
 
-    `short` is the last delta as a list, for pages that ask for it, without what it shares with the tail before: the
-    last characters of the id, n, how many units at the tail's end stay, how many before those are replaced, and by
-    what; then blocks, replace and end, unless all of them are empty. A block that shares much with the tail before is
-    [units of the tail's start, units of its end, what is between them].
+    `short` is the last delta as a list, for pages that request this form. It leaves out what the new tail shares with
+    the previous one. Its items are the last characters of the id, n, the number of units that stay at the tail's end,
+    the number of units before these that are replaced, and their replacement; then blocks, replace and end, unless all
+    of these are empty. A block that shares much with the previous tail is [units of the tail's start, units of its end,
+    the text between them].
 
-    If the allowance was not enough to draw the text exactly, its last frame has no `end` (`ended` is False), and
-    `settle` ends the text with blocks that were drawn elsewhere.
+    If the allowance is too small to draw the text exactly, its last frame has no `end` (`ended` is False), and `settle`
+    ends the text with blocks that were drawn elsewhere.
     """
 
     def __init__(self, message_id: str, allowance: Allowance = UNLIMITED, stream: Stream | None = None) -> None:
         self.id = message_id
         self.length = 0  # in code points, including text that is not drawn yet
-        # Seconds of CPU per frame. The interval to the next frame must be at least 20 times as long. The lesser value
-        # of the last two frames, as a code block is highlighted only once.
+        # Seconds of CPU time per frame. The interval to the next frame must be at least 20 times as long. This is the
+        # smaller value of the last two frames, because a code block is highlighted only once.
         self.last_cost = 0.0
         self._spent = 0.0
         self.ended = False
@@ -70,7 +71,7 @@ class LiveText:
         self.short: list[Any] = []
 
     def append(self, text: str) -> None:
-        """Take more text. The next frame draws it."""
+        """Add text. The next frame draws it."""
         self._pending.append(text)
         self.length += len(text)
 
@@ -80,14 +81,14 @@ class LiveText:
         return {} if self.ended else self._stream.provisional
 
     def begin(self, text: str, seconds: float) -> None:
-        """Draw the beginning of a text within `seconds` of CPU."""
+        """Draw the beginning of a text within `seconds` of CPU time."""
         self.append(text)
         self.frame(seconds=seconds)
 
     def frame(self, *, end: bool = False, seconds: float | None = None) -> dict[str, Any] | None:
-        """Draw the text since the last frame. Returns None if nothing changed.
+        """Draw the text since the last frame. Return None if nothing changed.
 
-        `end` freezes the rest. `seconds` of CPU replace the allowance for this frame.
+        With `end`, freeze the rest. `seconds` of CPU time replace the allowance for this frame.
         """
         if self.ended:
             return None
@@ -99,13 +100,13 @@ class LiveText:
         return frame
 
     def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:
-        """Return the state after the last frame, without the blocks that the page already has of the same rev."""
+        """Return the state after the last frame, without the blocks that the page already has from the same rev."""
         blocks = self._stream.blocks if self._settled is None else self._settled
         start = have_blocks if have_rev == self._rev and 0 < have_blocks <= len(blocks) else 0
         return self._snap(blocks, start)
 
     def complete(self, index: int, html: str) -> dict[str, Any]:
-        """Replace a provisional block by HTML that was drawn elsewhere."""
+        """Replace a provisional block with HTML that was drawn elsewhere."""
         return self._frame([self._stream.complete(index, html)], self._tail, end=False)
 
     def settle(self, blocks: Sequence[str]) -> dict[str, Any]:
@@ -168,7 +169,7 @@ class LiveText:
 
 
 def common_prefix(old: str, new: str) -> int:
-    """Return how many code points both begin with. Comparing slices is much faster than comparing characters."""
+    """Return the number of code points that both texts start with. Slices compare much faster than characters."""
     same, limit = 0, min(len(old), len(new))
     while same < limit:
         middle = (same + limit + 1) // 2
@@ -180,7 +181,7 @@ def common_prefix(old: str, new: str) -> int:
 
 
 def common_suffix(old: str, new: str) -> int:
-    """Return how many code points both end with."""
+    """Return the number of code points that both texts end with."""
     same, limit = 0, min(len(old), len(new))
     while same < limit:
         middle = (same + limit + 1) // 2
@@ -192,7 +193,7 @@ def common_suffix(old: str, new: str) -> int:
 
 
 def _shared(tail: str, html: str) -> str | list[Any]:
-    """Return a block as its difference from the tail that it was, if that is shorter."""
+    """Return a block or, if that is shorter, its difference from the tail that it was before it froze."""
     start = common_prefix(tail, html)
     end = common_suffix(tail[start:], html[start:])
     if start + end < LEAST_SHARED:

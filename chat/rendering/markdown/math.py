@@ -1,7 +1,7 @@
-r"""Formulas in Markdown, as MathML of an allow-list.
+r"""Formulas in Markdown, as MathML with only allowed elements.
 
-`$$…$$` and `\[…\]` are on lines of their own, `\(…\)` and `$…$` within a line. Like a fence, a block opens and ends by
-its own lines, or ends at a blank line, so that a growing text can be cut behind it.
+`$$…$$` and `\[…\]` are on lines of their own, `\(…\)` and `$…$` within a line. Like a fence, a block begins and ends
+with its own lines, or ends at a blank line, so that a growing text can be cut after it.
 """
 
 import re
@@ -21,7 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering.budget import BudgetExceeded, Meter
 
-# Converting a longer formula may take more than 30 ms, and the time grows with the square of the length.
+# In characters. Converting a longer formula may take more than 30 ms, and the time grows with the square of the length.
 LONGEST_AT_ONCE = 1_500
 
 _CLOSING = {"$$": "$$", "\\[": "\\]"}
@@ -37,7 +37,7 @@ _SIGN = re.compile(r"[\\^_=+<>/{}|]|^\s.*\s$", re.DOTALL)
 MAX_SOURCE = 4_000
 MAX_DEPTH = 50
 
-# A formula may not define commands: ten lines of definitions can expand to a billion characters.
+# A formula must not define commands, because ten lines of definitions can expand to a billion characters.
 _REFUSED = re.compile(r"\\(?:re|provide)?newcommand|\\[egx]?def\b|\\let\b|\\newenvironment|\\DeclareMathOperator")
 # Environments that the library does not know are replaced by arrays.
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{(aligned|align|alignedat|split|gathered|gather|equation|multline)\*?\}")
@@ -47,7 +47,7 @@ _UNDER = frozenset({"lim", "max", "min", "sup", "inf", "arg max", "arg min", "li
 _FLAG = re.compile("true|false")
 _SPACE = re.compile(r"-?0?\.\d{1,4}em|[0-3](?:\.\d{1,4})?em|0")
 _SIZE = re.compile(r"[0-3](?:\.\d{1,4})?em")
-_COLOUR = re.compile("[a-z]{3,20}|#[0-9a-fA-F]{3,6}")
+_COLOR = re.compile("[a-z]{3,20}|#[0-9a-fA-F]{3,6}")
 # The values allowed for each attribute of each tag. No links, styles, backgrounds or heights.
 ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
     "math": {"display": re.compile("block|inline")},
@@ -70,7 +70,7 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
     "mmultiscripts": {},
     "mprescripts": {},
     "mphantom": {},
-    "mstyle": {"displaystyle": _FLAG, "scriptlevel": re.compile("[0-3]"), "mathcolor": _COLOUR},
+    "mstyle": {"displaystyle": _FLAG, "scriptlevel": re.compile("[0-3]"), "mathcolor": _COLOR},
     "mtable": {"displaystyle": _FLAG},
     "mtr": {},
     "mtd": {"class": re.compile("left|right")},
@@ -106,7 +106,7 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _opens(first: str, opening: str, closing: str) -> bool:
-    """Tell whether a line starts a block, by the rest of it: a whole formula, nothing, or the start of one."""
+    """Return whether the rest of a line starts a block: it is a whole formula, empty, or the start of a formula."""
     inner, found, behind = first.partition(closing)
     if found:
         return not behind and bool(inner.strip()) and (opening == "$$" or _SIGN.search(inner) is not None)
@@ -171,7 +171,7 @@ def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options:
 
 
 def _mathml(source: str, env: EnvType, *, display: bool) -> str | None:
-    """Convert a formula. A long one stays source while it streams, and raises BudgetExceeded when it is final."""
+    """Convert a formula. A long one is shown as source while it streams, and raises BudgetExceeded when it is final."""
     meter: Meter | None = env["meter"]
     if meter is not None and meter.is_limited:
         meter.check()
@@ -188,7 +188,7 @@ def _source(text: str) -> str:
 
 @lru_cache(maxsize=4_000)  # the tail of a stream is drawn many times
 def mathml(source: str, *, display: bool) -> str | None:
-    """Return the formula as MathML, or None if it is shown as source."""
+    """Return the formula as MathML, or None if it must be shown as source."""
     if len(source) > MAX_SOURCE or _REFUSED.search(source):
         return None
     try:
@@ -214,13 +214,16 @@ def _written(element: Element, display: bool, depth: int) -> str:
         raise ValueError("the formula nests too deeply")
     tag = _tag(element, display)
     inside = _joined(tag, [_written(child, display, depth + 1) for child in element])
-    # The library writes characters as references, which may stand for markup.
+    # The library writes characters as references, and these could be markup.
     text = escape(unescape(element.text or ""), quote=False).replace("\xa0", "&nbsp;")
     return f"<{tag}{_attributes(tag, element)}>{text}{inside}</{tag}>"
 
 
 def _joined(tag: str, children: list[str]) -> str:
-    """Join the children of a tag, grouped so that there are as many as it needs: a base may be several elements."""
+    """Join the children of a tag.
+
+    Group the first ones if there are too many, because a base may be several elements.
+    """
     count = _CHILDREN.get(tag, len(children))
     if len(children) < count or (len(children) > count and tag not in _SCRIPTS):
         raise ValueError(f"{tag} has the wrong number of children")

@@ -1,7 +1,7 @@
-"""The configured Markdown parser: source to tokens, and tokens to HTML that is not yet sanitised.
+"""The configured Markdown parser. It turns source into tokens, and tokens into HTML that is not yet sanitised.
 
-CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links for plain
-addresses. Inline text is parsed only when it is drawn.
+It supports CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links
+for plain addresses. Inline text is parsed only when it is drawn.
 """
 
 import re
@@ -23,23 +23,23 @@ from chat.rendering.budget import UNLIMITED, Expansions, Meter
 from chat.rendering.markdown import citations, footnotes, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
-from chat.rendering.markdown.highlight import Coloured, Colours, is_colourable
+from chat.rendering.markdown.highlight import Colored, Colors, is_colorable
 
-# The parser drops deeper blocks silently, so they are shown as source instead.
+# The parser would drop deeper blocks silently, so they are shown as source.
 MAX_NESTING = 40
-# About how much longer a reference to a footnote is in HTML.
+# Roughly the characters that a reference to a footnote gains as HTML.
 FOOTNOTE_LENGTH = 100
 # The same for a citation.
 CITATION_LENGTH = 25
-# Shorter texts are parsed without counting steps, as they never take long.
+# In characters. Shorter texts are parsed without counting steps, because they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
-# Longer inline texts are drawn from where they have grown.
+# In characters. Of a longer inline text that grows, only the new part is drawn.
 LONG_INLINE = 1_000
 _UNSETTLED = re.compile(r"[\[\\$]")
 _INLINE_LINK = re.compile(r"(?<!!)\[[^\[\]\\$`]*\]\([^()\s\\$]+\)")
 _MARKS = re.compile(r"[*_~`\[\]]")
-# Marks that neither open nor close anything.
+# Marks that neither open nor close markup.
 _IDLE_MARKS = re.compile(r"(?<= )[*_~]+(?= )|(?<=[A-Za-z0-9])_+(?=[A-Za-z0-9])")
 _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
@@ -48,23 +48,24 @@ References = MutableMapping[str, Any]
 
 @dataclass(slots=True)
 class Drawing:
-    """What tokens are drawn with: link definitions, whether the HTML is final, and the budgets.
+    """The context for drawing tokens: link definitions, whether the HTML is final, and the budgets.
 
-    `inlines` holds the inline texts of this drawing and `known` those of an earlier one: cells and paragraphs that are
-    drawn already cost nothing. Without them a table of 300 rows of yes and no takes 40 ms instead of 16.
+    `inlines` holds the inline texts of this drawing, and `known` those of an earlier one, so that cells and paragraphs
+    that have not changed are not drawn again. Without them, a table of 300 rows of yes and no takes 40 ms instead of
+    16.
     """
 
     references: References
     final: bool
     meter: Meter | None = None
     expansions: Expansions = field(default_factory=Expansions)
-    colours: Colours = field(default_factory=Colours)
+    colors: Colors = field(default_factory=Colors)
     known: dict[str, str] = field(default_factory=dict)
     inlines: dict[str, str] = field(default_factory=dict)
     growing: "GrowingInline | None" = None
 
     def inline(self, content: str) -> str:
-        """Draw inline text. With brackets each time: links count, and definitions may have changed."""
+        """Draw inline text. Text with brackets is never reused: its links count, and definitions may have changed."""
         if self.growing is not None and len(content) >= LONG_INLINE:
             return self.growing.draw(content, self)
         if "[" in content:
@@ -75,17 +76,17 @@ class Drawing:
 
 
 class GrowingInline:
-    """A long paragraph that grows: its beginning is drawn once, up to a place that later text cannot change.
+    """A long paragraph that grows. Its beginning is drawn once, up to a place that later text cannot change.
 
-    That is a space outside of all markup. Before it all marks of emphasis and code belong to something or cannot, and
-    there is nothing else that could become a link, a formula or an escape.
+    That place is a space outside all markup. Before it, every mark of emphasis or code is either complete or cannot
+    become markup, and nothing else can become a link, a formula or an escape.
     """
 
     def __init__(self) -> None:
         self._text = self._html = ""
 
     def draw(self, content: str, drawing: Drawing) -> str:
-        """Draw inline text, which usually is the text of the last call and more. Raises BudgetExceeded."""
+        """Draw inline text, which usually starts with the text of the last call. Raise BudgetExceeded."""
         if not content.startswith(self._text):
             self._text = self._html = ""
         rest = content[len(self._text) :]
@@ -107,7 +108,7 @@ class GrowingInline:
 
 
 def _is_open(token: Token) -> bool:
-    """Whether a text has a mark that later text may complete."""
+    """Return whether a text has a mark that later text may complete."""
     return token.type == "text" and _MARKS.search(_IDLE_MARKS.sub("", token.content)) is not None
 
 
@@ -119,7 +120,7 @@ class _Definitions:
         self._expansions = drawing.expansions
 
     def get(self, label: str, default: Any = None) -> Any:
-        definition = self._references.get(label) if label else None  # "" is the number of footnotes
+        definition = self._references.get(label) if label else None  # "" is the key for the number of footnotes
         if (
             definition
             and "note" not in definition
@@ -129,11 +130,11 @@ class _Definitions:
         return default
 
     def may_cite(self) -> bool:
-        """Whether there is room for the HTML of a citation."""
+        """Count a citation, and return whether the limit leaves room for its HTML."""
         return self._expansions.add(CITATION_LENGTH)
 
     def note(self, label: str) -> int | None:
-        """Return the number of a footnote, None if it is not defined."""
+        """Return the number of a footnote, or None if it is not defined."""
         definition = self._references.get(footnotes.key_of(label))
         if not definition or not self._expansions.add(FOOTNOTE_LENGTH):
             return None
@@ -147,18 +148,18 @@ class _Parser(MarkdownIt):
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the name that markdown-it calls
         try:
             return super().normalizeLink(url)
-        except Exception:  # the libraries fail on odd addresses in many ways; then it is no link
+        except Exception:  # the libraries fail on odd addresses in many ways; then it is not a link
             return ""
 
     def normalizeLinkText(self, link: str) -> str:  # noqa: N802 - the name that markdown-it calls
-        return link  # as written: decoding punycode would let one name pass for another
+        return link  # as written, because decoded punycode could make one name look like another
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the name that markdown-it calls
         return _LINK.match(url) is not None
 
 
 class _Markup(RendererHTML):
-    """Parley's markup: code with a head, tables that scroll, images that load on a click."""
+    """Parley's markup: code with a header, tables that scroll, and images that load on a click."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
         drawing: Drawing = env["drawing"]
@@ -177,7 +178,7 @@ class _Markup(RendererHTML):
         return "".join(out)
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: N802 - the name that markdown-it calls
-        """Draw a tag without the line break that follows it: browsers keep a text node for each."""
+        """Draw a tag without the line break after it, because browsers keep a text node for each line break."""
         return super().renderToken(tokens, idx, options, env).strip("\n")
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -187,11 +188,11 @@ class _Markup(RendererHTML):
         return _code(tokens[idx].content, "", env["drawing"])
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Draw code that says nothing of the direction of the text around it."""
+        """Draw inline code. Its direction is fixed, so that it does not affect the direction of the text around it."""
         return f'<code dir="ltr">{escapeHtml(tokens[idx].content)}</code>'
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Draw a button that loads an external image, or only its name inside a link."""
+        """Draw a button that loads an external image. Inside a link, draw only the image's name."""
         token = tokens[idx]
         source = str(token.attrs["src"])
         alt = self.renderInlineAsText(token.children, options, env)
@@ -214,7 +215,7 @@ class _Markup(RendererHTML):
         return "</table></div></div>"
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        style = str(tokens[idx].attrs.get("style", ""))  # text-align:…, as the CSP forbids inline styles
+        style = str(tokens[idx].attrs.get("style", ""))  # text-align:…; a class, because the CSP forbids inline styles
         return f'<{tokens[idx].tag} class="{style[11:]}">' if style else f"<{tokens[idx].tag}>"
 
     td_open = th_open
@@ -229,7 +230,7 @@ class _Markup(RendererHTML):
     alert_title_close = alert_title_open
 
 
-# What follows the table must only close tags, for tail.py.
+# The HTML after the table must only close tags, because tail.py relies on that.
 _TABLE_OPEN = (
     '<div class="table"><button type="button" class="csv" data-action="copy-csv" aria-labelledby="w-csv"></button>'
     '<div class="table-wrap" tabindex="0" role="group" aria-labelledby="w-table"><table>'
@@ -237,7 +238,7 @@ _TABLE_OPEN = (
 
 
 def _code(code: str, language: str, drawing: Drawing) -> str:
-    return draw_code(code, language, final=drawing.final, colours=drawing.colours, meter=drawing.meter)
+    return draw_code(code, language, final=drawing.final, colors=drawing.colors, meter=drawing.meter)
 
 
 def _make_parser(*, counts_steps: bool) -> _Parser:
@@ -256,7 +257,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
 
 
 def _link_addresses(state: StateCore) -> None:
-    """Link the addresses in plain text, but not in code, formulas and the text of other links."""
+    """Link the addresses in plain text, but not in code, formulas or the text of other links."""
     for token in state.tokens:
         if token.children and any(addresses.MARK.search(child.content) for child in token.children):
             token.children = list(_with_links(token.children, state.md, state.env.get("meter")))
@@ -290,14 +291,14 @@ def _text(content: str) -> Token:
 
 
 def _count_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Count a line or table row: a rule that never matches."""
+    """Count a line or table row. This is a rule that never matches."""
     meter: Meter = state.env["meter"]
     meter.tick(8)
     return False
 
 
 def _count_place(state: StateInline, silent: bool) -> bool:
-    """Count a position of inline text: a rule that never matches."""
+    """Count a position in inline text. This is a rule that never matches."""
     meter: Meter = state.env["meter"]
     meter.tick()
     return False
@@ -308,7 +309,7 @@ _metered = _make_parser(counts_steps=True)
 
 
 def parse(source: str, references: References, meter: Meter | None = None) -> list[Token]:
-    """Parse the blocks of normalised source, and add its link definitions to the references. Raises BudgetExceeded."""
+    """Parse the blocks of normalized source, and add its link definitions to `references`. Raise BudgetExceeded."""
     tokens: list[Token] = []
     if meter is None or (len(source) < SHORT_SOURCE and "|" not in source):
         _md.block.parse(source, _md, {"references": references}, tokens)
@@ -322,7 +323,7 @@ def _env(drawing: Drawing, /, **more: object) -> EnvType:
 
 
 def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Split tokens into those of each top-level block. The map of a block's first token is its lines."""
+    """Yield the tokens of each top-level block. The map of a block's first token is the range of its lines."""
     start = 0
     for index, token in enumerate(tokens):
         if token.level == 0 and token.nesting <= 0:
@@ -330,17 +331,17 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = index + 1
 
 
-def coloured_after(tokens: Sequence[Token], spent: Coloured) -> Coloured:
-    """Return how much code is coloured up to the end of a block, with `spent` before it."""
-    colours = Colours(UNLIMITED, spent)
+def colored_after(tokens: Sequence[Token], spent: Colored) -> Colored:
+    """Return the amount of highlighted code up to the end of a block. `spent` is the amount before it."""
+    colors = Colors(UNLIMITED, spent)
     for token in tokens:
-        if token.type == "fence" and is_colourable(token.content, language := language_of(token)):
-            colours.allow(token.content, language)
-    return colours.spent
+        if token.type == "fence" and is_colorable(token.content, language := language_of(token)):
+            colors.allow(token.content, language)
+    return colors.spent
 
 
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
-    """Draw tokens as HTML. Raises ValueError if they nest too deeply."""
+    """Draw tokens as HTML. Raise ValueError if they nest too deeply."""
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError("blocks nest too deeply")
     html: str = _md.renderer.render(tokens, _md.options, _env(drawing, drawing=drawing))
@@ -348,7 +349,7 @@ def draw(tokens: Sequence[Token], drawing: Drawing) -> str:
 
 
 def draw_inline(content: str, drawing: Drawing) -> str:
-    """Draw the content of one paragraph, heading or cell. Raises BudgetExceeded."""
+    """Draw the content of one paragraph, heading or cell. Raise BudgetExceeded."""
     return _inline_html(_inline_tokens(content, drawing), drawing)
 
 

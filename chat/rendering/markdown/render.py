@@ -1,9 +1,9 @@
-"""Finished Markdown as safe HTML.
+"""Render finished Markdown as safe HTML.
 
-The HTML has no external images and only http, https and mailto addresses. `![alt](url)` becomes a placeholder, as an
-image would call an unknown server (CSP: img-src 'self').
+The HTML contains no external images, and only http, https and mailto addresses. `![alt](url)` becomes a placeholder,
+because an image would make the browser call an unknown server (CSP: img-src 'self').
 
-Cheap texts are rendered in the caller's process, others in a pool of processes with limits. A text that reaches these
+Short texts are rendered in the caller's process, others in a pool of processes with limits. A text that reaches these
 limits is shown as source.
 """
 
@@ -14,19 +14,20 @@ from threading import RLock
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
 from chat.rendering.markdown import external_images
-from chat.rendering.markdown.blocks import draw_all, normalise, plain_blocks
+from chat.rendering.markdown.blocks import draw_all, normalize, plain_blocks
+from chat.rendering.markdown.direction import direction_of
 
 __all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
 
 log = logging.getLogger(__name__)
-# A longer text goes to another process at once. Common Markdown of this length takes about 30 ms.
+# In characters. A longer text is always sent to another process. Common Markdown of this length takes about 30 ms.
 LONGEST_HERE = 20_000
-# Limits that a text reaches each time. After other failures it is rendered again.
+# Limits that the same text will always reach. After other failures it is rendered again.
 LASTING = ("cpu", "memory", "output", "time")
 
 
 class BlockCache:
-    """A least-recently-used cache of rendered texts, limited by characters. One text may take a sixteenth of it."""
+    """A least-recently-used cache of rendered texts. It is limited by characters, and one text may use a sixteenth."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,7 +36,7 @@ class BlockCache:
         self._lock = RLock()  # pages are rendered in threads
 
     def get(self, text: str) -> tuple[str, ...] | None:
-        """Return the blocks of the text, None if they are not cached."""
+        """Return the blocks of the text, or None if they are not cached."""
         with self._lock:
             found = self._entries.get(text)
             if found is not None:
@@ -54,7 +55,7 @@ class BlockCache:
                 self._drop(next(iter(self._entries)))
 
     def put_once(self, text: str, blocks: tuple[str, ...]) -> tuple[str, ...]:
-        """Cache the blocks of the text unless it has some already. Return the cached ones."""
+        """Cache the blocks of the text unless some are cached already. Return the cached ones."""
         with self._lock:
             known = self.get(text)
             if known is None:
@@ -68,11 +69,11 @@ class BlockCache:
 
 
 def _weight(text: str, blocks: tuple[str, ...]) -> int:
-    return len(text) + sum(map(len, blocks)) + 500  # and the size of the objects
+    return len(text) + sum(map(len, blocks)) + 500  # 500: the size of the objects
 
 
 _cache = BlockCache(limit=32_000_000)
-# Two processes, so that one hostile text does not block all others. They stay, as importing takes 0.3 s.
+# Two processes, so that one hostile text does not block all others. They are kept, because importing takes 0.3 s.
 _processes = ProcessPool(
     "chat.rendering.markdown.blocks",
     Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0),
@@ -82,37 +83,37 @@ _processes = ProcessPool(
 
 
 def render(text: str) -> str:
-    """Return the safe HTML of a finished text, each block in `<div class="block">`. Blocks the thread."""
+    """Return the safe HTML of a finished text, with each block in a `<div class="block">`. This blocks the thread."""
     return in_blocks(blocks(text))
 
 
 def in_blocks(drawn: tuple[str, ...]) -> str:
     """Join rendered blocks as a page shows them."""
-    return "".join(f'<div class="block" dir="auto">{block}</div>' for block in drawn)
+    return "".join(f'<div class="block" dir="{direction_of(block)}">{block}</div>' for block in drawn)
 
 
 def blocks(text: str) -> tuple[str, ...]:
-    """Return the safe HTML of each top-level block of any finished text (MSG-12).
+    """Return the safe HTML of each top-level block of a finished text, which can be any text (MSG-12).
 
-    Blocks the thread while another process renders.
+    This blocks the thread while another process renders.
     """
     head, rest = _split(text)
     drawn = _quickly(head, IN_THREAD)
     if drawn is None:
         try:
-            drawn = _taken(head, _processes.run("draw_in_process", external_images.key(), normalise(head)))
+            drawn = _taken(head, _processes.run("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest
 
 
 async def draw(text: str) -> tuple[str, ...]:
-    """Return the same as `blocks`, for coroutines. Cancelling it ends the work."""
+    """Return the same as `blocks`, for coroutines. If it is cancelled, the work ends."""
     head, rest = _split(text)
     drawn = _quickly(head, ON_LOOP)
     if drawn is None:
         try:
-            drawn = _taken(head, await _processes.run_async("draw_in_process", external_images.key(), normalise(head)))
+            drawn = _taken(head, await _processes.run_async("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
             drawn = _shown_as_source(head, failed)
     return drawn + rest
@@ -130,10 +131,10 @@ def remember(text: str, drawn: tuple[str, ...]) -> None:
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the Markdown of a text, and the blocks for the rest of a very long text."""
+    """Return the Markdown part of a text, and the blocks for the rest of a very long text."""
     if len(text) <= LONGEST_MARKDOWN:
         return text, ()
-    source = normalise(text)
+    source = normalize(text)
     end = end_of_markdown(source)
     return (text, ()) if end is None else (source[:end], plain_blocks(source[end:]))
 
@@ -142,7 +143,7 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
     drawn = _cache.get(head)
     if drawn is None and len(head) <= LONGEST_HERE:
         try:
-            drawn = draw_all(normalise(head), allowance)
+            drawn = draw_all(normalize(head), allowance)
         except BudgetExceeded:
             return None
         _cache.put(head, drawn)
@@ -150,11 +151,12 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
 
 
 def _taken(head: str, pieces: list[bytes]) -> tuple[str, ...]:
-    # Near a limit, one of two simultaneous renderings can fail and the other succeed: all pages show the first result.
+    # Near a limit, one of two simultaneous renderings can fail while the other succeeds. All pages show the first
+    # result.
     return _cache.put_once(head, tuple(piece.decode() for piece in pieces))
 
 
 def _shown_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
     log.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
-    drawn = plain_blocks(normalise(head))
+    drawn = plain_blocks(normalize(head))
     return _cache.put_once(head, drawn) if failed.reason in LASTING else _cache.get(head) or drawn

@@ -1,4 +1,4 @@
-"""The allow-list for rendered Markdown: Parley's own tags, classes and link schemes only."""
+"""The allow-list for rendered Markdown. It has only Parley's own tags, classes and link schemes."""
 
 import nh3
 

@@ -1,10 +1,10 @@
-"""Markdown that is still being written: finished blocks freeze, and only the unfinished tail is drawn again.
+"""Draw Markdown while it is being written: finished blocks freeze, and only the unfinished tail is redrawn.
 
-However a text is cut into pieces, its frozen blocks at the end equal those of the finished text:
+However a text is split into pieces, its frozen blocks at the end equal those of the finished text:
 
-1. The text is normalised. Half of a line end or of a surrogate pair waits for the next piece.
-2. The tail is parsed once a line of it is settled: complete, or of a kind that more text cannot change. All top-level
-   blocks but the last then freeze.
+1. The text is normalized. Half of a line end or of a surrogate pair waits for the next piece.
+2. The tail is parsed when one of its lines is settled: complete, or of a kind that more text cannot change. Then all
+   top-level blocks except the last one freeze.
 3. Frozen blocks share one set of link definitions. The tail is drawn with a copy of it.
 4. A new definition redraws the frozen blocks that may use it, and those that changed are sent again.
 5. At the end the tail freezes.
@@ -23,9 +23,9 @@ from markdown_it.token import Token
 
 from chat.rendering.budget import UNLIMITED, Allowance, BudgetExceeded, Expansions, Meter, end_of_markdown, most_output
 from chat.rendering.markdown import parser
-from chat.rendering.markdown.blocks import PlainText, draw_block, normalise, plain
+from chat.rendering.markdown.blocks import PlainText, draw_block, normalize, plain
 from chat.rendering.markdown.footnotes import COUNT
-from chat.rendering.markdown.highlight import Coloured, Colours
+from chat.rendering.markdown.highlight import Colored, Colors
 from chat.rendering.markdown.parser import Drawing, References
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
 
@@ -39,7 +39,7 @@ class Append:
 
 @dataclass(frozen=True)
 class Replace:
-    """A frozen block was drawn again: a link that it uses was defined after it, or it was drawn elsewhere."""
+    """A frozen block was drawn again: a link in it was defined later, or the block was drawn elsewhere."""
 
     index: int
     html: str
@@ -51,10 +51,10 @@ Op = Append | Replace
 class MarkdownStream:
     """The blocks of a growing text.
 
-    `start` begins a frame, which feeds text and draws the tail within an allowance of CPU seconds. A finished block
+    `start` begins a frame, in which text is fed and the tail drawn within an allowance of CPU seconds. A finished block
     that exceeds the allowance is shown as source until the caller has drawn it elsewhere (`provisional`, `complete`).
-    A tail that exceeds it stops the drawing: the tail and all later text are shown as source. `is_exact` tells whether
-    the blocks are those of the finished text; if not, the caller must draw the finished text elsewhere.
+    If the tail exceeds it, drawing stops: the tail and all later text are shown as source. `is_exact` is True if the
+    blocks equal those of the finished text. Otherwise the caller must draw the finished text elsewhere.
     """
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
@@ -82,22 +82,22 @@ class MarkdownStream:
         return self._frozen.provisional
 
     def complete(self, index: int, html: str) -> Op:
-        """Replace a provisional block by HTML that was drawn elsewhere."""
+        """Replace a provisional block with HTML that was drawn elsewhere."""
         return self._frozen.complete(index, html)
 
     def start(self, now: float, seconds: float | None = None) -> None:
-        """Begin a frame at the thread's CPU time `now`; `seconds` of CPU replace the allowance."""
+        """Begin a frame at the thread's CPU time `now`. `seconds` of CPU time replace the allowance."""
         self._meter.start(self._seconds if seconds is None else seconds, now)
 
     def feed(self, delta: str) -> list[Op]:
-        """Take more text, return which blocks were frozen or replaced."""
+        """Add text, and return the blocks that were frozen or replaced."""
         text = self._held + delta
         self._held = text[-1] if text and (text[-1] == "\r" or "\ud800" <= text[-1] <= "\udbff") else ""
-        return self._feed(normalise(text[: len(text) - len(self._held)]))
+        return self._feed(normalize(text[: len(text) - len(self._held)]))
 
     def finish(self) -> list[Op]:
-        """Freeze the tail, as the text is complete."""
-        ops = self._feed(normalise(self._held))
+        """Freeze the tail, because the text is complete. Return the blocks that were frozen or replaced."""
+        ops = self._feed(normalize(self._held))
         if self._plain is None:
             ops += self._freeze("", is_end=True)
         if self._plain is not None:
@@ -105,7 +105,7 @@ class MarkdownStream:
         return ops
 
     def tail_html(self) -> str:
-        """Return the safe HTML of the text that is not frozen. Its code has no colours."""
+        """Return the safe HTML of the text that is not frozen. Code in it has no colors."""
         if self._plain is None:
             try:
                 return self._tail.html()
@@ -141,22 +141,22 @@ class MarkdownStream:
         return ops
 
     def _stop(self, source: str) -> None:
-        """Show the source that is not frozen. The next call returns its complete blocks."""
+        """Show the source that is not frozen as plain text. The next call returns its complete blocks."""
         self._was_stopped = True
         self._plain = PlainText(source)
 
 
 class _Block(NamedTuple):
-    """A parsed block. `coloured` counts the coloured code before it; `labels` is its text where that has brackets."""
+    """A parsed block. `colored` is the highlighted code before it. `labels` is its inline text that has brackets."""
 
     tokens: Sequence[Token]
     lines: Sequence[str]
-    coloured: Coloured
+    colored: Colored
     labels: str
 
 
 class _Frozen:
-    """Frozen blocks and their link definitions. A block changes only when a later definition matches its brackets."""
+    """Frozen blocks and their link definitions. A block changes only if a later definition matches its brackets."""
 
     def __init__(self, meter: Meter, allowance: Allowance) -> None:
         self.html: list[str] = []
@@ -165,7 +165,7 @@ class _Frozen:
         self._meter = meter
         self._allowance = allowance
         self._expansions = Expansions(strict=True)
-        self._coloured = Coloured()
+        self._colored = Colored()
         self._length = self._output = 0
         self._with_brackets: dict[int, _Block] = {}
         self._lacks_definitions = False
@@ -175,14 +175,14 @@ class _Frozen:
         return not self.provisional and not (self._lacks_definitions and self.references)
 
     def add(self, slices: Sequence[str]) -> tuple[list[Op], Sequence[str]]:
-        """Freeze slices of source, each a top-level block and the definitions before it.
+        """Freeze slices of source, each a top-level block with the definitions before it.
 
-        Return what changed, and the slices that exceed the budget.
+        Return the changes, and the slices that exceed the budget.
         """
         first, redrawn, rest = len(self.html), set[int](), slices[:0]
         for number, source in enumerate(slices):
             try:
-                if number:  # the first slice freezes even if the time is up, as source
+                if number:  # the first slice always freezes, as source if the time is up
                     self._meter.check()
                 redrawn |= self._freeze(source)
             except BudgetExceeded:
@@ -192,12 +192,12 @@ class _Frozen:
         return ops + [Replace(index, self.html[index]) for index in sorted(redrawn) if index < first], rest
 
     def append(self, blocks: Sequence[str]) -> list[Op]:
-        """Add blocks that are drawn already."""
+        """Add blocks that have already been drawn."""
         self.html += blocks
         return [Append(html) for html in blocks]
 
     def complete(self, index: int, html: str) -> Op:
-        """Replace a provisional block. A definition could change it unless it is code at the left edge."""
+        """Replace a provisional block. A later definition could change it, unless it is code at the left edge."""
         source = self.provisional.pop(index)
         self._lacks_definitions |= "[" in source and not source.lstrip("\n").startswith(("```", "~~~"))
         self._output += len(html) - len(self.html[index])
@@ -205,7 +205,10 @@ class _Frozen:
         return Replace(index, html)
 
     def _freeze(self, source: str) -> set[int]:
-        """Freeze a slice, return which earlier blocks changed. Raises BudgetExceeded: then no block has changed."""
+        """Freeze a slice and return the indexes of earlier blocks that changed.
+
+        Raise BudgetExceeded; then no block has changed.
+        """
         defined = len(self.references)
         fresh = [(block, *self._draw_first(block, source)) for block in self._parse(source)]
         drawn = [(index, self._draw(block)[0]) for index, block in self._users_of_definitions(defined)]
@@ -226,19 +229,19 @@ class _Frozen:
         return set(changed)
 
     def _parse(self, source: str) -> Iterator[_Block | None]:
-        """Parse a slice into blocks; None stands for one that cannot be parsed."""
+        """Parse a slice and yield its blocks. Yield None if the slice cannot be parsed."""
         try:
             tokens = parser.parse(source, self.references, self._meter)
-        except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
+        except Exception:  # markdown-it can fail on odd input in many ways; the text must still be shown
             yield None
             return
         lines = source.split("\n")
         for block in parser.top_level(tokens):
             text = "\n".join(token.content for token in block if token.type == "inline" and "[" in token.content)
-            yield _Block(block, lines, self._coloured, normalizeReference(text))
+            yield _Block(block, lines, self._colored, normalizeReference(text))
 
     def _users_of_definitions(self, start: int) -> Iterator[tuple[int, _Block]]:
-        """Yield the blocks with brackets whose text has the label of a definition from number `start` on."""
+        """Yield index and block for each block whose bracketed text matches a definition from number `start` on."""
         fresh = [*self.references][start:] if start < len(self.references) else []
         labels = [label for label in fresh if label != COUNT]
         for index, block in self._with_brackets.items() if labels else ():
@@ -249,28 +252,28 @@ class _Frozen:
     def _draw_first(self, block: _Block | None, source: str) -> tuple[str, bool]:
         if block is None:
             return plain(source), False
-        self._coloured = parser.coloured_after(block.tokens, self._coloured)
+        self._colored = parser.colored_after(block.tokens, self._colored)
         try:
             return self._draw(block)
         except BudgetExceeded:
             return plain("\n".join(block.lines)), True
 
     def _draw(self, block: _Block) -> tuple[str, bool]:
-        """Draw a block, and tell whether its code must get its colours elsewhere."""
-        colours = Colours(self._allowance, block.coloured)
-        drawing = Drawing(self.references, final=True, meter=self._meter, expansions=self._expansions, colours=colours)
-        return draw_block(block.tokens, block.lines, drawing), colours.missing
+        """Draw a block, and return whether its code must be highlighted elsewhere."""
+        colors = Colors(self._allowance, block.colored)
+        drawing = Drawing(self.references, final=True, meter=self._meter, expansions=self._expansions, colors=colors)
+        return draw_block(block.tokens, block.lines, drawing), colors.missing
 
 
-# A letter is part of no block marker, so it settles what kind of line this is. Except where that shows only at the end
-# of the line: behind a fence, a formula, or the x of a task's box.
+# No block marker contains a letter, so a letter settles what kind of line this is. Exceptions are lines whose kind
+# shows only at the end: after a fence, after a formula's delimiter, or after the x of a task's box.
 _SETTLED = re.compile(r"(?:\[[xX]|(?!```|~~~|\$\$|\\\[|\[[xX])[\W\d_])*[^\W\d_]")
 _MARKER = re.compile(r"( *)(?:(\d+)([.)])|([-*+])) +")
 _ROW = re.compile(r"\|")
 
 
 class _Tail:
-    """The source that is not frozen. If a method raises BudgetExceeded, the source stays as it is."""
+    """The source that is not frozen. If a method raises BudgetExceeded, the source does not change."""
 
     def __init__(self, references: References, meter: Meter) -> None:
         self.source = ""
@@ -280,12 +283,12 @@ class _Tail:
         self._continues: re.Pattern[str] | None = None
 
     def add(self, text: str) -> list[str]:
-        """Take more source, return the slices that are final: each a top-level block and what precedes it."""
+        """Add source, and return the slices that are final: each is a top-level block and the source before it."""
         self.source += text
         return self._cut() if self._may_begin_block(text) else []
 
     def rest(self) -> list[str]:
-        """Return all slices, as the text is complete."""
+        """Return all slices, because the text is complete."""
         slices = _slices(self._drawing.parse(self.source).blocks[:-1], self.source)
         slices.append(self.source[sum(map(len, slices)) :])
         self.source, self._line, self._is_settled, self._continues = "", 0, False, None
@@ -298,7 +301,7 @@ class _Tail:
         return self._drawing.html(self.source, is_settled=self._is_settled, is_decided=is_decided)
 
     def _may_begin_block(self, text: str) -> bool:
-        """Tell whether a line was settled that does not clearly continue the last block."""
+        """Return whether the text has settled a line that does not clearly continue the last block."""
         lines: list[str] = []
         if "\n" in text:
             start, self._line = self._line, self.source.rfind("\n") + 1
@@ -313,7 +316,8 @@ class _Tail:
         decided = self.source if self._is_settled else self.source[: self._line]
         blocks = self._drawing.parse(decided).blocks
         self._continues = _continuation(blocks[-1], decided) if blocks else None
-        # A line right after a table ends it only by lacking too many cells, which more of the line could bring.
+        # A line right after a table ends the table only if it lacks too many cells, and more of the line could add
+        # them.
         follows_table = len(blocks) > 1 and blocks[-2][0].type == "table_open"
         is_row = follows_table and end_line(blocks[-2]) == start_line(blocks[-1])
         slices = _slices(blocks[: -2 if is_row else -1], decided)
@@ -325,13 +329,16 @@ class _Tail:
 
 
 def _slices(blocks: Sequence[Sequence[Token]], source: str) -> list[str]:
-    """Cut source at the end of each block: a slice is a block and what precedes it."""
+    """Cut source at the end of each block. A slice is a block and the source before it."""
     lines = source.split("\n")
     return ["".join(line + "\n" for line in lines[start:end]) for start, end in pairwise([0, *map(end_line, blocks)])]
 
 
 def _continuation(block: Sequence[Token], source: str) -> re.Pattern[str] | None:
-    """Return how lines begin that continue a block. Without it each line of a 20 KB list costs 11 ms of parsing."""
+    """Return how lines begin that continue a block.
+
+    Without it, each line of a 20 KB list would cost 11 ms of parsing.
+    """
     if block[0].type == "table_open":
         return _ROW
     lines = source.split("\n")

@@ -1,8 +1,9 @@
-"""The HTML of the unfinished end of a growing text, always equal to drawing all of it.
+"""Draw the unfinished end of a growing text. The result always equals that of drawing the whole tail.
 
-Drawing all of the tail takes 0.3 ms for a paragraph of 500 characters, 15 ms for a list of 20 KB and 30 ms for a table
-of 20 KB, which is all that a frame may take. Two shortcuts draw what usually changes: text appended to a paragraph or
-to code takes 0.02 ms (`_OpenText`), the last item of a long list or row of a table 0.5 ms (`_LastPiece`).
+Drawing the whole tail takes 0.3 ms for a paragraph of 500 characters, 15 ms for a list of 20 KB and 30 ms for a table
+of 20 KB, which uses all the time of a frame. Two shortcuts draw only the part that usually changes. Text that is
+appended to a paragraph or to code takes 0.02 ms (`_OpenText`). The last item of a long list, or the last row of a
+table, takes 0.5 ms (`_LastPiece`).
 """
 
 import re
@@ -25,11 +26,11 @@ _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _CODE = '<code class="hl">'
 _CLOSING_TAGS = re.compile(r"(?:</[a-z][a-z0-9]*>|\n)*\Z")
 _END_OF_PROSE = re.compile(r"(?:</(?:p|li|[ou]l|h[1-6]|blockquote|div)>|\n)*\Z")
-# Characters that neither complete, open nor escape markup after plain text. Outside ASCII only white space does.
+# Characters that neither complete, open nor escape markup after plain text. Outside ASCII, only white space does.
 _SAFE = r" A-Za-z0-9,.!?:'\"/=+%@^{}\-" + "\\U000000a1-\\U0010ffff"
 _NOT_SAFE = "(?![\\s\\ud800-\\udfff\\ufeff])"
 _CAREFUL = re.compile(f"(?:[ ]|{_NOT_SAFE}[{_SAFE}])+")
-# These complete nothing either where no bracket, entity or angle bracket is open.
+# These do not complete markup either if no bracket, entity or angle bracket is open.
 _EASY = re.compile(f"(?:[ ]|{_NOT_SAFE}[{_SAFE}();>])+")
 
 
@@ -50,7 +51,7 @@ class TailDrawing:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all drawings, as the tail starts at another block now."""
+        """Discard all drawings, because the tail now starts at another block."""
         self._source = self._html = self._parsed_source = ""
         self._parsed = Parsed([], {})
         self._inlines: dict[str, str] = {}
@@ -59,7 +60,7 @@ class TailDrawing:
         self._growing = GrowingInline()
 
     def parse(self, source: str) -> Parsed:
-        """Parse the tail, or its beginning. No blocks if the parser fails."""
+        """Parse the tail or its beginning. Return no blocks if the parser fails."""
         if source != self._parsed_source:
             if len(source) > LONGEST_TAIL and self._meter.is_limited:
                 raise BudgetExceeded
@@ -67,7 +68,7 @@ class TailDrawing:
             try:
                 blocks = [*parser.top_level(parser.parse(source, references, self._meter))]
                 self._parsed = Parsed(blocks, references)
-            except Exception:  # markdown-it can fail on odd input in many ways; the text must still be seen
+            except Exception:  # markdown-it can fail on odd input in many ways; the text must still be shown
                 self._parsed = Parsed([], references, is_failed=True)
             self._parsed_source = source
         return self._parsed
@@ -75,7 +76,7 @@ class TailDrawing:
     def html(self, source: str, *, is_settled: bool, is_decided: bool) -> str:
         """Return the safe HTML of the tail.
 
-        `is_settled`: more text cannot change what kind of line the last one is. `is_decided`: that, or it is blank.
+        `is_settled`: more text cannot change the kind of the last line. `is_decided`: that, or the line is blank.
         """
         added = source[len(self._source) :]
         if added and self._open is not None and self._open.take(self._source, added):
@@ -93,7 +94,7 @@ class TailDrawing:
         if self._last_piece is not None:
             try:
                 html = self._last_piece.draw(source, self._drawing(ChainMap({}, self._references)))
-            except Exception:  # drawing all of the tail handles it
+            except Exception:  # the caller then draws the whole tail
                 html = None
         if html is None:
             self._last_piece = None
@@ -126,10 +127,10 @@ class TailDrawing:
 
 @dataclass(slots=True)
 class _OpenText:
-    """HTML that takes more plain text between `head` and `foot` without parsing.
+    """HTML to which more plain text can be added, between `head` and `foot`, without parsing.
 
-    White space is `held` back until something follows it. `pattern` is what plain text must be, or for code what the
-    line must be that ends it.
+    White space is `held` back until something follows it. `pattern` is what added plain text must match. For code it
+    matches the line that ends the code.
     """
 
     head: str
@@ -143,7 +144,7 @@ class _OpenText:
         return self.head + self.foot
 
     def take(self, source: str, added: str) -> bool:
-        """Take text that is added to the source; False if the source must be parsed."""
+        """Add text that was added to the source. Return False if the source must be parsed."""
         text = self.held + added
         if self.is_code:
             lines = (source[source.rfind("\n") + 1 :] + added).split("\n")
@@ -160,9 +161,9 @@ class _OpenText:
 
 
 def _open_prose(source: str, html: str) -> _OpenText | None:
-    """Return where plain text can be added to a paragraph or heading at the end of settled source.
+    """Return the place in a paragraph or heading, at the end of settled source, where plain text can be added.
 
-    The HTML must end with the last character, which must be plain text, and with nothing but the ends of blocks.
+    The HTML must end with the last character as plain text, followed only by closing tags of blocks.
     """
     text = source.rstrip(" ")
     pattern = _CAREFUL if any(mark in source for mark in "[<&") else _EASY
@@ -176,7 +177,7 @@ def _open_prose(source: str, html: str) -> _OpenText | None:
 
 
 def _open_code(token: Token, source: str, html: str) -> _OpenText | None:
-    """Return where code can be added, if the last block is an unclosed fence."""
+    """Return the place where code can be added, or None if the last block is not an unclosed fence."""
     closing, code = open_fence(token, source.split("\n")), escape(token.content)
     start = html.rfind(_CODE) + len(_CODE)
     end = start + len(code)
@@ -186,9 +187,10 @@ def _open_code(token: Token, source: str, html: str) -> _OpenText | None:
 
 
 def open_fence(token: Token, lines: Sequence[str]) -> re.Pattern[str] | None:
-    """Return what a line must be to close a fence; None if it is closed already, or not simply at the left edge.
+    """Return a pattern of the line that closes a fence.
 
-    A first line with a bar could still turn out to be the head of a table.
+    Return None if the fence is closed, or does not simply start at the left edge. Also return None for a first line
+    with a bar, which could still become the head of a table.
     """
     start = start_line([token])
     if token.type != "fence" or len(lines) < start + 2 or not lines[start].startswith(token.markup):
@@ -200,14 +202,14 @@ def open_fence(token: Token, lines: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _blank(line: str) -> str:
-    return "" if line.strip(" \t") else line  # the parser leaves out a last line of white space
+    return "" if line.strip(" \t") else line  # the parser drops a last line of white space
 
 
 class _LastPiece:
-    """The last item of a list, or row of a table: while the block grows, only it is drawn.
+    """The last item of a list or row of a table. While the block grows, only this piece is drawn.
 
-    An item means the same in a list of its own, and a row the same under the head of its table. What could mean more
-    (a link definition, a list that turns loose, another block) is left to drawing all of the tail.
+    An item has the same meaning in a separate list, and a row has the same meaning under the head of its table. If the
+    text could mean more (a link definition, a list that becomes loose, another block), the whole tail is drawn.
     """
 
     def __init__(self, tokens: Sequence[Token], source: str, start: int) -> None:
@@ -224,18 +226,18 @@ class _LastPiece:
     def of(
         cls, tokens: Sequence[Token], source: str, html: str, drawing: Drawing, *, is_decided: bool
     ) -> "_LastPiece | None":
-        """Return the last piece of the last block of source; None if all of the tail must be drawn each time."""
+        """Return the last piece of the last block of source, or None if the whole tail must be drawn each time."""
         pieces = [*_pieces(tokens)]
         if not pieces or "]:" in source:
             return None
         piece = cls(tokens, source, _offset(source, start_line(pieces[-1])))
         if not piece._is_table and (not _item_texts(tokens) or (piece._is_loose and not is_decided)):
-            return None  # whether the list is loose does not show yet, or may show for a moment only
+            return None  # it is not yet known whether the list is loose, or it seems so only for a moment
         piece._before, found, piece._after = html.rpartition(piece._clean(pieces[-1], drawing))
         return piece if found and _CLOSING_TAGS.match(piece._after) else None
 
     def draw(self, source: str, drawing: Drawing) -> str | None:
-        """Return the HTML of all of the source, or None if the last piece is not enough to know it."""
+        """Return the HTML of the whole source, or None if drawing the last piece is not enough."""
         text = self._head + source[self._start :]
         if "]:" in text:
             return None
@@ -264,7 +266,7 @@ class _LastPiece:
 
 
 def _pieces(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Split a list into its items, or the body of a table into its rows; other blocks have none."""
+    """Yield the items of a list, or the rows of a table's body. Yield nothing for other blocks."""
     is_table = tokens[0].type == "table_open"
     kind, level = ("tr", 2) if is_table else ("list_item", 1)
     start = next((i for i, token in enumerate(tokens) if token.type == "tbody_open"), len(tokens)) if is_table else 0
@@ -288,5 +290,5 @@ def end_line(tokens: Sequence[Token]) -> int:
 
 
 def _offset(source: str, line: int) -> int:
-    """Return where a line starts."""
+    """Return the index at which a line starts."""
     return sum(len(text) + 1 for text in source.split("\n")[:line])

@@ -1,1 +1,1 @@
-"""Snapshots of messages and sessions as HTML, and the frames that carry it to pages."""
+"""Snapshots of messages and sessions as HTML, and the frames that carry the HTML to pages."""

@@ -1,4 +1,4 @@
-"""A message as Markdown, for copying: its exact text, links to its files, or a tool call with its result."""
+"""A message as Markdown, for copying: its exact text and links to its files, or a tool call with its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
 
 
 def as_markdown(message: MessageSnapshot, site: str = "") -> str:
-    """Return a message as Markdown (MSG-12). Links to its files follow if `site` is given."""
+    """Return a message as Markdown (MSG-12). If `site` is given, links to its files follow the text."""
     if message.tool:
         return _tool(message.tool)
     files = "\n".join(f"- {_link(file, site)}" for file in message.attachments if site)

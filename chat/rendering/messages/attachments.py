@@ -1,4 +1,4 @@
-"""Attachments as messages show them: images in a size that is known before they load, other files by name."""
+"""Attachments as messages show them: images with a size that is known before they load, other files by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_ENDING = 12
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image. `width` and `height` are its size on the page if it is the only one."""
+    """An image. `width` and `height` are its size on the page in CSS pixels if it is the only image."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that is no image. The page may shorten the `stem` of its name, but not its `ending`."""
+    """A file that is not an image. The page may shorten the `stem` of its name, but not its `ending`."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""The context of a model request as the panel shows it, with an excerpt of each text."""
+"""The context of a model request for the context panel, with an excerpt of each text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.messages import File, Part, Text, Thinking, ToolCall, ToolResult
 from chat.models import ChatMessage, MessageRevision, MessageStatus
 from chat.projections.context_view import Block, ExclusionReason, Line
 
-# Characters of an excerpt, and of the text that opens below it.
+# The characters of an excerpt, and of the longer text that opens below it.
 LENGTH = 180
 WHOLE = 2_000
 Tokens = Callable[[float], int]
@@ -18,9 +18,10 @@ Tokens = Callable[[float], int]
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The beginning of a text in one paragraph, `whole` with more of the text, and the number of characters `beyond`.
+    """The beginning of a text in one paragraph.
 
-    `whole` is "" where the excerpt is the text.
+    `whole` is a longer part of the text, or "" if the excerpt is the complete text. `beyond` is the number of
+    characters after `whole`.
     """
 
     excerpt: str
@@ -40,7 +41,7 @@ class Excerpt:
 class LineView:
     """The part of a message that comes from one row.
 
-    `by` is the revision that excluded the row, `since` tells what happened to it after the request.
+    `by` is the revision that excluded the row. `since` is what happened to the row after the request.
     """
 
     id: str
@@ -73,7 +74,7 @@ class BlockView:
 def block_view(
     block: Block, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool = True
 ) -> BlockView:
-    """Return the view of a block. `tokens` rounds an estimate."""
+    """Return the view of a block. `tokens` rounds an estimate of tokens."""
     lines = tuple(_line(line, tokens, left_out, may_switch=may_switch) for line in block.lines)
     role = "results" if block.is_results else block.role or ""
     return BlockView(role, _name(role, block.lines[0].row), tokens(block.tokens) if role else 0, lines)
@@ -118,7 +119,7 @@ def _unsent_parts(row: ChatMessage) -> Sequence[Part]:
 
 
 def text_of_row(row: ChatMessage, *, is_result: bool) -> str:
-    """Return the text of a row: of a tool call, or of its result."""
+    """Return the text of a row: the arguments of a tool call or, with `is_result`, its result."""
     return row.result if is_result else _joined_text(_unsent_parts(row))
 
 
@@ -127,7 +128,7 @@ def _joined_text(parts: Sequence[Part]) -> str:
 
 
 def text_of(part: Part) -> str:
-    """Return the text of a part; "" for a file."""
+    """Return the text of a part, or "" for a file."""
     match part:
         case Text(text) | Thinking(text):
             return text

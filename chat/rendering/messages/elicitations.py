@@ -1,4 +1,4 @@
-"""What a running call asks people as a card, and what they have answered as lines of the call's card."""
+"""Cards for the questions of running calls, and the answers as lines of the call's card."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chat.rendering.messages.questions import Answer, Decision, QuestionCard, fi
 from chat.runs.elicitations import Asked, asked_of
 from chat.snapshots import MessageSnapshot
 
-# A longer message is no heading.
+# In characters. A longer message is not used as a heading.
 LONGEST_TITLE = 160
 
 
 @dataclass(frozen=True)
 class ElicitationCard(QuestionCard):
-    """The card of a server's question; `number` is its place among those of the call, from 1."""
+    """The card of an MCP server's question. `number` is its position among the questions of the call, from 1."""
 
     question: Elicitation
     number: int = 1
@@ -39,7 +39,7 @@ class ElicitationCard(QuestionCard):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of one question of a call: a sentence, and what was filled in."""
+    """The outcome of one question of a call: a sentence, and the values that were filled in."""
 
     decision: Decision
     question: str
@@ -47,7 +47,7 @@ class Reply:
 
 
 def card_of(message: MessageSnapshot) -> QuestionCard | None:
-    """Return the card of a question to people; None if the message asks nothing, or it can't be read."""
+    """Return the card of a question, or None if the message asks nothing or its question cannot be read."""
     tool = message.tool
     if tool is None or tool.question != "elicitation":
         return QuestionCard.of(message)
@@ -58,7 +58,7 @@ def card_of(message: MessageSnapshot) -> QuestionCard | None:
 
 
 def replies_of(message: MessageSnapshot) -> list[Reply]:
-    """Return what became of the questions of a call."""
+    """Return the outcomes of all questions of a call."""
     asked = asked_of(message.tool.asked) if message.tool and message.tool.asked else []
     return [_reply(each, message) for each in asked]
 
@@ -85,6 +85,6 @@ def _reply(asked: Asked, message: MessageSnapshot) -> Reply:
 
 def _filled(asked: Asked) -> list[Answer]:
     content = asked.answer.get("content") if asked.answer else None
-    if not isinstance(content, dict):  # of a person whose data were erased
+    if not isinstance(content, dict):  # the data of the user were erased
         return []
     return [Answer(field.label, filled_in(field, content.get(field.id))) for field in asked.question.fields]

@@ -1,4 +1,4 @@
-"""What a call of `edit_file` or `write_file` has changed, as the lines of a unified diff."""
+"""The changes of a call of `edit_file` or `write_file`, as the lines of a unified diff."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chat.snapshots import ToolSnapshot
 MOST_LINES = 400
 LONGEST_LINE = 1_000
 LARGEST = 200_000
-# Pairs of lines that are compared, at worst in 0.1 s: each page draws its cards again. Of more, all lines are changed.
+# Pairs of lines that are compared, which takes at most 0.1 s for each drawing. With more, all lines count as changed.
 MOST_PAIRS = 250_000
 _AT_LINE = re.compile(r"at line (\d{1,9})\.")
 _HUNK = re.compile(r"@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@")
@@ -29,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The changed lines of a file. `left_out`: there are more than are shown."""
+    """The changed lines of a file. `left_out` is set if there are more lines than are shown."""
 
     path: str
     lines: list[Line]
@@ -39,7 +39,7 @@ class FileChange:
 
 
 def change_of(tool: ToolSnapshot, *, is_done: bool = True) -> FileChange | None:
-    """Return what a call changes, or has changed; None if that is not known, or it has failed."""
+    """Return the change of a call, planned or done. Return None if it is unknown or the call has failed."""
     arguments = tool.arguments
     if not isinstance(arguments, dict) or tool.is_error or not isinstance(path := arguments.get("path"), str):
         return None
@@ -54,7 +54,7 @@ def change_of(tool: ToolSnapshot, *, is_done: bool = True) -> FileChange | None:
 
 
 def _edit(old: str, new: str, result: str) -> list[str]:
-    """Compare the two texts, at the line that the result names."""
+    """Compare two texts. Count lines from the one that the result names."""
     found = _AT_LINE.search(result)
     before = int(found[1]) - 1 if found else 0
     gone, come = _lines(old), _lines(new)
@@ -70,7 +70,7 @@ def _edit(old: str, new: str, result: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at line breaks only: `str.splitlines` knows more of them than files do."""
+    """Split at line feeds only, because `str.splitlines` also splits at characters that do not end lines in files."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 

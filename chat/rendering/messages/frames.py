@@ -1,12 +1,12 @@
-"""The HTML of messages and session parts, and the frames that carry it to pages.
+"""The HTML of messages and session parts, and the frames that carry the HTML to pages.
 
-Pure, without the database. The browser decides what differs between users: own messages, time zone.
+Pure, without the database. The browser adds what differs between users, such as their own messages and time zones.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 
 from agents.messages import Json
 from chat.bus.events import CompactionEnded, StatusChanged
+from chat.languages import in_language
 from chat.models import Session
 from chat.recurrence import from_cron
 from chat.rendering.markdown import render
@@ -33,7 +34,7 @@ from chat.snapshots import MessageSnapshot
 logger = logging.getLogger(__name__)
 
 SHORT_TURN_SECONDS = 60
-# The percentage of the context window from which on the page offers to summarise earlier messages.
+# The percentage of the context window at which the page starts to offer a summary of earlier messages.
 CROWDED = 80
 LONG_TEXT_CHARS = 3000
 LONG_TEXT_LINES = 40
@@ -41,7 +42,7 @@ EMPTY = SafeString("")
 
 
 class Usage(Protocol):
-    """Token counts: a session snapshot, or the event of a change."""
+    """Token counts, of a session snapshot or of an event."""
 
     @property
     def context_used(self) -> int | None: ...
@@ -54,28 +55,33 @@ class Usage(Protocol):
 
 
 def message_frame(message: MessageSnapshot, body: SafeString | None = None) -> Json:
-    """Return the frame of one message. A streaming message has an empty body, as its text has frames of its own.
+    """Return the frame of one message. A streaming message gets an empty body, because its text has separate frames.
 
-    `body` is the HTML of its Markdown if that is rendered already.
+    `body` is the HTML of its Markdown if that has already been rendered.
     """
     html = message_html(message, EMPTY if message.status == "streaming" else body)
     return {"op": "message", "revision": message.revision, "id": message.id, "sequence": message.sequence, "html": html}
 
 
+def message_frames(message: MessageSnapshot, body: SafeString | None, languages: Iterable[str]) -> dict[str, Json]:
+    """Return the frame of one message in several languages."""
+    return {language: in_language(language, message_frame, message, body) for language in languages}
+
+
 def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]) -> Json:
-    """Return the frame that marks messages as excluded from the context or included. `places` are sequence ranges."""
+    """Return the frame that marks messages as excluded or included. `places` are ranges of sequence numbers."""
     mark = EMPTY if included else _render("messages/left_out", {})
     return {"op": "context", "revision": revision, "included": included, "places": places, "mark": mark}
 
 
 def is_markdown(message: MessageSnapshot) -> bool:
-    """Tell whether a message shows its text as Markdown: answers and reasoning."""
+    """Return whether a message shows its text as Markdown. Answers and reasoning do."""
     is_written = message.role not in ("user", "system") or message.summarises is not None
     return message.type == "reasoning" or (message.type == "text" and is_written)
 
 
 def is_quick(message: MessageSnapshot) -> bool:
-    """Tell whether a message is rendered quickly enough for the event loop."""
+    """Return whether a message is rendered quickly enough for the event loop."""
     if message.status in ("streaming", "queued"):
         return True
     if is_markdown(message):
@@ -85,19 +91,19 @@ def is_quick(message: MessageSnapshot) -> bool:
 
 
 def body_of(blocks: tuple[str, ...]) -> SafeString:
-    """Return the body of a message from blocks of Markdown."""
+    """Return the body of a message, from rendered blocks of Markdown."""
     return mark_safe(render.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
 
 
 def message_html(message: MessageSnapshot, body: SafeString | None = None) -> SafeString:
     """Render one message, or an error card if that fails (MSG-10).
 
-    Without `body`, blocks the thread while another process renders the Markdown.
+    Without `body`, this blocks the thread while another process renders the Markdown.
     """
     try:
         return _message_html(message, body)
     except Exception:  # a faulty row must not break the rest of the page
-        logger.exception("Message %s cannot be rendered", message.id)
+        logger.exception("Could not render message %s", message.id)
         tool_name = (message.tool.name if message.tool else "unknown") if message.type == "tool_group" else ""
         return _render("messages/fallback", {"message": message, "speaker": "", "tool_name": tool_name})
 
@@ -139,7 +145,7 @@ def _status_of(session: SessionSnapshot) -> StatusChanged:
 
 
 def agent_html(title: str) -> SafeString:
-    """Render the name of the agent; nothing if there is only one."""
+    """Render the title of the agent, or nothing if it is "" because there is only one agent."""
     return _render("parts/agent", {"title": title}) if title else EMPTY
 
 
@@ -148,12 +154,12 @@ def status_frame(event: StatusChanged) -> Json:
 
 
 def status_html(event: StatusChanged) -> SafeString:
-    """Render the status line of the agent; nothing while it is idle (UI-07)."""
+    """Render the status line of the agent, or nothing while it is idle (UI-07)."""
     return _render("parts/status", asdict(event)) if event.status != "idle" else EMPTY
 
 
 def compacted_frame(event: CompactionEnded) -> Json:
-    """Return the frame that says how a compaction ended."""
+    """Return the frame that reports how a compaction ended."""
     count = event.messages
     done = ngettext("%(count)d message summarized.", "%(count)d messages summarized.", count) % {"count": count}
     words = {
@@ -170,7 +176,7 @@ def usage_frame(usage: Usage) -> Json:
 
 
 def context_bar_html(usage: Usage) -> SafeString:
-    """Render the offer to summarise earlier messages; nothing while the context has room."""
+    """Render the offer to summarize earlier messages, or nothing while the context has room."""
     percent = usage.context_percent
     return (
         EMPTY if percent is None or percent < CROWDED else _render("parts/context_bar", {"percent": f"{percent:.0f}"})
@@ -232,8 +238,8 @@ def _message_html(message: MessageSnapshot, body: SafeString | None) -> SafeStri
 
 
 def _row(kind: str, message: MessageSnapshot, **more: Any) -> SafeString:
-    """Render a message with its sender: a user, or the model of the row (UI-06)."""
-    # In a session with several agents, each has its name on its messages.
+    """Render a message with its sender, who is a user or the model of the row (UI-06)."""
+    # In a session with several agents, messages show the name of their agent.
     name, sender = message.sender or message.model, f"{message.sender}:" if message.sender else ""
     values = {"name": name, "speaker": f"model:{sender}{message.provider}/{message.model}", "person": False, **more}
     values.update(kind=kind, message=message, clock=message.timestamp[11:16])
@@ -245,16 +251,16 @@ def _body(message: MessageSnapshot, body: SafeString | None) -> SafeString:
 
 
 def schedule_words(message: MessageSnapshot) -> str:
-    """Return by which schedule a message was sent; "" if a user has sent it."""
+    """Return the schedule that sent a message, in words, or "" if a user sent it."""
     if message.schedule is None:
         return ""
     rhythm = from_cron(message.schedule.cron)
-    # An expression says nothing to most readers.
+    # Most readers do not understand a cron expression.
     return _("Scheduled") if rhythm.kind == "cron" else f"{_('Scheduled')} · {rhythm_words(rhythm)}"
 
 
 def turn_words(message: MessageSnapshot) -> str:
-    """Return how a turn ended; "" for a short turn that completed (UI-04)."""
+    """Return how a turn ended, or "" for a short turn that completed (UI-04)."""
     seconds = message.duration_seconds or 0
     is_long = seconds >= SHORT_TURN_SECONDS
     if message.status != "interrupted":

@@ -1,4 +1,4 @@
-"""A question to people as a card, the answer as text, and the decision about a tool call that needed an approval."""
+"""A question as a card, its answer as text, and the decision about a tool call that needed an approval."""
 
 from __future__ import annotations
 
@@ -41,13 +41,16 @@ ICONS = {
     "action_selection": "circle-help",
     "memory": "lightbulb",
 }
-# An argument of more characters, or of several lines, is in a box of its own.
+# In characters. A longer argument, or one with several lines, is shown in a box.
 SHORT_ARGUMENT = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A line of an answer: what was chosen or written; `label` is what it answers, "" if that is clear."""
+    """A line of an answer: the choice or the text.
+
+    `label` names the item that it answers, or is "" if that is clear.
+    """
 
     label: str
     text: str
@@ -55,27 +58,27 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a call: a short `text`, or a `long` one."""
+    """An argument of a call. If `long` is set, it is shown in a box instead of as the short `text`."""
 
     name: str
     text: str
     long: Output | None
 
 
-# How much of an ISO 8601 time names the minute.
+# The length of the part of an ISO 8601 time that ends with the minute.
 MINUTE = len("2026-01-01T00:00")
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What people decided about a tool call, as an icon and a sentence; `at` is ISO 8601, or None to show no time."""
+    """A decision about a tool call, as an icon and a sentence. `at` is an ISO 8601 time, or None to show no time."""
 
     icon: str
     text: str
     at: str | None
 
     def beside(self, message: MessageSnapshot) -> Decision:
-        """Return the decision without its time in the minute of the message, which is shown beside it."""
+        """Return the decision without its time if the message, whose time is shown, is from the same minute."""
         is_same = self.at is not None and self.at[:MINUTE] == message.timestamp[:MINUTE]
         return replace(self, at=None) if is_same else self
 
@@ -91,9 +94,9 @@ class QuestionCard:
 
     @classmethod
     def of(cls, message: MessageSnapshot) -> QuestionCard | None:
-        """Return the card of a message; None if it asks nothing, or its question can't be read.
+        """Return the card of a message, or None if it asks nothing or its question cannot be read.
 
-        A decided approval is shown with the tool's card instead.
+        A decided approval is shown on the tool's card instead.
         """
         tool, is_open = message.tool, message.status == "waiting"
         if tool is None or not tool.question or tool.subsession:
@@ -118,7 +121,7 @@ class QuestionCard:
 
     @property
     def title(self) -> str:
-        """What is asked, in one line; "" for an approval, whose heading says it."""
+        """The question in one line. For an approval it is "", because the heading contains it."""
         match self.question:
             case Form(title=title) | PlanReview(title=title):
                 return title
@@ -132,38 +135,28 @@ class QuestionCard:
 
     @cached_property
     def standing(self) -> Standing | None:
-        """What the call needs and has, if one person alone cannot approve it."""
+        """The approvals that the call needs and has, or None if one user's approval is enough."""
         return standing_of(self.tool.approval)
 
     @property
     def needed(self) -> str:
-        """Whose approval is needed, and how many are missing."""
+        """A sentence with the number of missing approvals, and the roles that can give them."""
         if self.standing is None:
             return ""
-        missing = self.standing.missing
-        words = {
-            "": ngettext("%(count)d more approval needed", "%(count)d more approvals needed", missing),
-            "admin": ngettext(
-                "%(count)d more approval of an owner or admin needed",
-                "%(count)d more approvals of owners or admins needed",
-                missing,
-            ),
-            "owner": ngettext(
-                "%(count)d more approval of an owner needed", "%(count)d more approvals of owners needed", missing
-            ),
-        }
-        return words[self.standing.needs.approvers] % {"count": missing}
+        missing, approvers = self.standing.missing, self.standing.needs.approvers
+        words = _more_needed(missing) if self.standing.decisions else _first_needed(missing)
+        return words[approvers] % {"count": missing}
 
     @property
     def announcement(self) -> str:
-        """What screen readers and notifications say of an open question."""
+        """The sentence for screen readers and notifications about an open question."""
         if isinstance(self.question, Approval):
             return _("%(name)s wants to run %(tool)s") % {"name": self.name, "tool": self.tool.name}
         return _("%(name)s asks: %(question)s") % {"name": self.name, "question": self.title}
 
     @property
     def markdown(self) -> str:
-        """The Markdown of the question, of a plan as people have changed it; "" if it has none."""
+        """The Markdown of the question, or of a plan after users have changed it; "" if there is none."""
         match self.question, self.tool.answer:
             case PlanReview(), {"plan": str(changed)}:
                 return changed
@@ -173,7 +166,7 @@ class QuestionCard:
 
     @cached_property
     def prose(self) -> SafeString:
-        """The question's Markdown as HTML. Blocks the thread if another process renders it."""
+        """The question's Markdown as HTML. This blocks the thread if another process renders it."""
         return mark_safe(render.in_blocks(render.blocks(self.markdown)))  # noqa: S308  # sanitised HTML
 
     @property
@@ -186,27 +179,27 @@ class QuestionCard:
 
     @cached_property
     def answers(self) -> list[Answer]:
-        """The answer as people read it, as JSON if it is none that the question takes."""
+        """The answer in words. If the question does not accept the answer, this is its JSON."""
         try:
             answers = list(_answers(self.question, self.tool.answer))
-            return [*answers, Answer("", _("Waits for an owner or admin"))] if self._is_proposal else answers
-        except (AttributeError, KeyError, TypeError):  # edited by hand, or imported
+            return [*answers, Answer("", _("Waiting for an owner or admin"))] if self._is_proposal else answers
+        except (AttributeError, KeyError, TypeError):  # the row was edited or imported
             return [Answer("", _json(self.tool.answer))]
 
     @property
     def _is_proposal(self) -> bool:
-        """Whether an accepted note is a proposal, by the result that the model reads."""
+        """Whether an accepted note is a proposal, judged by the result that the model reads."""
         return isinstance(self.question, Memory) and '"waits_for"' in self.tool.result
 
     @property
     def command(self) -> str:
-        """The command that a call would run; "" if it runs none."""
+        """The command that a call would run, or "" if it runs none."""
         name, value = self._main
         return str(value) if name in COMMANDS and isinstance(value, str) else ""
 
     @property
     def call_arguments(self) -> list[Argument]:
-        """The arguments of a call, without the command that is shown as one."""
+        """The arguments of a call, without an argument that is already shown as the command."""
         arguments = self.tool.arguments
         if not isinstance(arguments, dict):
             return []
@@ -215,7 +208,7 @@ class QuestionCard:
 
     @property
     def texts(self) -> list[Argument]:
-        """The arguments as texts to edit; none if one is no text, or a field of a form would change it."""
+        """The arguments as texts to edit. Empty if an argument is not a text, or if a form's field would change it."""
         arguments = self.tool.arguments
         if not isinstance(arguments, dict) or not all(isinstance(each, str) for each in arguments.values()):
             return []
@@ -235,8 +228,33 @@ class QuestionCard:
         return main_argument(self.tool.arguments) if isinstance(self.tool.arguments, dict) else ("", None)
 
 
+def _first_needed(count: int) -> dict[str, str]:
+    """Return the text for a call without decisions, by the role whose approval it needs."""
+    return {
+        "": ngettext("%(count)d approval needed", "%(count)d approvals needed", count),
+        "admin": ngettext(
+            "Approval of an owner or admin needed", "%(count)d approvals of owners or admins needed", count
+        ),
+        "owner": ngettext("Approval of an owner needed", "%(count)d approvals of owners needed", count),
+    }
+
+
+def _more_needed(count: int) -> dict[str, str]:
+    return {
+        "": ngettext("%(count)d more approval needed", "%(count)d more approvals needed", count),
+        "admin": ngettext(
+            "%(count)d more approval of an owner or admin needed",
+            "%(count)d more approvals of owners or admins needed",
+            count,
+        ),
+        "owner": ngettext(
+            "%(count)d more approval of an owner needed", "%(count)d more approvals of owners needed", count
+        ),
+    }
+
+
 def decision_of(message: MessageSnapshot) -> Decision | None:
-    """Return what was decided about a tool call that needed an approval; None while it waits, or if it needed none."""
+    """Return the decision about a tool call, or None if it waits for one or needed none."""
     decision = _decision_of(message)
     return decision and decision.beside(message)
 
@@ -257,7 +275,7 @@ def _decision_of(message: MessageSnapshot) -> Decision | None:
         comment = str(answer.get("comment", "")).strip()
         words = _("%(name)s refused: %(comment)s") if comment else _("%(name)s refused")
         return Decision("ban", words % {**name, "comment": comment}, tool.answered_at)
-    if (standing := standing_of(tool.approval)) and len(standing.approvals) > 1:
+    if (standing := standing_of(tool.approval)) and standing.approvals:
         names = ", ".join(each.name for each in standing.approvals)
         return Decision("shield", _("Approved by %(names)s") % {"names": names}, tool.answered_at)
     words = {
@@ -306,7 +324,7 @@ def filled_in(field: FormField, value: object) -> str:
 def _argument(name: str, value: object) -> Argument:
     text = value if isinstance(value, str) else _json(value)
     is_short = len(text) <= SHORT_ARGUMENT and "\n" not in text
-    return Argument(name, text, None if is_short else output(text, in_colour=False))
+    return Argument(name, text, None if is_short else output(text, in_color=False))
 
 
 def _json(value: object, indent: int | None = None) -> str:

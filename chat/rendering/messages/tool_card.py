@@ -1,4 +1,4 @@
-"""A tool call as a card: its icon and state, its arguments on one line and in full, and its result."""
+"""A tool call as a card with its icon, its state, its arguments on one line and in full, and its result."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from chat.rendering.messages.file_changes import FileChange, change_of
 from chat.rendering.messages.written_arguments import arguments_html
 from chat.rendering.text import terminal
 from chat.rendering.text.formatting import money, tokens
-from chat.rendering.text.json_text import coloured, laid_out
+from chat.rendering.text.json_text import colored, laid_out
 from chat.snapshots import MessageSnapshot, ToolSnapshot, money_of
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 LINE = 120
-# The part of long arguments and results that is shown at first.
+# The part of long arguments and results that is shown first.
 FIRST_LINES = 200
 FIRST_CHARACTERS = 10_000
-# The lines that a terminal shows of a command that is running.
+# The number of lines that a terminal shows of a running command.
 LAST_LINES = 16
 _ICONS = {
     "web_fetch": "globe",
@@ -47,10 +47,10 @@ _ICONS = {
     "search_knowledge": "search",
     "read_knowledge": "file-text",
 }
-# The types of images that browsers are sent as they are (`chat/files/sniffing.py`).
+# The media types of images that are sent to browsers unchanged (`chat/files/sniffing.py`).
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _PROGRESS = re.compile(r"(?P<value>[0-9.]+) of (?P<total>[0-9]+(?:\.[0-9]+)?)(?:: (?P<text>.*))?")
-# How the result of a command ends that has failed, by `note` in `agents/toolbox/terminal.py`.
+# The end of the result of a command that has failed, written by `note` in `agents/toolbox/terminal.py`.
 _EXIT_CODE = re.compile(r"(?:^|\n)\[Exit code -?[0-9]+\]$")
 _STATES = {
     "streaming": "writing",
@@ -72,7 +72,7 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Safe HTML: `shown` at first, and the `rest` behind "show all"."""
+    """Safe HTML. `shown` is visible first, and the `rest` is behind "show all"."""
 
     shown: SafeString
     rest: SafeString
@@ -84,7 +84,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A line such as “3 of 10: Reading”; `total` is "" if the call does not say it."""
+    """A line such as “3 of 10: Reading”. `total` is "" if the call does not report it."""
 
     value: str
     total: str
@@ -100,7 +100,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class FileLink:
-    """A file that a call has returned; `kind` says how the page shows it: image, audio or other."""
+    """A file that a call has returned. `kind` is how the page shows it: image, audio or other."""
 
     name: str
     kind: str
@@ -126,17 +126,17 @@ class ToolCard:
     tool: ToolSnapshot
     session_id: str
     state: str  # writing, waiting, running, interrupted, failed or done
-    # The arguments as far as the model has written them.
+    # The part of the arguments that the model has written so far.
     written: str = ""
 
     @classmethod
     def of(cls, message: MessageSnapshot) -> ToolCard:
-        """Return the card of a tool_group message. Raises ValueError for a message without a tool."""
+        """Return the card of a tool_group message. Raise ValueError for a message without a tool."""
         if message.tool is None:
             raise ValueError(f"{message.id} has no tool")
         state = "failed" if message.tool.is_error or _has_exited_badly(message.tool) else "done"
         if message.tool.subsession and message.status == "waiting":
-            state = "waiting" if message.tool.subsession.waits else "running"
+            state = "waiting" if message.tool.subsession.wait.kind else "running"
             return cls(message.tool, message.session_id, state)
         return cls(message.tool, message.session_id, _STATES.get(message.status, state), message.text)
 
@@ -146,7 +146,7 @@ class ToolCard:
 
     @property
     def origin(self) -> str:
-        """Where the text of the result comes from; "" if the name of the tool says it."""
+        """The source of the result's text, or "" if the tool's name already says it."""
         origin = self.tool.origin if self.is_over and not self.tool.is_error else ""
         if origin == ORIGIN:
             return str(_("the web"))
@@ -160,12 +160,12 @@ class ToolCard:
 
     @property
     def name(self) -> str:
-        """The name of the tool; of another agent that is asked, its title."""
+        """The name of the tool. For a call of another agent, the agent's title."""
         return (self.tool.subsession.title if self.tool.subsession else "") or self.tool.name
 
     @property
     def used(self) -> str:
-        """What another agent has used: its tokens, and their cost if it is known."""
+        """The tokens that another agent has used, and their cost if it is known."""
         session = self.tool.subsession
         if session is None or session.tokens is None:
             return ""
@@ -187,12 +187,12 @@ class ToolCard:
 
     @cached_property
     def written_html(self) -> SafeString:
-        """The arguments of a call that is being written, or was interrupted then."""
+        """The arguments of a call that the model is writing, or was writing when it was interrupted."""
         return arguments_html(self.written)
 
     @cached_property
     def line(self) -> str:
-        """The arguments on one line: only the value if there is one argument, or one that is most informative."""
+        """The arguments on one line. If there is only one, or one that tells most, this is only its value."""
         value = _telling(self.tool.arguments)
         text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value)
         text = " ".join(text[: 4 * LINE].split())
@@ -210,21 +210,21 @@ class ToolCard:
 
     @cached_property
     def arguments(self) -> Output:
-        """The arguments in full, coloured once the call is over."""
+        """The arguments in full. They are colored once the call is over."""
         text = unreadable_text(self.tool.arguments)
         if text is None:
             text = _json(self.tool.arguments) if self.tool.arguments not in ({}, None) else ""
-        return output(text, in_colour=self.is_over)
+        return output(text, in_color=self.is_over)
 
     @cached_property
     def change(self) -> FileChange | None:
-        """What a call that edits a file changes, shown in place of its arguments."""
+        """The change of a call that edits a file. It is shown instead of the arguments."""
         is_known = self.state in ("done", "waiting", "running")
         return change_of(self.tool, is_done=self.state == "done") if is_known else None
 
     @cached_property
     def progress(self) -> Progress | None:
-        """How far a running call is, by the last line that it has reported."""
+        """The progress of a running call, from the last line that it has reported."""
         reported = self.tool.result.rstrip("\n") if self.state == "running" and not self.is_terminal else ""
         return Progress.of(reported.rsplit("\n", 1)[-1]) if reported else None
 
@@ -235,22 +235,25 @@ class ToolCard:
 
     @cached_property
     def result(self) -> Output:
-        return output(self.tool.result, in_colour=True)
+        return output(self.tool.result, in_color=True)
 
     @property
     def has_screen(self) -> bool:
-        """Whether a terminal is shown: for a command that is over, or that has printed something."""
+        """Whether a terminal is shown. It is if a command is over or has printed something."""
         return self.is_terminal and (self.is_over or (self.state == "running" and bool(self.tool.result)))
 
     @cached_property
     def screen(self) -> terminal.Screen:
-        """The output. Of a running command its last lines, so that what is new needs no scrolling."""
+        """The output.
+
+        For a running command these are its last lines, so that new output is visible without scrolling.
+        """
         result = self.tool.result
         return terminal.screen(result if self.is_over else "\n".join(result.rstrip("\n").split("\n")[-LAST_LINES:]))
 
 
 def _has_exited_badly(tool: ToolSnapshot) -> bool:
-    """Return whether a command has ended with an exit code other than 0, which is no error of the tool."""
+    """Return whether a command has ended with an exit code other than 0. That is not an error of the tool."""
     return tool.name in terminal.TOOLS and bool(_EXIT_CODE.search(tool.result))
 
 
@@ -265,22 +268,22 @@ def _telling(arguments: object) -> object:
 def _json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # hand-made rows may have anything here
+    except (TypeError, ValueError, RecursionError):  # rows that were not written by Parley may contain anything here
         return str(value)
 
 
-def output(text: str, *, in_colour: bool) -> Output:
-    """Render text, indented if it is JSON. Only the part that is shown at first has colours."""
+def output(text: str, *, in_color: bool) -> Output:
+    """Render text, indented if it is JSON. Only the part that is shown first has colors."""
     lines = laid_out(text).split("\n")
     cut = _cut(lines)
     first = "\n".join(lines[:cut])
-    is_json = in_colour and first[:1] in ("{", "[") and len(first) <= 2 * FIRST_CHARACTERS
-    shown = coloured(first) if is_json else _escaped(first)
+    is_json = in_color and first[:1] in ("{", "[") and len(first) <= 2 * FIRST_CHARACTERS
+    shown = colored(first) if is_json else _escaped(first)
     return Output(shown, _escaped("\n".join(lines[cut:])), len(lines))
 
 
 def _cut(lines: list[str]) -> int:
-    """Return how many lines to show at first: whole lines, at least one."""
+    """Return the number of lines to show first: whole lines, and at least one."""
     characters = accumulate(len(line) + 1 for line in lines[:FIRST_LINES])
     return sum(1 for count in characters if count <= FIRST_CHARACTERS) or 1
 

@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A change in the list. `parts` are the changed parts, `number` is the version that it made."""
+    """A change in the list. `parts` are the changed parts, and `number` is the version that the change made."""
 
     icon: str
     done: StrPromise | str
@@ -64,7 +64,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Messages that one user removed, or replaced by a retry, in one step. `attempt` restores all of them."""
+    """Messages that one user removed, or replaced by a retry, in one step. Restoring `attempt` restores all of them."""
 
     user: User | None
     at: datetime
@@ -90,7 +90,7 @@ def full_text(words: Words) -> str:
 
 
 def last_writer(history: History) -> tuple[User | None, datetime | None]:
-    """Return the author and time of the current version; None if it was never changed."""
+    """Return the author and time of the current version, or None for both if it was never changed."""
     last = next((change for change in history.changes if change.before != change.after), None)
     return (last.user, last.at) if last else (None, None)
 

@@ -1,4 +1,4 @@
-"""The arguments of a call while the model writes them: JSON text as its values, readable before it is complete."""
+"""The arguments of a call while the model writes them. The values of unfinished JSON text are shown readably."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chat.rendering.markdown.live_text import LiveText
 from chat.rendering.markdown.render import in_blocks
 from chat.rendering.markdown.stream import Append, Op
 
-# A value is drawn in pieces of about this many characters, so that no frame redraws more.
+# In characters. A value is drawn in pieces of about this length, so that no frame redraws more.
 PIECE = 2_000
-# A longer name of a value is not JSON that a tool takes.
+# In characters. A longer key is not part of JSON that a tool accepts.
 LONGEST_KEY = 200
 _SPACE = re.compile(r"[\s,{]+")
 _KEY = re.compile(r'((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -30,9 +30,9 @@ Mode = Literal["start", "between", "key", "colon", "string", "raw", "raw string"
 
 
 class ArgumentsStream:
-    """The blocks of arguments that grow: a heading for each value, and its text, with escapes decoded.
+    """The blocks of growing arguments: for each value a heading, and its text with decoded escapes.
 
-    It has what LiveText needs of a MarkdownStream. Each character is read once.
+    The class has the methods of a MarkdownStream that LiveText needs. It reads each character once.
     """
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class ArgumentsStream:
         self._ops: list[Op] = []
 
     def start(self, now: float, seconds: float | None = None) -> None:
-        """Begin a frame. There is no budget: drawing costs little."""
+        """Begin a frame. There is no budget, because drawing costs little."""
 
     def feed(self, text: str) -> list[Op]:
-        """Read more of the JSON text. Return the blocks that are complete."""
+        """Read more of the JSON text, and return the blocks that are complete."""
         text, at = self._held + text, 0
         while at < len(text) and (end := self._read(text, at)) > at:
             at = end
@@ -59,20 +59,20 @@ class ArgumentsStream:
         return ops
 
     def finish(self) -> list[Op]:
-        """Freeze what is open."""
+        """Freeze the open block, and return it."""
         self._freeze()
         ops, self._ops = self._ops, []
         return ops
 
     def complete(self, index: int, html: str) -> Op:
-        """Replace a block that was drawn elsewhere: there is none."""
+        """Raise IndexError, because no block is drawn elsewhere."""
         raise IndexError(index)
 
     def tail_html(self) -> str:
         return _pre("".join(self._open)) if self._open else ""
 
     def _read(self, text: str, at: int) -> int:
-        """Read one token; return its end, or `at` if more text is needed."""
+        """Read one token. Return the index of its end, or `at` if more text is needed."""
         match self._mode:
             case "start" | "between":
                 return self._between(text, at)
@@ -126,7 +126,7 @@ class ArgumentsStream:
             self._add(text[at:end])
             return end
         found = _ESCAPE.match(text, at)
-        # Half of a pair waits for the other half.
+        # The first half of a surrogate pair waits for the second half.
         if found is None or (len(found[0]) == 6 and found[0][2:4].lower() in ("d8", "d9", "da", "db")):
             if len(text) - at < _LONGEST_ESCAPE:
                 return at
@@ -183,7 +183,7 @@ class LiveArguments(LiveText):
 
 
 def arguments_html(text: str) -> SafeString:
-    """Draw arguments as far as they are written."""
+    """Draw arguments as HTML, as far as they are written."""
     stream = ArgumentsStream()
     stream.feed(text)
     stream.finish()
@@ -203,5 +203,5 @@ def _decoded(text: str) -> str:
 
 
 def _pre(text: str) -> str:
-    # HTML drops a newline after <pre>.
+    # HTML drops a newline after <pre>, so one is added.
     return f'<pre class="written">\n{escape(text, quote=False)}</pre>'

@@ -1,1 +1,1 @@
-"""Plain texts as a page shows them: user input, terminal output, JSON, figures, differences."""
+"""Plain texts for pages: user input, terminal output, JSON, numbers and differences."""

@@ -1,4 +1,4 @@
-"""Values as the page shows them: times, durations, token counts, effort levels, avatars (UI-02, UI-04, UI-08)."""
+"""Formatted values for pages: times, durations, token counts, effort levels, avatars (UI-02, UI-04, UI-08)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.utils.translation import ngettext, pgettext_lazy
 
 from agents.prices import Money
 
-COLOURS = 12
+COLORS = 12
 EFFORT_LEVELS = {
     "none": pgettext_lazy("reasoning effort", "None"),
     "minimal": pgettext_lazy("reasoning effort", "Minimal"),
@@ -30,16 +30,16 @@ EFFORT_LEVELS = {
 
 
 def moment(at: datetime, form: str = "medium") -> SafeString:
-    """Return a `<time>` element. static/js/ui/time.js writes it in the viewer's zone and by their clock.
+    """Return a `<time>` element. static/js/ui/time.js writes it in the viewer's time zone and clock format.
 
-    `form` is "medium" or "seconds". Until the script has run, the text names its zone.
+    `form` is "medium" or "seconds". Until the script has run, the text includes its time zone.
     """
     text = f"{timezone.localtime(at):%Y-%m-%d %H:%M:%S %Z}"
     return format_html('<time datetime="{}" data-form="{}">{}</time>', at.isoformat(), form, text)
 
 
 def host(url: str) -> str:
-    """Return the host of a web address, without "www."."""
+    """Return the host of a web address without "www.", or "" if there is none."""
     try:
         return (urlsplit(url).hostname or "").removeprefix("www.")
     except ValueError:
@@ -47,7 +47,7 @@ def host(url: str) -> str:
 
 
 def money(cost: Money) -> str:
-    """Format as `1.25 USD`; amounts below a tenth with four digits, so that a short answer is not `0.00`."""
+    """Format as `1.25 USD`. Amounts below 0.1 get four digits, so that a short answer does not cost `0.00`."""
     digits = 2 if cost.amount >= Decimal("0.1") or not cost.amount else 4
     least = Decimal(1).scaleb(-digits)
     if 0 < cost.amount < least:
@@ -97,7 +97,7 @@ def tokens(count: int) -> str:
 
 
 def count(number: int) -> str:
-    """Format as `15,234`, with digits grouped as in the active language; with commas where Django groups none."""
+    """Format as `15,234`, with digits grouped as in the active language, or by commas if Django has no separator."""
     return number_format(number, force_grouping=True) if get_format("THOUSAND_SEPARATOR") else f"{number:,}"
 
 
@@ -108,7 +108,7 @@ def window(count: int) -> str:
 
 
 def initials(name: str) -> str:
-    """Return two letters for an avatar, or one in scripts where a letter is a word."""
+    """Return two letters for an avatar, or one in scripts in which a letter is a word."""
     words = [word for word in name.split() if word[0].isalnum()]
     if not words:
         return "?"
@@ -119,15 +119,15 @@ def initials(name: str) -> str:
 
 
 def agent_initials(name: str) -> str:
-    """Return two letters for the mark of a model or agent: “CS” for “claude-sonnet-4-6”."""
+    """Return two letters for the mark of a model or agent, such as “CS” for “claude-sonnet-4-6”."""
     return initials(" ".join(word for word in re.split(r"[\s._/:-]+", name) if not word.isdigit()))
 
 
-def colour(name: str) -> str:
-    """Return the avatar class of a name. It never changes."""
-    return f"c{crc32(name.encode()) % COLOURS}"
+def color(name: str) -> str:
+    """Return the CSS class of a name's avatar. It is always the same for a name."""
+    return f"c{crc32(name.encode()) % COLORS}"
 
 
 def effort_level(effort: str) -> str:
-    """Return the name of a reasoning effort level in the active language; an unknown level is returned as it is."""
+    """Return the name of a reasoning effort level in the active language. Return an unknown level unchanged."""
     return str(EFFORT_LEVELS.get(effort, effort))

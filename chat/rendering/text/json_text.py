@@ -1,4 +1,4 @@
-"""JSON for display: indented and coloured, with every token as it was written."""
+"""Indent and color JSON for display. Every token stays as it was written."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from django.utils.safestring import SafeString, mark_safe
 from chat.rendering.budget import LONGEST_STYLED
 
 INDENT = "  "
-# With deeper nesting there would be more indentation than text.
+# With deeper nesting, there would be more indentation than text.
 DEEPEST = 40
-# The most characters of line ends and indentation: a fixed number, and a multiple of the length of the text.
+# The most characters of line ends and indentation: a fixed number, plus a multiple of the text's length.
 MOST_INDENTATION = 10_000
 MOST_TIMES = 5
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-# An unclosed string ends with its line, so that text that only looks like JSON takes linear time.
-_COLOURS = re.compile(r'("(?:[^"\\\n]|\\.)*(?:"|\\?$))(\s*:)?|\b(true|false|null)\b|(-?\b\d[\w.+-]*)', re.MULTILINE)
+# An unclosed string ends with its line, so that text that only resembles JSON takes linear time.
+_COLORS = re.compile(r'("(?:[^"\\\n]|\\.)*(?:"|\\?$))(\s*:)?|\b(true|false|null)\b|(-?\b\d[\w.+-]*)', re.MULTILINE)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 
 def laid_out(text: str) -> str:
-    """Indent JSON. Returns other text, and JSON that is too long or nested too deeply, as it is."""
+    """Indent JSON. Return other text unchanged, and also JSON that is too long or nested too deeply."""
     if text[:1] not in _OPENING or len(text) > LONGEST_STYLED:
         return text
     try:
@@ -34,9 +34,9 @@ def laid_out(text: str) -> str:
     return _indented(text) or text
 
 
-def coloured(text: str) -> SafeString:
-    """Return JSON as HTML with the classes of highlighted code for names, strings, numbers and words."""
-    return mark_safe(_COLOURS.sub(_span, escape(text, quote=False)))  # noqa: S308  # escaped, then only our spans
+def colored(text: str) -> SafeString:
+    """Return JSON as HTML, with the classes of highlighted code for names, strings, numbers and words."""
+    return mark_safe(_COLORS.sub(_span, escape(text, quote=False)))  # noqa: S308  # escaped, then only our spans
 
 
 def _span(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Schedules in words: how often they are due, how the last run ended, why one is paused."""
+"""Schedules in words: how often they are due, how the last run ended, and why a schedule is paused."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REFUSALS = {
     "disk_full": gettext_lazy("Not sent: the server’s disk is full"),
 }
 PAUSES = {
-    Schedule.Pause.ACCESS: gettext_lazy("Paused: the person who made it can’t write here anymore."),
+    Schedule.Pause.ACCESS: gettext_lazy("Paused: the person who created it can’t write here anymore."),
     Schedule.Pause.ARCHIVED: gettext_lazy("Paused because the session was archived."),
     Schedule.Pause.DELETED: gettext_lazy("Paused because the session was deleted."),
     Schedule.Pause.FAILURES: gettext_lazy("Paused after 5 failed runs in a row."),
-    Schedule.Pause.INVALID: gettext_lazy("Paused: its times can’t be used anymore. Edit it."),
+    Schedule.Pause.INVALID: gettext_lazy("Paused: its times are no longer valid. Edit it to resume."),
     Schedule.Pause.STAFF: gettext_lazy("Paused by an administrator."),
 }
 
@@ -65,12 +65,12 @@ def _monthly(rhythm: Rhythm) -> str:
 
 
 def outcome_words(outcome: str, error: str = "") -> str:
-    """Return what became of a run, as `chat.queries.schedules` has it. `error` is the code of a refusal."""
+    """Return the outcome of a run, in words. `outcome` is from `chat.queries.schedules`, `error` a refusal's code."""
     if outcome == Schedule.Outcome.REFUSED:
         return str(REFUSALS.get(error, _("Not sent")))
     return str(OUTCOMES.get(outcome, ""))
 
 
 def pause_words(reason: str) -> str:
-    """Return why a schedule is paused; "" if it is not."""
+    """Return why a schedule is paused, or "" if it is not."""
     return str(PAUSES.get(Schedule.Pause(reason), "")) if reason in Schedule.Pause.values else ""

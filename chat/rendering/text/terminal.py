@@ -1,4 +1,4 @@
-"""Terminal output as HTML: control sequences become classes, long output is split (UI-10)."""
+"""Terminal output as HTML. Control sequences become CSS classes, and long output is split (UI-10)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strik
 _OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",), 29: ("strike",)}
 _GROUND = {3: "fg", 9: "fg", 4: "bg", 10: "bg"}
 _STEPS = (0, 95, 135, 175, 215, 255)
-# Red, green, yellow, blue, magenta, cyan: numbers 1 to 6, and 9 to 14 where they are bright.
+# Red, green, yellow, blue, magenta and cyan. They have the numbers 1 to 6, or 9 to 14 if they are bright.
 _HUES = ((255, 0, 0), (0, 255, 0), (255, 255, 0), (0, 0, 255), (255, 0, 255), (0, 255, 255))
 _BRIGHT = 225
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Safe HTML of the output: `shown` at first, and the `rest` behind "show all"."""
+    """Safe HTML of the output. `shown` is visible first, and the `rest` is behind "show all"."""
 
     shown: SafeString
     rest: SafeString
@@ -42,22 +42,22 @@ class Screen:
 
 
 def screen(output: str) -> Screen:
-    """Render `output`: up to 500 lines are shown whole, of longer output the first 200.
+    """Render `output`. Show up to 500 lines completely, or the first 200 lines of longer output.
 
     Control sequences after the first `LONGEST_STYLED` characters are dropped.
     """
-    # In pieces, as the interpreter cannot switch to another thread while a regular expression works.
+    # In pieces, because the interpreter cannot switch to another thread during a match of a regular expression.
     starts = range(LONGEST_STYLED, len(output), LONGEST_STYLED)
     rest = "".join(_ESCAPE.sub("", output[start : start + LONGEST_STYLED]) for start in starts)
     text = _overwritten(output[:LONGEST_STYLED]) + rest
     lines = text.rstrip("\n").split("\n")
     cut = FIRST_LINES if len(lines) > WHOLE_LINES else len(lines)
-    shown, style = _coloured("\n".join(lines[:cut]), PLAIN)
-    return Screen(shown, _coloured("\n".join(lines[cut:]), style)[0], len(lines))
+    shown, style = _colored("\n".join(lines[:cut]), PLAIN)
+    return Screen(shown, _colored("\n".join(lines[cut:]), style)[0], len(lines))
 
 
 def _overwritten(output: str) -> str:
-    """Keep the last state of lines that the command wrote over, such as progress bars."""
+    """Keep only the last state of lines that the command has overwritten, such as progress bars."""
     text = output.replace("\r\n", "\n")
     if "\b" in text:
         text = _without_backspaces(text)
@@ -81,7 +81,7 @@ def _without_backspaces(text: str) -> str:
     return "".join(kept)
 
 
-def _coloured(text: str, style: Style) -> tuple[SafeString, Style]:
+def _colored(text: str, style: Style) -> tuple[SafeString, Style]:
     parts: list[str] = []
     position = 0
     for match in _ESCAPE.finditer(text):
@@ -106,10 +106,10 @@ def _styled(style: Style, parameters: str) -> Style:
     )
     for code, *more in codes:
         if code in (38, 48):
-            style = _with_colour(style, "fg" if code == 38 else "bg", _colour(more or _operands(codes)))
+            style = _with_color(style, "fg" if code == 38 else "bg", _color(more or _operands(codes)))
         elif code != 4 or more != [0]:
             style = _after(style, code)
-        else:  # 4:0 is no underline
+        else:  # 4:0 turns underlining off
             style -= {"underline"}
     return style
 
@@ -121,24 +121,24 @@ def _after(style: Style, code: int) -> Style:
         return style | {_ON[code]}
     if code in _OFF:
         return style.difference(_OFF[code])
-    ground, colour = _GROUND.get(code // 10), code % 10
-    if ground is None or colour == 8:
+    ground, color = _GROUND.get(code // 10), code % 10
+    if ground is None or color == 8:
         return style
-    return _with_colour(style, ground, None if colour == 9 else colour + (8 if code >= 90 else 0))
+    return _with_color(style, ground, None if color == 9 else color + (8 if code >= 90 else 0))
 
 
-def _with_colour(style: Style, ground: str, colour: int | None) -> Style:
+def _with_color(style: Style, ground: str, color: int | None) -> Style:
     others = frozenset(name for name in style if not name.startswith(ground))
-    return others if colour is None else others | {f"{ground}{colour}"}
+    return others if color is None else others | {f"{ground}{color}"}
 
 
 def _operands(codes: Iterator[list[int]]) -> list[int]:
-    """Take the operands of 38 or 48: 5 and a number, or 2 and red, green, blue."""
+    """Take the operands of 38 or 48: either 5 and a number, or 2 and red, green, blue."""
     kind = next(codes, [0])[0]
     return [kind, *(code[0] for _, code in zip(range({5: 1, 2: 3}.get(kind, 0)), codes, strict=False))]
 
 
-def _colour(operands: list[int]) -> int | None:
+def _color(operands: list[int]) -> int | None:
     match operands:
         case [5, number] if number < 16:
             return number
@@ -154,7 +154,7 @@ def _colour(operands: list[int]) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def _nearest(red: int, green: int, blue: int) -> int:
-    """Return the nearest of 16 colours by hue, so that a dark blue becomes a readable blue."""
+    """Return the nearest of 16 colors by hue, so that a dark blue becomes a readable blue."""
     most = max(red, green, blue)
     if most - min(red, green, blue) < 32:
         return 0 if most < 70 else 8 if most < 150 else 7 if most < 235 else 15
@@ -164,6 +164,6 @@ def _nearest(red: int, green: int, blue: int) -> int:
 
 
 def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> int:
-    """Return the distance of two colours, weighted as the eye perceives them."""
+    """Return the distance between two colors, weighted by how sensitive the eye is to each component."""
     red, green, blue = (a - b for a, b in zip(one, other, strict=True))
     return 3 * red * red + 4 * green * green + 2 * blue * blue

@@ -1,4 +1,4 @@
-"""The difference of two texts, word by word, in bounded time for texts of any length."""
+"""The difference between two texts, word by word. The time is limited for texts of any length."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from itertools import groupby, islice
 from typing import Literal
 
 # Texts are compared by lines, then changed lines by sentences, then changed sentences by words. In scripts without
-# spaces each letter is a word.
+# spaces, each letter is a word.
 _LETTER = r"[^\W\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _LEVELS = (
     re.compile(r"[^\n]*\n|[^\n]+"),
     re.compile(r"[^.!?。！？\n]*[.!?。！？\n]+\s*|[^.!?。！？\n]+"),
     re.compile(rf"{_LETTER}+|\n|[^\S\n]+|.", re.DOTALL),
 )
-# Parts of one text, and pairs of parts, that one call may compare. What exceeds this is one change. At worst a call
-# takes 0.7 s.
+# The most parts of one text, and the most pairs of parts, that one call compares. Texts beyond these count as one
+# change. A call takes at most 0.7 s.
 MOST_PARTS = 100_000
 MOST_PAIRS = 4_000_000
-# Characters shown: of unchanged text next to a change, and of a change. Then the number of pieces shown.
+# The characters that are shown of unchanged text beside a change, and of a change. Then the number of pieces shown.
 AROUND = 100
 LONGEST = 2_000
 MOST_PIECES = 200
@@ -29,9 +29,9 @@ MOST_PIECES = 200
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text that is in both texts (same), only in the first (gone) or only in the second (new).
+    """A part that is in both texts (same), only in the first (gone) or only in the second (new).
 
-    `left_out` counts the characters between `text` and `end` that are not shown.
+    `left_out` is the number of characters between `text` and `end` that are not shown.
     """
 
     kind: Literal["same", "gone", "new"]
@@ -41,17 +41,20 @@ class Piece:
 
     @property
     def shown(self) -> str:
-        """The text, with marks if it is a change of nothing but line breaks."""
+        """The text. If it is a change of line breaks only, these are marked."""
         return self.text if self.kind == "same" or self.text.strip() else self.text.replace("\n", "⏎\n")
 
 
 def difference(before: str, after: str) -> list[Piece]:
-    """Compare two texts: the same and gone pieces join to the first one, the same and new pieces to the second."""
+    """Compare two texts. Joined, the same and gone pieces are the first text, the same and new pieces the second."""
     return list(_pieces(_Comparison().changes(before, after)))
 
 
 def shown(before: str, after: str) -> list[Piece]:
-    """Compare two texts for display: long pieces are shortened, and the pieces after the first 200 are counted."""
+    """Compare two texts for display.
+
+    Shorten long pieces, and replace the pieces after the first 200 by their length.
+    """
     pieces = difference(before, after)
     kept = [_shorten(piece, number, len(pieces)) for number, piece in enumerate(pieces[:MOST_PIECES])]
     rest = sum(len(piece.text) for piece in pieces[MOST_PIECES:])
@@ -65,7 +68,7 @@ class _Comparison:
         self._pairs = MOST_PAIRS
 
     def changes(self, before: str, after: str, level: int = 0) -> Iterator[tuple[str, str]]:
-        """Yield consecutive stretches of both texts, each as it is before and after."""
+        """Yield consecutive stretches of the texts, each as a pair of its old and new form."""
         if not before or not after or level == len(_LEVELS):
             yield before, after
             return
@@ -97,7 +100,7 @@ def _count_same(one: list[str], other: list[str]) -> int:
 
 
 def _pieces(changes: Iterator[tuple[str, str]]) -> Iterator[Piece]:
-    """Join neighbours, and unchanged text that is shorter than both changes around it: one change reads more easily."""
+    """Join neighbors, and unchanged text that is shorter than both changes around it, which is easier to read."""
     groups = groupby(filter(any, changes), lambda change: change[0] == change[1])
     runs = [(is_same, *("".join(texts) for texts in zip(*group, strict=True))) for is_same, group in groups]
     gone = new = ""
@@ -120,7 +123,7 @@ def _change(gone: str, new: str) -> Iterator[Piece]:
 
 
 def _shorten(piece: Piece, number: int, count: int) -> Piece:
-    """Keep the beginning of a change, and of unchanged text what is next to changes."""
+    """Keep the beginning of a change, and the parts of unchanged text that are beside changes."""
     text, start, end = piece.text, LONGEST, 0
     if piece.kind == "same" and count > 1:
         start, end = AROUND if number else 0, AROUND if number < count - 1 else 0

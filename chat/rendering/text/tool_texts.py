@@ -1,4 +1,4 @@
-"""What people read of a tool, in the active language."""
+"""Descriptions and names of tools for users, in the active language."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from chat.rendering.text.translation import translate
 
 
 def tool_text(tool: Tool) -> str:
-    """Say what a tool does. Tools of MCP servers and of the operator have their own words."""
+    """Return what a tool does. Tools of MCP servers and of the operator have descriptions of their own."""
     summary = tool.summary
     return translate(summary, summary.to_json()) if isinstance(summary, TranslatableText) else summary
 
 
 def entry_text(name: str, tool: Tool | None) -> str:
-    """Say what an entry of an agent's list of tools gives it: a tool, other agents, or those of an MCP server."""
+    """Return what an entry of an agent's list of tools provides: a tool, other agents, or a server's tools."""
     if tool is not None:
         return tool_text(tool)
     if name == EVERY:
@@ -35,7 +35,7 @@ def entry_text(name: str, tool: Tool | None) -> str:
     return _("All tools of the MCP server %(name)s") % {"name": server} if rest == "*" else ""
 
 
-# Names for people of the tools that come with Parley, by what they are for.
+# The names that users see of the tools that are part of Parley, in groups.
 GROUPS: Mapping[Promise, Mapping[str, Promise]] = {
     gettext_lazy("General"): {
         "calculator": gettext_lazy("Calculator"),
@@ -67,9 +67,9 @@ GROUPS: Mapping[Promise, Mapping[str, Promise]] = {
 
 
 def grouped(names: Iterable[str], agents: Mapping[str, str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Sort entries of a list of tools into groups: of each its heading, and the entries with their names for people.
+    """Sort entries of a list of tools into groups. Return each group's heading, and the entries with their titles.
 
-    `agents` are titles of agents by their names. Tools of the operator have no group of their own.
+    `agents` are the titles of agents by their names. Tools of the operator are in the group "More".
     """
     left = sorted(names)
     found = [

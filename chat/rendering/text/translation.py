@@ -1,4 +1,4 @@
-"""Texts of rows that Parley wrote itself, in the active language (UI-13)."""
+"""Translate texts of rows that Parley wrote itself into the active language (UI-13)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from chat.rendering.text.earlier_texts import PRESENT
+
 
 def translate(text: str, words: Any) -> str:
     """Translate a row's text. `words` is its stored template with values (`agents.i18n.Words.to_json`).
 
-    An instruction to the model also stores what people read in its place, as `shown` (RUN-15). A text that was edited
-    since, or that Parley did not write, is returned as it is.
+    An instruction to the model also stores the text that users see instead, as `shown` (RUN-15). A text that was edited
+    later, or that Parley did not write, is returned unchanged.
     """
     try:
         if _filled_in(words, translate=False) != text:
@@ -24,7 +26,7 @@ def translate(text: str, words: Any) -> str:
         ValueError,
         AttributeError,
         IndexError,
-    ):  # hand-made rows, faulty translations
+    ):  # rows that were not written by Parley, faulty translations
         return text
 
 
@@ -34,6 +36,7 @@ def _filled_in(words: Mapping[str, Any], *, translate: bool) -> str:
         for name, value in words["values"].items()
     }
     template: str = words["template"]
-    # gettext changes some texts that it does not know: "" becomes the header of the catalogue, "\r" becomes "\n".
-    known = translate and template and "\r" not in template
-    return (gettext(template) if known else template).format_map(values)
+    # gettext changes some texts that it does not contain: "" becomes the catalogue's header, and "\r" becomes "\n".
+    if translate and template and "\r" not in template:
+        template = gettext(PRESENT.get(template, template))
+    return template.format_map(values)

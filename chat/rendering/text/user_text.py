@@ -1,4 +1,4 @@
-"""User messages as HTML: addresses become links, code and mentions are marked, but no character is changed."""
+"""User messages as HTML. Addresses become links, code and mentions are marked, and no character is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Part = Callable[[str], str]
 def user_text_html(
     text: str, mentions: Sequence[MentionSnapshot] = (), agents: Sequence[AgentMentionSnapshot] = ()
 ) -> SafeString:
-    """Return HTML with exactly this text. After `LONGEST_STYLED` characters nothing is marked or linked."""
+    """Return HTML with exactly this text. After `LONGEST_STYLED` characters, nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
     outside = partial(_with_code, _mention_marker(text, mentions, agents))
     drawn = "".join(_split(head, user_markup.fences(head), _fence, outside))
@@ -40,12 +40,12 @@ def _split(text: str, spans: Iterable[tuple[int, int]], inside: Part, outside: P
 
 
 def _mention_marker(text: str, mentions: Sequence[MentionSnapshot], agents: Sequence[AgentMentionSnapshot]) -> Part:
-    """Return what marks mentions in a part of the text without links."""
+    """Return a function that marks mentions in a part of the text without links."""
     people: dict[str, list[str]] = {}
     for each in mentions:
         people.setdefault(text[each.start : each.start + each.length], []).append(str(each.user_id))
     called = {text[each.start : each.start + each.length] for each in agents}
-    # A text that was erased since has others in these places.
+    # If the text has been erased, there is other text in these places.
     names = sorted((name for name in {*people, *called} if name.startswith("@")), key=len, reverse=True)
     if not names:
         return escape
@@ -69,7 +69,7 @@ def _fence(part: str) -> str:
 
 
 def _code(part: str) -> str:
-    """Mark code; its backticks stay in the text, and the page does not show them."""
+    """Mark code. Its backticks stay in the text, but the page does not show them."""
     ticks = "``" if part.startswith("``") else "`"
     tick = f"<i>{ticks}</i>"
     return f"<code>{tick}{escape(part[len(ticks) : -len(ticks)])}{tick}</code>"

@@ -1,1 +1,1 @@
-"""Delete sessions and users for good, with everything that refers to them."""
+"""Delete sessions and users permanently, with everything that refers to them."""

@@ -11,7 +11,7 @@ from django.db.models.functions import Replace
 
 from chat.models import ApiToken, Invitation, Session, Share, User
 
-# What replaces a name or title.
+# The text that replaces a name or title.
 ERASED = "(erased)"
 
 
@@ -29,7 +29,7 @@ def scrub_user(user: User) -> None:
     tokens = ApiToken.objects.filter(user=user).values_list("pk", flat=True)
     _of(ApiToken).filter(object_id__in=map(str, tokens)).update(object_repr=ERASED)
     _replace(_of(Share), "object_repr", f"{user} in ", f"{ERASED} in ")
-    # Memberships are edited in the pages of users and workspaces, so those pages' entries name them in JSON.
+    # Memberships are edited on the admin's pages of users and workspaces, so the entries of these name them in JSON.
     _replace(LogEntry.objects.all(), "change_message", json.dumps(f"{user} · ")[:-1], json.dumps(f"{ERASED} · ")[:-1])
 
 

@@ -1,7 +1,7 @@
 """Erase a user's name and suggestions from messages of other users.
 
-The rows name who edited a message, who suggested the edit, who stopped a turn, and who answered the agent. The changes
-stay; the words of the answers do not.
+The rows name the users who edited a message, suggested the edit, stopped a turn or answered the agent. Their changes
+stay, but the text of their answers is erased.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def erase_names(user: User, deadline: Deadline) -> bool:
 def _naming(user: User) -> QuerySet[ChatMessage]:
     edited = MessageRevision.objects.filter(user=user, kind=MessageRevision.Kind.EDIT).values("message")
     suggested = Suggestion.objects.filter(user=user).values("message")
-    # Decisions are in JSON, which SQLite and PostgreSQL search in different ways: as text in the same one.
+    # SQLite and PostgreSQL query JSON in different ways, so the decisions are searched as text.
     in_text = Q(approval__isnull=False, decisions__regex=rf'"user_id": ?{user.pk}[,}}]')
     in_text |= Q(asked__isnull=False, asked_text__regex=rf'"answered_by_id": ?{user.pk}[,}}]')
     is_named = (
@@ -101,7 +101,7 @@ def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
 
 
 def _unanswered(row: ChatMessage) -> dict[str, Any]:
-    """Return the columns of an answered call without the words of the answer. The result of an approved call stays."""
+    """Return the columns of an answered call without the text of the answer. The result of an approved call stays."""
     answer = row.answer if isinstance(row.answer, dict) else {}
     if row.question == QuestionKind.APPROVAL and answer.get("approved"):
         return {"answer": {name: answer[name] for name in ("approved", "scope") if name in answer}}

@@ -1,7 +1,7 @@
-"""Overwrite what SQLite still has of deleted rows: terms in the text index, pages in the write-ahead log.
+"""Overwrite deleted content that SQLite keeps: terms in the text index, and pages in the write-ahead log.
 
 Deleted rows are overwritten immediately (`secure_delete`, config/settings.py). But the text index only marks them until
-its parts are merged, and the log keeps old pages until it is emptied. PostgreSQL does both itself (VACUUM).
+its parts are merged, and the log keeps old pages until it is emptied. PostgreSQL removes both by itself (VACUUM).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def overwrite_deleted(deadline: Deadline | None = None) -> bool:
 
 
 def vacuum() -> None:
-    """Rewrite the database without its free space and deleted content in it. Writers wait until it is done."""
+    """Rewrite the database without its free space, which can have deleted content. Writers wait until it is done."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")
     if connection.vendor == "sqlite":

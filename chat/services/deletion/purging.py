@@ -42,8 +42,8 @@ def cutoff() -> datetime | None:
 def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
     """Purge rows that were deleted before a time, uploads that were not sent, and sessions abandoned in a crash.
 
-    With None for `before`, rows that users deleted stay. Return how many rows were purged, by kind. The rest follows
-    in a later round if the deadline comes first.
+    If `before` is None, rows that users deleted stay. Return how many rows were purged, by kind. If the deadline comes
+    first, a later round purges the rest.
     """
     counts, deadline = Counts(), deadline or Deadline()
     _erase_all(incomplete.abandoned(), counts, deadline)
@@ -114,7 +114,7 @@ def delete_messages(session_id: str, names: list[str]) -> None:
 
 
 def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
-    """Delete the recorded requests of responses. The next requests take over the row references that they share."""
+    """Delete the recorded requests of responses. Row references that the next requests share with them move there."""
     requests = ModelRequest.objects.filter(session=session_id)
     for request in requests.filter(pk__in=list(response_ids)).order_by("-revision", "-created_at"):
         is_later = Q(revision__gt=request.revision) | Q(revision=request.revision, created_at__gt=request.created_at)

@@ -22,7 +22,7 @@ Kind = Erasure.Kind
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """What erasing a session would delete. `forks` are independent sessions, and stay."""
+    """The numbers of rows that erasing a session would delete. `forks` are independent sessions, and stay."""
 
     messages: int
     revisions: int
@@ -44,7 +44,7 @@ def plan_session(session: Session) -> SessionPlan:
 def request_session(*, session_id: str, author: User | None) -> Erasure:
     """Close a session permanently and request its erasure, and that of sessions in which agents work for it.
 
-    `author` is None for commands. Raises NoSuchSession.
+    `author` is None for commands. Raise NoSuchSession.
     """
     below = subsessions.below(session_id)
     if not sessions.close(session_id):
@@ -59,7 +59,7 @@ def request_session(*, session_id: str, author: User | None) -> Erasure:
 def request_user(*, user: User, author: User | None) -> Erasure:
     """Close a user's account permanently and request the erasure of the user's data.
 
-    Raises ServiceError for the author's own account and for the last administrator's.
+    Raise ServiceError for the author's own account and for the last administrator's.
     """
     if author is not None and author.pk == user.pk:
         raise ServiceError("own_account", _("Ask another administrator to erase your account."))
@@ -68,7 +68,7 @@ def request_user(*, user: User, author: User | None) -> Erasure:
 
 
 def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
-    """Execute an erasure request. Return False if the deadline came first; the maintenance job continues then."""
+    """Execute an erasure request. Return False if the deadline came first; the maintenance job continues it."""
     counts = Counts(erasure.counts)
     try:
         if erasure.kind == Kind.SESSION:

@@ -66,9 +66,9 @@ def close(session_id: str) -> bool:
 
 
 def erase_unused(*, owner: User, session_id: str) -> None:
-    """Erase a session that was created with a file of its first message, if nothing came of it.
+    """Erase a session that was created to upload a file for its first message, if it was not used.
 
-    It then has no title, message, file, or other person. The maintenance job deletes its row.
+    Such a session has no title, message, file or share. The maintenance job deletes its row.
     """
     own = Session.objects.filter(pk=session_id, owner=owner, title="", status=Session.Status.ACTIVE, workspace_role="")
     used = (ChatMessage, Attachment, Share)
@@ -84,7 +84,7 @@ def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline
     counts = Counts() if counts is None else counts
     deadline = deadline or Deadline()
     if not close(session_id):
-        _delete_folders(session_id)  # a crash may have left them
+        _delete_folders(session_id)  # a crash may have left the folders
         return True
     pacer = Pacer()
     for kind, rows in _parts(session_id):
@@ -106,7 +106,7 @@ def discard(session_id: str) -> None:
         if Session.objects.filter(pk=session_id, building_until__isnull=False).exists():
             erase_rows(session_id)
     except Exception:
-        logger.exception("The incomplete session %s could not be deleted", session_id)
+        logger.exception("Could not delete the incomplete session %s", session_id)
 
 
 def _parts(session_id: str) -> list[tuple[str, QuerySet[Any]]]:

@@ -59,13 +59,13 @@ CLEARED: dict[str, Any] = {
 }
 # The values of a revision about a message's position, which stay.
 PLACE = ("revision", "include_in_context", "after", "anchor", "edited_message")
-# How often an erasure looks again for content of the user, which another user's fork can add during it.
+# How many times an erasure searches for content of the user. Another user's fork can add some in the meantime.
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class UserPlan:
-    """What erasing a user would do: erased sessions, sessions with a new owner, and messages that lose their text."""
+    """The effect of erasing a user: sessions erased, sessions with a new owner, other messages and files erased."""
 
     sessions: int
     handed_over: list[tuple[Session, User]]
@@ -74,7 +74,7 @@ class UserPlan:
 
 
 def plan(user: User) -> UserPlan:
-    """Return what erasing a user would do."""
+    """Return what erasing a user would change."""
     owned = list(Session.objects.filter(owner=user))
     heirs = [(session, heir) for session in owned if (heir := _heir(session)) is not None]
     kept = {session.pk for session, _heir in heirs}
@@ -86,7 +86,7 @@ def plan(user: User) -> UserPlan:
 
 @transaction.atomic
 def close_account(user: User, author: User | None) -> None:
-    """Remove all of a user's credentials, and close their open pages (LIVE-06). Raises ServiceError."""
+    """Remove all of a user's credentials, and close their open pages (LIVE-06). Raise ServiceError."""
     if staff.is_last_administrator(user):
         raise ServiceError(
             "last_administrator",
@@ -252,7 +252,7 @@ def _delete_account(user: User) -> bool:
     scrub_user(user)
     alone = [each.pk for each in Workspace.objects.filter(members=user) if each.memberships.count() == 1]
     picture = user.picture.name
-    # Those that they share belong to the workspace.
+    # Shared presets belong to the workspace.
     AgentPreset.objects.filter(user=user, is_shared=False).delete()
     user.delete()
     left = Workspace.objects.filter(pk__in=alone, sessions=None)

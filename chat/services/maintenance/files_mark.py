@@ -1,7 +1,7 @@
-"""Find out at the start whether this process has the files of the database: several machines must share them.
+"""Check at the start that this process uses the files of the database, because several machines must share them.
 
-The first process stores a mark among the files and its value in the database. A process that finds another mark, or
-none where there must be one, has a folder or a bucket of its own.
+The first process stores a mark among the files and its value in the database. A process that finds another mark, or no
+mark where one must exist, uses a different folder or bucket.
 """
 
 from __future__ import annotations
@@ -24,33 +24,35 @@ ONLY = 1
 
 
 class WrongFilesError(Exception):
-    """The files are not those of the database; the message says what to do."""
+    """The files do not belong to the database. The message states what to do."""
 
 
 def require_own_files() -> None:
-    """Refuse the files of another installation. Raises WrongFilesError.
+    """Raise WrongFilesError if the files belong to another installation.
 
-    Call it in one process at a time. A storage that does not respond now is not waited for.
+    Call it in one process at a time. If the storage does not respond, it only logs a warning.
     """
     try:
         mark = _read()
-        known = Installation.objects.filter(pk=ONLY).first()
-        if known is not None and (mark or _are_missed()):
-            if mark != known.files_mark:
-                raise WrongFilesError(_problem(known.files_mark, is_other=bool(mark)))
-        elif known is not None:
-            _write(known.files_mark)
-        else:
+        known = Installation.objects.filter(pk=ONLY).values_list("files_mark", flat=True).first()
+        if not known:
             mark = mark or _write(secrets.token_hex(8))
-            Installation.objects.create(pk=ONLY, files_mark=mark)
+            Installation.objects.update_or_create(pk=ONLY, defaults={"files_mark": mark})
+        elif mark or _are_missed():
+            if mark != known:
+                raise WrongFilesError(_problem(known, is_other=bool(mark)))
+        else:
+            _write(known)
     except FilesRefused as error:
-        raise WrongFilesError(f"{_place()} cannot be used: {error.reason}. Check the settings S3_*.") from error
+        raise WrongFilesError(f"{_place()} cannot be used: {error.reason}. Check the S3 settings.") from error
     except OSError as error:
-        logger.warning("Files cannot be uploaded or read now: %s", error)
+        # The mark of the key needs the row, even if the storage does not respond at the first start.
+        Installation.objects.get_or_create(pk=ONLY, defaults={"files_mark": ""})
+        logger.warning("File storage is not available; files cannot be uploaded or read: %s", error)
 
 
 def _read() -> str:
-    """Return the stored mark, "" if there is none."""
+    """Return the stored mark, or "" if there is none."""
     try:
         with default_storage.open(NAME) as file:
             return file.read(100).decode(errors="replace").strip()  # type: ignore[no-any-return]  # File is untyped here
@@ -59,13 +61,13 @@ def _read() -> str:
 
 
 def _write(mark: str) -> str:
-    default_storage.delete(NAME)  # what is no mark
+    default_storage.delete(NAME)  # an empty file, if there is one
     default_storage.save(NAME, ContentFile(mark.encode()))
     return mark
 
 
 def _are_missed() -> bool:
-    """Return whether files without a mark cannot be those of the database; SQLite is used by one machine alone."""
+    """Return whether a missing mark means a wrong folder or bucket. On SQLite it does only if rows refer to files."""
     if connection.vendor != "sqlite":
         return True
     has_pictures = User.objects.exclude(picture="").exists()
@@ -82,5 +84,5 @@ def _problem(mark: str, *, is_other: bool) -> str:
     return (
         f"{_place()} {found}. Several machines must share one: mount the same folder on each of them, or set "
         "S3_BUCKET, S3_ENDPOINT and S3_PREFIX to the same values. If these are the right files, write "
-        f"{mark} to {name} there."
+        f"{mark} to the file {name} there."
     )

@@ -1,4 +1,4 @@
-"""Maintenance jobs, run by one server process at a time: erasures, purging, and the end of what has expired."""
+"""Maintenance jobs, run by one server process at a time: erasures, purging, and deletion of expired rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chat.services.deletion import overwriting, purging, requests
 from chat.services.maintenance import leases
 from chat.services.people import mcp_servers, push
 from chat.services.people.security_log import Kind, record
-from chat.services.runs import answering, delegation
+from chat.services.runs import answering, delegation, lapsing
 from chat.services.sessions import incomplete
 from chat.services.webhooks import delivering
 
@@ -40,12 +40,13 @@ def run(deadline: Deadline | None = None) -> bool:
     deadline = deadline or Deadline()
     try:
         answering.expire(deadline)
+        lapsing.lapse()
         delegation.report_forgotten()
         for erasure in requests.unfinished():
             try:
                 requests.carry_out(erasure, deadline)
             except Exception:  # the next round tries again; the other erasures continue
-                logger.exception("Erasing %s failed", erasure)
+                logger.exception("Could not erase %s", erasure)
         if _is_purge_due():
             purge(before=_purged_before(), deadline=deadline)
         elif incomplete.abandoned().exists():
@@ -63,7 +64,7 @@ def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Count
     try:
         delete_expired(deadline)
     except Exception:  # the next day tries again; the purge continues
-        logger.exception("What has expired could not be deleted")
+        logger.exception("Could not delete expired rows")
     counts = purging.purge(before=before, deadline=deadline)
     if not deadline.is_over:
         JobLease.objects.filter(name=PURGE).update(finished_at=timezone.now())
@@ -91,7 +92,7 @@ def delete_expired(deadline: Deadline) -> int:
         count += _delete_in_batches(rows, deadline)
     import_uploads.delete_expired()
     if count:
-        logger.info("Deleted %d rows that have expired", count)
+        logger.info("Deleted %d expired rows", count)
     return count
 
 
@@ -105,7 +106,10 @@ def _delete_in_batches(rows: QuerySet[Any], deadline: Deadline) -> int:
 def _is_due() -> bool:
     """Return whether a job is due. Does not write, because it is called every minute."""
     is_asked = Erasure.objects.filter(finished_at=None).exists() or overwriting.is_requested()
-    is_asked = is_asked or answering.expired().exists() or subsessions.ended_calls().exists()
+    is_asked = is_asked or answering.expired().exists()
+    is_asked = (
+        is_asked or subsessions.ended_calls().exists() or bool(subsessions.outdated_calls() or lapsing.outdated())
+    )
     return is_asked or incomplete.abandoned().exists() or _is_purge_due()
 
 

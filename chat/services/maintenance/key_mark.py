@@ -1,7 +1,8 @@
-"""Find out at the start whether this process has the SECRET_KEY of the others: processes of a team must share one.
+"""Check at the start that this process has the same SECRET_KEY as the others, because all must share one.
 
-The database has a mark of the key, from which the key cannot be computed. A process that has another key, and this one
-not among its SECRET_KEY_FALLBACKS, would sign out the users of the others, and could not read what they encrypt.
+The database has a mark of the key, from which the key cannot be computed. A process with another key, and without the
+shared one among its SECRET_KEY_FALLBACKS, would sign out the users of the other processes and could not decrypt their
+data.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from chat.models import Installation
 SALT = "chat.installation"
 CHANGED = (
     "SECRET_KEY has changed since the last start: all users must sign in again, and two-step verification must be "
-    "reset for each account that has it. Set SECRET_KEY_FALLBACKS to the earlier key, and nothing is lost."
+    "reset for each account that has it. To avoid this, set SECRET_KEY_FALLBACKS to the earlier key."
 )
 
 
 class WrongKeyError(Exception):
-    """The key is not the one of the other processes; the message says what to do."""
+    """The key differs from that of the other processes. The message states what to do."""
 
 
 def mark_of(key: str) -> str:
-    """Return what tells whether two keys are the same, without telling the key."""
+    """Return a digest that shows whether two keys are equal. The key cannot be computed from it."""
     return salted_hmac(SALT, "key", secret=key, algorithm="sha256").hexdigest()[:32]
 
 
 def require_own_key() -> str:
-    """Refuse another SECRET_KEY than that of the installation; return what an operator should know, or "".
+    """Check that SECRET_KEY is that of the installation. Return a notice for the operator, or "". Raise WrongKeyError.
 
-    Raises WrongKeyError. Call it in one process at a time. On SQLite, which one machine uses alone, a new key is taken:
-    no other process can have the old one.
+    Call it in one process at a time. On SQLite, which only one machine uses, a new key is accepted, because no other
+    process can have the old one.
     """
     known = Installation.objects.values_list("key_mark", flat=True).first()
     mark = mark_of(settings.SECRET_KEY)
@@ -41,20 +42,19 @@ def require_own_key() -> str:
     fits = not known or known in map(mark_of, settings.SECRET_KEY_FALLBACKS)
     if not fits and connection.vendor != "sqlite":
         raise WrongKeyError(
-            "SECRET_KEY is not the one that the other processes of this database have. Set it to the same value "
-            "everywhere; if Parley has made it, the file secret_key in their PARLEY_DATA has it. To change it, set "
-            "SECRET_KEY_FALLBACKS to the earlier key. If that one is lost, stop all processes and run manage.py "
-            "acceptkey."
+            "SECRET_KEY differs from that of the other processes on this database. Set it to the same value in all of "
+            "them; a key that Parley generated is in PARLEY_DATA/secret_key. To change the key, set "
+            "SECRET_KEY_FALLBACKS to the earlier one. If that is lost, stop all processes and run manage.py acceptkey."
         )
     accept_key()
     return "" if fits else CHANGED
 
 
 def accept_key() -> bool:
-    """Store the mark of this process's key as that of the installation; return whether there is one yet."""
+    """Store the mark of this process's key as the installation's. Return False if the installation has no row yet."""
     return bool(Installation.objects.update(key_mark=mark_of(settings.SECRET_KEY)))
 
 
 def forget_key() -> None:
-    """Let the next start say which key is right."""
+    """Clear the stored mark, so that the next process that starts stores its own."""
     Installation.objects.update(key_mark="")

@@ -14,7 +14,7 @@ from chat.models import JobLease
 
 def acquire(name: str, seconds: float) -> str | None:
     """Take a lease. Return the token of its holder, or None while another process has it."""
-    # A day ago, because the database's clock decides, which may be behind this one or less precise.
+    # A day ago, because the database's clock decides, and it may be behind this machine's clock or less precise.
     long_ago = timezone.now() - timedelta(days=1)
     JobLease.objects.bulk_create([JobLease(name=name, expires_at=long_ago)], ignore_conflicts=True)
     holder = secrets.token_hex(16)

@@ -1,61 +1,55 @@
-"""Start the runs of schedules that are due, and note how they ended.
+"""Start the runs of schedules that are due, and record how they ended.
 
-Any process may look. The instant is claimed by setting `next_at` from it to the next one, in the transaction that sends
-the message, so a message is sent once however many processes look. After an outage, the last missed instant is made up
-for, and earlier ones are not.
+Any process may check for due schedules. It claims an instant by changing `next_at` to the next one in the transaction
+that sends the message, so each message is sent once. After an outage, only the last missed instant is run.
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfoNotFoundError
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Q
 from django.utils import timezone
 
 from chat.access import may_schedule
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Schedule, Session
-from chat.queries.turn_outcomes import Outcome, read_outcome
 from chat.recurrence import latest_until, next_after
 from chat.services.batches import Deadline
 from chat.services.messages.sending import add_message
-from chat.services.sessions.schedules import is_queued, record_run
+from chat.services.sessions.schedules import count_failure, ended, is_queued, record_run, settle_last_run
 from chat.services.transaction import SessionTransaction
 
 logger = logging.getLogger(__name__)
 
-# Failed runs in a row after which a schedule is paused.
-MOST_FAILURES = 5
-# Schedules that one look starts; the next one follows at once.
+# The most schedules that one check starts. The next check follows immediately.
 BATCH = 100
-# A look without a schedule that is due before.
+# Seconds between two checks, unless a schedule is due earlier.
 INTERVAL = 10.0
-ENDS = {
-    Outcome.COMPLETED: Schedule.Outcome.COMPLETED,
-    Outcome.INTERRUPTED: Schedule.Outcome.INTERRUPTED,
-    Outcome.FAILED: Schedule.Outcome.FAILED,
-    Outcome.WITHDRAWN: Schedule.Outcome.WITHDRAWN,
-}
+# If a schedule ran or was changed this long after the present, the machine's clock was wrong. The clocks of several
+# machines differ by less.
+WRONG_CLOCK = timedelta(hours=1)
 
 
 def look(now: datetime | None = None, deadline: Deadline | None = None) -> float:
-    """Start what is due and note what has ended. Return in how many seconds to look again."""
+    """Start the runs that are due and record the ends of others. Return the seconds until the next check."""
     now, deadline = now or timezone.now(), deadline or Deadline()
     settle(deadline)
+    bring_forward(now)
     count = start_due(now, deadline)
     due = Schedule.objects.filter(next_at__isnull=False).aggregate(first=Min("next_at"))["first"]
     if due is None:
         return INTERVAL
     wait = (due - timezone.now()).total_seconds()
-    # What is still due could not be started, unless there is more than one look starts.
+    # If schedules are still due, either there were more than BATCH, or they could not be started.
     return min(INTERVAL, wait) if wait > 0 else 0.0 if count else INTERVAL
 
 
 def start_due(now: datetime, deadline: Deadline | None = None) -> int:
-    """Start the runs that are due. Return how many messages this process has sent."""
+    """Start the runs that are due. Return how many messages were sent."""
     deadline, count = deadline or Deadline(), 0
     due = Schedule.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", "session_id")
     for schedule_id, session_id in list(due[:BATCH]):
@@ -63,8 +57,27 @@ def start_due(now: datetime, deadline: Deadline | None = None) -> int:
             break
         try:
             count += _start(schedule_id, session_id, now)
-        except Exception:  # the next look tries again; the other schedules are started
-            logger.exception("Schedule %s could not be started", schedule_id)
+        except Exception:  # the next check tries again; the other schedules are started
+            logger.exception("Could not start schedule %s", schedule_id)
+    return count
+
+
+def bring_forward(now: datetime) -> int:
+    """Correct the next instants that were set while the machine's clock was ahead. Return how many.
+
+    Otherwise a schedule that ran at a wrong time would not run again until that time. An instant that was sent then is
+    not sent again, because its message has the same key.
+    """
+    after = now + WRONG_CLOCK
+    ahead = Schedule.objects.filter(next_at__gt=after).filter(Q(last_run_at__gt=after) | Q(updated_at__gt=after))
+    count = 0
+    for row in ahead[:BATCH]:
+        try:
+            following = next_after(row.cron, row.zone, now)
+        except (ValueError, ZoneInfoNotFoundError):  # the schedule is paused when it is due
+            continue
+        if following is not None and row.next_at is not None and following < row.next_at:
+            count += Schedule.objects.filter(pk=row.pk, next_at=row.next_at).update(next_at=following)
     return count
 
 
@@ -76,7 +89,7 @@ def _start(schedule_id: str, session_id: str, now: datetime) -> bool:
     except NoSuchSession:
         return False
     row = Schedule.objects.select_related("session", "owner").filter(pk=schedule_id, next_at__lte=now).first()
-    if row is None or (due := _claim(row, now)) is None or _is_held_up(row, tx.session):
+    if row is None or (due := _claim(row, now)) is None or _must_wait(row, tx.session):
         return False
     key = f"schedule:{row.pk}:{due:%Y%m%dT%H%M%SZ}"
     try:
@@ -89,12 +102,12 @@ def _start(schedule_id: str, session_id: str, now: datetime) -> bool:
 
 
 def _claim(row: Schedule, now: datetime) -> datetime | None:
-    """Set the next instant, and return the newest one that is due; None if another process has done so."""
+    """Set the next instant, and return the newest one that is due. Return None if another process was first."""
     if row.next_at is None:
         return None
     try:
         due, following = latest_until(row.cron, row.zone, row.next_at, now), next_after(row.cron, row.zone, now)
-    except (ValueError, ZoneInfoNotFoundError):  # rows written by hand, or a time zone that no longer exists
+    except (ValueError, ZoneInfoNotFoundError):  # rows edited outside Parley, or a time zone that no longer exists
         _pause(row, Schedule.Pause.INVALID)
         return None
     if Schedule.objects.filter(pk=row.pk, next_at=row.next_at).update(next_at=following) != 1:
@@ -103,9 +116,9 @@ def _claim(row: Schedule, now: datetime) -> datetime | None:
     return due
 
 
-def _is_held_up(row: Schedule, session: Session) -> bool:
-    """Pause a schedule that can run no more. Return whether it did, or its last message is still in the queue."""
-    _settle(row)
+def _must_wait(row: Schedule, session: Session) -> bool:
+    """Pause a schedule that can no longer run. Return True if it was paused, or if its last message is still queued."""
+    settle_last_run(row)
     reason = row.paused or _obstacle(row, session)
     if reason:
         _pause(row, reason)
@@ -113,7 +126,7 @@ def _is_held_up(row: Schedule, session: Session) -> bool:
 
 
 def settle(deadline: Deadline | None = None) -> None:
-    """Note how runs have ended whose end is not known yet."""
+    """Record how runs ended, for schedules whose last run is recorded as running."""
     deadline = deadline or Deadline()
     running = Schedule.objects.filter(last_outcome=Schedule.Outcome.RUNNING)
     for schedule_id, session_id in list(running.values_list("pk", "session_id")[: 10 * BATCH]):
@@ -121,13 +134,13 @@ def settle(deadline: Deadline | None = None) -> None:
             break
         try:
             _settle_one(schedule_id, session_id)
-        except Exception:  # likewise
-            logger.exception("The end of a run of schedule %s could not be noted", schedule_id)
+        except Exception:  # the next check tries again
+            logger.exception("Could not record the end of a run of schedule %s", schedule_id)
 
 
 def _settle_one(schedule_id: str, session_id: str) -> None:
     row = Schedule.objects.filter(pk=schedule_id).first()
-    if row is None or _ended(row) is None:
+    if row is None or ended(row) is None:
         return
     with transaction.atomic():
         try:
@@ -136,33 +149,14 @@ def _settle_one(schedule_id: str, session_id: str) -> None:
             return
         row = Schedule.objects.filter(pk=schedule_id).first()
         if row is not None:
-            _settle(row)
-
-
-def _settle(row: Schedule) -> None:
-    """Note how the last run of a schedule has ended, and pause it after too many failures. Its session is locked."""
-    outcome = _ended(row)
-    if outcome is None:
-        return
-    row.last_outcome = outcome
-    if outcome == Schedule.Outcome.COMPLETED:
-        row.failures = 0
-    if outcome == Schedule.Outcome.FAILED:
-        _count_failure(row)
-    row.save(update_fields=["last_outcome", "failures", "is_on", "paused", "next_at"])
-
-
-def _ended(row: Schedule) -> Schedule.Outcome | None:
-    if row.last_outcome != Schedule.Outcome.RUNNING:
-        return None
-    return ENDS.get(read_outcome(row.session_id, row.last_message_id).outcome)
+            settle_last_run(row)
 
 
 def _refuse(row: Schedule, refused: ServiceError, now: datetime) -> None:
-    logger.info("Schedule %s was refused: %s", row.pk, refused.code)
+    logger.info("A run of schedule %s was refused: %s", row.pk, refused.code)
     row.last_run_at, row.last_message_id = now, ""
     row.last_outcome, row.last_error = Schedule.Outcome.REFUSED, refused.code[:40]
-    _count_failure(row)
+    count_failure(row)
     row.save(
         update_fields=[
             *("last_run_at", "last_message_id", "last_outcome", "last_error"),
@@ -171,14 +165,8 @@ def _refuse(row: Schedule, refused: ServiceError, now: datetime) -> None:
     )
 
 
-def _count_failure(row: Schedule) -> None:
-    row.failures += 1
-    if row.failures >= MOST_FAILURES and row.is_on:
-        row.is_on, row.paused, row.next_at = False, Schedule.Pause.FAILURES, None
-
-
 def _obstacle(row: Schedule, session: Session) -> str:
-    """Return why a schedule cannot run any more; "" if it can."""
+    """Return why a schedule can no longer run, or "" if it can."""
     if session.status == Session.Status.DELETED:
         return Schedule.Pause.DELETED
     if session.status == Session.Status.ARCHIVED:
@@ -187,6 +175,6 @@ def _obstacle(row: Schedule, session: Session) -> str:
 
 
 def _pause(row: Schedule, reason: str) -> None:
-    logger.info("Schedule %s is paused: %s", row.pk, reason)
+    logger.info("Schedule %s was paused: %s", row.pk, reason)
     row.is_on, row.paused, row.next_at = False, reason, None
     row.save(update_fields=["is_on", "paused", "next_at"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -27,19 +26,18 @@ from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
-
-logger = logging.getLogger(__name__)
+from chat.services.discarding import discard_after_error, discard_files
 
 MOST_PER_MESSAGE = 10
-# How many unsent files a user may have, in all sessions.
+# The most unsent files of a user, in all sessions.
 MOST_UNSENT = 40
 UNSENT_KEPT = timedelta(hours=24)
 SWEPT_AT_ONCE = 100
 MEGABYTE = 1024 * 1024
-# The endings of what is stored for one attachment.
+# Suffixes of the stored files of one attachment.
 FORMS = ("", THUMB, MODEL_IMAGE)
 
-# Reading a file can use a CPU core for seconds, so each user has one place.
+# Reading a file can use a CPU core for seconds, so only one file per user is read at a time.
 _places = OnePerPerson()
 
 
@@ -52,7 +50,7 @@ class TooLarge(ServiceError):
 
 
 def limit_bytes() -> int:
-    """Return the size of the largest file that is accepted."""
+    """Return the size of the largest accepted file in bytes."""
     megabytes: int = settings.MAX_ATTACHMENT_MB
     return megabytes * MEGABYTE
 
@@ -64,14 +62,14 @@ def upload(
     """Store a file as unsent in the author's composer.
 
     `session` may be a callable that creates the session. It is called after the file has been read, so that a refused
-    file leaves no empty session. Raises ServiceError for the file's type or size, or too many unsent files.
+    file leaves no empty session. Raise ServiceError for the file's type or size, or too many unsent files.
     """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
     _sweep()
     _require_room(author, size)
     with _places.place(author.pk):
-        _require_room(author, size)  # others of the author's have been stored while this one waited
+        _require_room(author, size)  # other files of the author may have been stored while this one waited
         contents = _read(file.read(limit_bytes() + 1), name)
         return _keep(session() if callable(session) else session, author, names.clean(name), contents)
 
@@ -79,19 +77,19 @@ def upload(
 def remove(*, user: User, attachment_id: str) -> str:
     """Delete an unsent file. Return the id of its session.
 
-    Raises NoSuchAttachment, Forbidden if another user uploaded it, ServiceError if it was sent.
+    Raise NoSuchAttachment, Forbidden if another user uploaded it, ServiceError if it was sent.
     """
     attachment = fetch(user, attachment_id)
     session_for(user, attachment.session_id, SessionRole.EDITOR)
     if attachment.user_id != user.pk:
-        raise Forbidden(_("Only the person who uploaded a file can delete it."))
+        raise Forbidden(_("Only the person who uploaded a file can remove it."))
     if not _discard([attachment]):
         raise ServiceError("already_sent", _("This file was already sent."))
     return attachment.session_id
 
 
 def read_file(data: bytes, reader: User) -> Contents:
-    """Read a file of an imported session. Raises ServiceError for its type or size."""
+    """Read a file of an imported session. Raise ServiceError for its type or size."""
     with _places.place(reader.pk):
         return _read(data)
 
@@ -104,18 +102,18 @@ def keep_with(message: ChatMessage, *, author: User, name: str, contents: Conten
 def delete_unused(stored: Iterable[str]) -> None:
     """Delete stored files, by their names, unless an attachment still uses them. Forks share files.
 
-    An erasure calls this before it commits. So a crash leaves a row without its file, which the next round deletes, and
-    no file without a row. Raises OSError if a file cannot be deleted: the erasure is rolled back then.
+    An erasure calls this before it commits. After a crash there can be a row without its file, which the next round
+    deletes, but no file without a row. Raise OSError if a file cannot be deleted; the erasure is rolled back then.
     """
     for name in _unused(stored):
-        for form in FORMS:
-            default_storage.delete(name + form)
+        for form in _forms_of(name):
+            default_storage.delete(form)
 
 
 def delete_folder(session_id: str) -> None:
-    """Delete the stored files of a session that no attachment uses, and their folder if it is empty then.
+    """Delete the stored files of a session that no attachment uses, and their folder if it is then empty.
 
-    Raises OSError if a file cannot be deleted.
+    Raise OSError if a file cannot be deleted.
     """
     folder = f"attachments/{session_id}"
     try:
@@ -137,7 +135,7 @@ def delete_old_unsent() -> int:
 
 @transaction.atomic
 def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
-    """Attach its author's unsent files to a message, in this order: all, or none and ServiceError."""
+    """Attach unsent files of its author to a message, in this order. If one is gone, raise ServiceError."""
     wanted = list(dict.fromkeys(attachment_ids))
     if len(wanted) > MOST_PER_MESSAGE:
         raise Invalid(_too_many())
@@ -149,7 +147,7 @@ def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
 
 @transaction.atomic
 def give_back(*, message: ChatMessage) -> list[Attachment]:
-    """Return the files of a withdrawn message to its author's composer. They expire like new uploads."""
+    """Return the files of a withdrawn message to its author's composer, as unsent. They expire like new uploads."""
     files = list(message.attachments.defer("text").order_by("position"))
     message.attachments.update(message=None, created_at=timezone.now())
     return files
@@ -208,18 +206,11 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
     )
     # The name is set first, so that a file that was written in part, on a full disk, can be deleted.
     attachment.file.name = stored = attachment.file.field.generate_filename(attachment, name)
-    try:
+    with discard_after_error(*_forms_of(stored)):
         for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
             if data:
                 default_storage.save(stored + form, ContentFile(data))
         attachment.save(force_insert=True)
-    except OSError as error:
-        _delete_file(stored)
-        logger.error("A file could not be stored: %s", error)
-        raise ServiceError("unavailable", _("Couldn’t store the file. Try again later.")) from error
-    except Exception:
-        _delete_file(stored)
-        raise
     return attachment
 
 
@@ -242,7 +233,7 @@ def _discard(attachments: Iterable[Attachment]) -> int:
 
 def _discard_unused(stored: Iterable[str]) -> None:
     for name in _unused(stored):
-        _delete_file(name)
+        discard_files(*_forms_of(name))
 
 
 def _unused(stored: Iterable[str]) -> set[str]:
@@ -250,9 +241,5 @@ def _unused(stored: Iterable[str]) -> set[str]:
     return names - set(Attachment.objects.filter(file__in=names).values_list("file", flat=True))
 
 
-def _delete_file(name: str) -> None:
-    for form in FORMS:
-        try:
-            default_storage.delete(name + form)
-        except OSError as error:  # the file only takes space
-            logger.warning("The file %s could not be deleted: %s", name + form, error)
+def _forms_of(name: str) -> list[str]:
+    return [name + form for form in FORMS]

@@ -1,4 +1,4 @@
-"""Exclude many messages from the context at once, and include them again (MSG-09)."""
+"""Exclude many messages from the context in one request, and include them again (MSG-09)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from chat.services.transaction import SessionTransaction, record_of
 
 Kind = MessageRevision.Kind
 BATCH = 500
-# For more places no single event is sent: viewers notice the missing revision and sync.
+# The most ranges of positions in one event. With more, viewers notice a missing revision instead, and sync.
 MOST_PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """How many messages were changed, and the session's revision before, with which the change can be undone."""
+    """The number of changed messages, and the session's revision before: the `since` with which to undo it."""
 
     count: int
     since: int
@@ -37,9 +37,9 @@ def include_before(
 ) -> Inclusion:
     """Include or exclude all messages before a message.
 
-    `since` is the revision before an earlier exclusion: only messages that it excluded, and that no user has included
-    or excluded after it, are changed. Raises NoSuchMessage, and ServiceError if the agent is using one of the messages
-    or the session is archived.
+    `since` is the revision before an earlier exclusion. With it, only messages that this exclusion excluded are
+    changed, unless a user has included or excluded them later. Raise NoSuchMessage, and ServiceError if the agent is
+    using one of the messages or the session is archived.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -77,7 +77,7 @@ def _require_unused(tx: SessionTransaction, rows: QuerySet[ChatMessage]) -> None
 
 
 def _left_out_after(revision: int) -> Exists:
-    """Return a condition: the change after this session revision is the last to include or exclude the message."""
+    """Return a condition for messages that were last included or excluded by the exclusion after this revision."""
     decided = MessageRevision.objects.filter(kind__in=(Kind.EXCLUDE, Kind.INCLUDE))
     later = decided.filter(message=OuterRef("message"), pk__gt=OuterRef("pk"))
     by_it = decided.filter(message=OuterRef("pk"), kind=Kind.EXCLUDE, before__together=revision + 1)
@@ -85,14 +85,14 @@ def _left_out_after(revision: int) -> Exists:
 
 
 def _save_revisions(changed: list[ChatMessage], author: User, kind: MessageRevision.Kind, revision: int) -> None:
-    """Save a revision of each row. `together` is the session's revision that they share."""
+    """Save a revision of each row. All have the session's new revision as `together`."""
     before = [(row, record_of(row, kind, together=revision)) for row in changed]
     records = [MessageRevision(message=row, user=author, kind=kind, before=was) for row, was in before]
     MessageRevision.objects.bulk_create(records, batch_size=BATCH)
 
 
 def _places(candidates: QuerySet[ChatMessage], changed: Iterable[ChatMessage]) -> list[tuple[int, int]]:
-    """Return the positions of the changed rows as (first, last) pairs, without other candidates between."""
+    """Return the positions of the changed rows as (first, last) ranges that contain no other candidates."""
     sequences = {row.sequence for row in changed}
     all_sequences = candidates.order_by("sequence").values_list("sequence", flat=True)
     runs = [list(run) for is_changed, run in groupby(all_sequences, sequences.__contains__) if is_changed]

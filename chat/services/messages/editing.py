@@ -25,7 +25,7 @@ from chat.models import (
 )
 from chat.queries.context_rows import estimated_context
 from chat.services.messages import sending
-from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, tell_mentioned
+from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, notify_mentioned
 from chat.services.messages.ordering import fits, remove_rows, restore_rows, row_before
 from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_message, validate_text
@@ -48,11 +48,11 @@ def edit(
     seen: int | None = None,
     as_staff: bool = False,
 ) -> int:
-    """Change a message's text, for the model from its next response on (ADM-02). Return the message's revision.
+    """Change a message's text. The model gets it from its next response on (ADM-02). Return the message's revision.
 
-    `seen` is the revision that the author's change is based on. Raises ServiceError "stale", with the `current` text
+    `seen` is the revision that the author's change is based on. Raise ServiceError "stale", with the `current` text
     and `revision`, if the message was edited after it. A queued message can be edited by its sender, a user's message
-    by that user, by the session's owner, and by staff in the admin (`as_staff`). Raises ServiceError "not_yours" for
+    by that user, by the session's owner, and by staff in the admin (`as_staff`). Raise ServiceError "not_yours" for
     others.
     """
     tx, row = open_row(session, message_id)
@@ -82,7 +82,7 @@ def edit_tool_call(
 ) -> None:
     """Change a tool call's arguments and result (CTX-03).
 
-    `arguments` is a JSON object. Raises ServiceError "stale", with all three values as `current`, if the call was
+    `arguments` is a JSON object. Raise ServiceError "stale", with all three values as `current`, if the call was
     edited after the revision `seen`, and "not_a_tool_call" for other messages.
     """
     tx, row = open_row(session, message_id)
@@ -91,7 +91,7 @@ def edit_tool_call(
     values = {"arguments": validate_arguments(arguments), "result": validate_text(result), "is_error": is_error}
     present = {name: getattr(row, name) for name in values} | {"arguments": row.arguments or {}}
     require_current(row, seen, present)
-    if json.dumps(values) == json.dumps(present):  # in Python, true would be 1
+    if json.dumps(values) == json.dumps(present):  # not ==, because True equals 1 in Python
         return
     require_unused(tx, row)
     save_revision(row, author, Kind.EDIT)
@@ -102,11 +102,11 @@ def edit_tool_call(
 
 @transaction.atomic
 def add(*, session: Session, author: User, after_id: str | None, role: str, text: str) -> ChatMessage:
-    """Add a message after another one; before all if `after_id` is None.
+    """Add a message after another one, or at the beginning if `after_id` is None.
 
-    A message between two turns becomes a turn. The author is the sender of a user message. The message has the time of
-    the one before it, so that times stay in order; its revision records who added it and when. Raises ServiceError if
-    the agent is running, the text cannot be stored, or the position is inside a response.
+    A message between two turns becomes a turn. The author is the sender of a user message. The message gets the time of
+    the message before it, so that times stay in order. Its revision records who added it and when. Raise ServiceError
+    if the agent is running, the text cannot be stored, or the position is inside a response.
     """
     if role not in MessageRole.values:
         raise ServiceError("no_such_role", _("The role must be user, assistant or system."))
@@ -134,9 +134,9 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
 
 @transaction.atomic
 def include(*, session: Session, author: User, message_id: str, included: bool) -> bool:
-    """Include a message in the context, or exclude it; a tool call together with its result (MSG-09, CTX-03).
+    """Include a message in the context, or exclude it (MSG-09). A tool call changes together with its result (CTX-03).
 
-    Return whether that changed.
+    Return True if the message was changed.
     """
     tx, row = open_row(session, message_id)
     if row.type not in CONTENT_TYPES:
@@ -156,7 +156,7 @@ def include(*, session: Session, author: User, message_id: str, included: bool) 
 def remove(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> None:
     """Remove a message from the session and the context, with its turn's markers if nothing else is left of the turn.
 
-    `restore` puts it back. A user's message can be removed and restored by users who may edit it. Raises ServiceError
+    `restore` puts it back. A user's message can be removed and restored by users who may edit it. Raise ServiceError
     "not_yours" for others.
     """
     tx, row = open_row(session, message_id)
@@ -164,7 +164,7 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     require_idle(tx.run)
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This line belongs to its turn and can’t be removed on its own."))
-    remove_rows(tx, _with_own_markers(row), author, Kind.REMOVE)
+    remove_rows(tx, with_own_markers(row), author, Kind.REMOVE)
     _save(tx, row)
 
 
@@ -172,13 +172,15 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
 def restore(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> bool:
     """Put a removed message back in its position. Return whether it was removed.
 
-    Raises ServiceError "replaced" if a retry has withdrawn the messages around it.
+    Raise ServiceError "replaced" if a retry has withdrawn the messages around it.
     """
     tx, row = open_row(session, message_id, removed=True)
     _require_own(tx, row, author, as_staff=as_staff)
     require_idle(tx.run)
     if row.removed_at is None:
         return False
+    if row.type in TURN_MARKERS:
+        raise ServiceError("not_removable", _("This line is restored with the messages of its turn."))
     rows = _with_removed_markers(row)
     after = row_before(tx, rows[0])
     if not fits(rows[0], after) or not _was_removed(row):
@@ -195,13 +197,13 @@ def restore(*, session: Session, author: User, message_id: str, as_staff: bool =
 def may_edit(session: Session, row: ChatMessage, user: User) -> bool:
     """Return whether an editor of the session may edit and remove a message.
 
-    Only its sender and the owner may for a user's.
+    Only the sender and the session's owner may change a user's message.
     """
     return row.type != MessageType.TEXT or row.role != MessageRole.USER or user.pk in (row.user_id, session.owner_id)
 
 
 def require_editor(*, session: Session, author: User, message_id: str | None) -> None:
-    """Raise ServiceError unless an editor of the session may edit a message; None: the system prompt (LIVE-08)."""
+    """Raise ServiceError if an editor may not edit a message; None stands for the system prompt (LIVE-08)."""
     require_active(session)
     if message_id is None:
         return
@@ -230,11 +232,11 @@ def edit_row(tx: SessionTransaction, row: ChatMessage, editor: User, text: str, 
     columns = {"text": text, "provider_data": None, **mentions_after_edit(tx.session, row, text)}
     before = mentioned_ids(row)
     tx.update("message_updated", row, {**columns, **edit_marks(tx, row, editor, suggested_by)})
-    tell_mentioned(tx, row, before=before)
+    notify_mentioned(tx, row, before=before)
 
 
 def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested_by: str = "") -> dict[str, Any]:
-    """Return the columns for the editor and the time of an edit. An author's own edit has no name (MSG-11)."""
+    """Return the columns for the editor and the time of an edit. They name no editor if it is the author (MSG-11)."""
     is_author = row.role == MessageRole.USER and row.user_id == editor.pk
     return {
         "edited_at": timezone.now(),
@@ -245,7 +247,7 @@ def edit_marks(tx: SessionTransaction, row: ChatMessage, editor: User, suggested
 
 
 def _save(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Save a change of what the context has. With a summary, the messages before it come or go (CTX-07)."""
+    """Save a change of the context. A summary changes which messages are in it, so count the tokens again (CTX-07)."""
     if row.summarises is None:
         tx.save()
     else:
@@ -272,7 +274,7 @@ def _in_conversation(tx: SessionTransaction, message_id: str) -> ChatMessage:
 
 
 def require_unused(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Raise Busy for a row that the agent is using, because it would overwrite the change or not see it."""
+    """Raise Busy for a row that the agent is using, because the agent would overwrite the change or miss it."""
     if tx.run.state != RunState.IDLE and row.turn_id == tx.run.turn_id:
         raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
@@ -284,7 +286,7 @@ def _require_own(tx: SessionTransaction, row: ChatMessage, author: User, *, as_s
 
 
 def _status_after_edit(row: ChatMessage, values: dict[str, Any]) -> dict[str, Any]:
-    """Return further columns of a changed call: complete with another result, no raw arguments with other arguments."""
+    """Return the status and the raw arguments of an edited call. A new result completes a call that was cut off."""
     status = MessageStatus.FAILED if values["is_error"] else MessageStatus.COMPLETE
     was_cut = row.status == MessageStatus.INTERRUPTED and row.result == values["result"]
     has_same_arguments = json.dumps(values["arguments"]) == json.dumps(row.arguments or {})
@@ -317,14 +319,14 @@ def _with_turn(row: ChatMessage, after: ChatMessage | None) -> list[ChatMessage]
 
 
 def same_response(before: ChatMessage, row: ChatMessage) -> bool:
-    """Return whether two neighbours belong to one response. Calls that a user added belong to the text before them."""
+    """Return whether two neighbors belong to one response. Calls added by users belong to the text before them."""
     is_said = before.type in CONTENT_TYPES and row.type in CONTENT_TYPES
     by_model = is_said and not {before.role, row.role} & {MessageRole.USER, MessageRole.SYSTEM}
     return by_model and before.response_id == row.response_id and bool(row.response_id or row.type == "tool_group")
 
 
-def _with_own_markers(row: ChatMessage) -> list[ChatMessage]:
-    """Return the row, with the markers of its turn if the turn has no other row."""
+def with_own_markers(row: ChatMessage) -> list[ChatMessage]:
+    """Return the row, together with the markers of its turn if the turn has no other row."""
     if row.sequence is None or not row.turn_id:
         return [row]
     around = ChatMessage.objects.filter(
@@ -338,7 +340,7 @@ def _with_own_markers(row: ChatMessage) -> list[ChatMessage]:
 
 
 def _with_removed_markers(row: ChatMessage) -> list[ChatMessage]:
-    """Return the row, with the markers that were removed with the last row of its turn."""
+    """Return the row, together with the markers that were removed with the last row of its turn."""
     markers = ChatMessage.objects.filter(session=row.session_id, turn_id=row.turn_id, type__in=TURN_MARKERS)
     if not row.turn_id or markers.filter(sequence__isnull=False).exists():
         return [row]
@@ -349,7 +351,7 @@ def _with_removed_markers(row: ChatMessage) -> list[ChatMessage]:
 
 
 def _was_removed(row: ChatMessage) -> bool:
-    """Return whether a user removed the row from the session, rather than a retry or its sender from the queue."""
+    """Return whether a user removed the row from the session. Retries and withdrawals from the queue do not count."""
     return (
         MessageRevision.objects.filter(message=row).order_by("pk").values_list("kind", flat=True).last() == Kind.REMOVE
     )

@@ -1,4 +1,4 @@
-"""Note whom a message mentions, mark the session in their lists, and have them notified (LIVE-07)."""
+"""Store which users a message mentions, mark the session in their lists, and notify them (LIVE-07)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from chat.snapshots import AGENT_MENTIONS
 
 
 def mentions_in(session: Session, author: User | None, text: str) -> list[list[int]] | None:
-    """Return what the row of a message keeps: for each mention the user, its start and its length; None without any.
+    """Return the mentions in a text as [user id, start, length] in characters, or None if there are none.
 
-    People can be mentioned by their display name, their user name, or both, as where two names look the same. Authors
-    do not mention themselves.
+    Users can be mentioned by their display name, by their user name, or by both, because two display names can look the
+    same. Authors cannot mention themselves.
     """
     if "@" not in text:
         return None
@@ -38,28 +38,28 @@ def mentions_in(session: Session, author: User | None, text: str) -> list[list[i
 
 
 def with_agents(session: Session, kept: object, text: str) -> Json | None:
-    """Return what the row of a message keeps in `arguments`: where it mentions agents, beside its schedule."""
+    """Return the `arguments` of a message's row: the mentions of agents, and the other values of `kept`."""
     others = {name: value for name, value in kept.items() if name != AGENT_MENTIONS} if isinstance(kept, dict) else {}
     found = cast.mentions_of_agents(session, text) if "@" in text else []
     return ({**others, AGENT_MENTIONS: list(map(list, found))} if found else others) or None
 
 
 def mentions_after_edit(session: Session, row: ChatMessage, text: str) -> dict[str, Any]:
-    """Return the columns of an edited message that have its mentions."""
+    """Return the mention columns of an edited message."""
     if row.role != "user":
         return {}
     return {"mentions": mentions_in(session, row.user, text), "arguments": with_agents(session, row.arguments, text)}
 
 
 def mentioned_ids(row: ChatMessage) -> set[int]:
-    """Return whom a message mentions."""
+    """Return the ids of the users whom a message mentions."""
     return {user_id for user_id, _start, _length in row.mentions or ()}
 
 
-def tell_mentioned(tx: SessionTransaction, row: ChatMessage, *, before: Iterable[int] = ()) -> None:
-    """Mark the session for those whom a new or changed message mentions, without those mentioned `before`.
+def notify_mentioned(tx: SessionTransaction, row: ChatMessage, *, before: Iterable[int] = ()) -> None:
+    """Mark the session for users whom a new or changed message mentions, except for those mentioned `before`.
 
-    A runner sends the push messages, soon after the commit.
+    A runner sends the push messages soon after the commit.
     """
     people = mentioned_ids(row).difference(before)
     if not people:

@@ -1,4 +1,4 @@
-"""The order of messages: remove neighbouring rows from a session, and put them back in their position.
+"""The order of messages: remove neighboring rows from a session, and put them back in their position.
 
 A removed row has no sequence number. The revision of its removal names the row before it, which is in the session or
 was removed earlier. So a removed row keeps its position relative to the others when rows move.
@@ -30,10 +30,10 @@ def remove_rows(
     attempt: str = "",
     edited: str = "",
 ) -> None:
-    """Remove neighbouring rows and close the gap. The rows and their revisions stay stored (MSG-11).
+    """Remove neighboring rows and close the gap. The rows and their revisions stay stored (MSG-11).
 
-    With an `attempt` they keep their order in it, and the first row's revision names the row before them as `anchor`,
-    and as `edited_message` the one whose text has just changed for what replaces them.
+    In an `attempt`, the rows keep their order. The first row's revision then stores the id of the row before as
+    `anchor`, and `edited`, the message that was edited for the rows' replacement, as `edited_message`.
     """
     first, beyond = _place(rows[0]), _place(rows[-1]) + 1
     before = list(tx.messages().filter(sequence=first - 1).values_list("pk", flat=True))
@@ -57,7 +57,7 @@ def remove_rows(
 
 
 def restore_rows(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
-    """Put removed rows back, one after the other, after a row of the session (None: before all)."""
+    """Put removed rows back, one after the other, after a row of the session, or at the beginning for None."""
     first = _place(after) + 1 if after else 1
     _shift(tx, first, len(rows))
     for place, row in enumerate(rows, first):
@@ -65,7 +65,7 @@ def restore_rows(tx: SessionTransaction, rows: Sequence[ChatMessage], after: Cha
 
 
 def row_before(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
-    """Find the row of the session after which a removed one belongs; None if it was before all."""
+    """Return the row of the session after which a removed row belongs, or None if it belongs at the beginning."""
     before = _removed_after(tx.session.pk)
     at, steps = row.pk, len(before)
     while at in before and steps >= 0:
@@ -74,7 +74,7 @@ def row_before(tx: SessionTransaction, row: ChatMessage) -> ChatMessage | None:
 
 
 def close_gaps(session_id: str, going: Collection[str]) -> None:
-    """Prepare the deletion of removed rows: let rows that were removed after them refer to the row before them."""
+    """Prepare the deletion of removed rows. Rows that refer to them as the row before get an earlier one instead."""
     before = _removed_after(session_id)
 
     def remaining(name: str) -> str:
@@ -95,7 +95,7 @@ def close_gaps(session_id: str, going: Collection[str]) -> None:
 
 
 def fits(first: ChatMessage, after: ChatMessage | None) -> bool:
-    """Return whether a position is inside the row's turn, or for a whole turn, between two turns."""
+    """Return whether a row may be put back after `after`: inside its turn, or between two turns if it begins a turn."""
     if not first.turn_id:
         return True
     if first.type == MessageType.TURN_START:
@@ -126,7 +126,7 @@ def _remember_all(
 
 
 def _removed_after(session_id: str) -> dict[str, str]:
-    """Return the row before each removed row of the session, by id."""
+    """Return the id of the row before each removed row of the session, by the removed row's id."""
     records = MessageRevision.objects.filter(
         message__session=session_id, message__removed_at__isnull=False, kind__in=PLACED
     )
@@ -135,7 +135,7 @@ def _removed_after(session_id: str) -> dict[str, str]:
 
 
 def _shift(tx: SessionTransaction, start: int, by: int) -> None:
-    """Move all rows from a sequence number on.
+    """Add `by` to all sequence numbers from `start` on.
 
     The numbers must be unique at any time, so the rows move one by one, beginning next to the free numbers. That way
     SQLite changes a few bytes of each row. Temporary numbers of another size would rewrite the whole text.

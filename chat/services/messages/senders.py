@@ -20,7 +20,7 @@ def sender_in(session: Session, user: User) -> str:
 
 
 def _others(user_id: int, session_id: str, owner_id: int, workspace_id: int | None = None) -> QuerySet[User]:
-    """Return the other users of a session, which is open to a workspace if that is given."""
+    """Return the other users of a session. `workspace_id` is set if the session is open to its workspace."""
     inside = Q(pk=owner_id) | Q(pk__in=Share.objects.filter(session=session_id).values("user"))
     if workspace_id is not None:
         inside |= Q(pk__in=Membership.objects.filter(workspace=workspace_id).values("user"))
@@ -31,7 +31,7 @@ _OTHERS = Composed(_others)
 
 
 def senders(people: Iterable[User]) -> dict[int, str]:
-    """Return the same names for all users of a session, by user id."""
+    """Return the names of all users of a session, unique among them, by user id."""
     people = list(people)
     looks = Counter(look(user.sender) for user in people)
     return {

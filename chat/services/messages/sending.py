@@ -35,7 +35,7 @@ from chat.services.messages.mentioning import (
     mentioned_ids,
     mentions_after_edit,
     mentions_in,
-    tell_mentioned,
+    notify_mentioned,
     with_agents,
 )
 from chat.services.messages.senders import sender_in
@@ -51,7 +51,7 @@ from chat.services.webhooks import outbox
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of a send. `repeated`: a message with this key existed, and nothing was added (MSG-02).
+    """The result of a send. If `repeated`, a message with this key existed, and nothing was added (MSG-02).
 
     `turn_id` is "" and `sequence` None while the message is queued.
     """
@@ -67,7 +67,7 @@ class Sent:
 def send_message(
     *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
 ) -> Sent:
-    """Add a user message as `add_message` does, and count it against the author's rate limit. Raises ServiceError."""
+    """Add a user message as `add_message` does, and count it against the author's rate limit. Raise ServiceError."""
     return add_message(session=session, author=author, text=text, key=key, attachment_ids=attachment_ids)
 
 
@@ -83,9 +83,9 @@ def add_message(
 ) -> Sent:
     """Add a user message: in a new turn if the agent is idle (RUN-01), else to the queue (RUN-06).
 
-    That of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). `attachment_ids` are unsent
-    files of the author; with files the text may be empty. Raises ServiceError if the text is empty, too long or cannot
-    be stored, a file is missing, the session is archived, or the key was used for another request.
+    A message of a `schedule` is always for the agent, and its turn has the mode `run` (MSG-09). `attachment_ids` are
+    unsent files of the author; with files the text may be empty. Raise ServiceError if the text is empty, too long or
+    cannot be stored, a file is missing, the session is archived, or the key was used for another request.
     """
     text, key = validate_message(text, may_be_empty=bool(attachment_ids)), validate_characters(key or "") or None
     digest = request_digest({"text": text, "attachments": list(attachment_ids)}) if key else None
@@ -104,7 +104,7 @@ def add_message(
         _begin_turn(tx, row, agents, attachment_ids)
     else:
         _queue(tx, row, attachment_ids)
-    tell_mentioned(tx, row)
+    notify_mentioned(tx, row)
     if schedule is None:
         outbox.message_sent(tx, row)
         user_state.delete_sent_draft(session=session, user=author, sent=text)
@@ -141,7 +141,7 @@ def _sent_before(session: Session, author: User, key: str, digest: str | None) -
 
 
 def _begin_turn(tx: SessionTransaction, row: ChatMessage, agents: Sequence[str], attachment_ids: Sequence[str]) -> None:
-    """Add a message to an idle session, in a new turn of these agents. One that is for none of them starts nothing."""
+    """Add a message to an idle session, in a new turn of these agents. Without agents no turn begins."""
     row.turn_id = open_turn(tx, row.user_id, agents, workflow_id=row.workflow_id) if agents else ""
     _add(tx, row, attachment_ids)
     tx.record_event("user_message", row, {"model": tx.session.model})
@@ -152,10 +152,10 @@ def _begin_turn(tx: SessionTransaction, row: ChatMessage, agents: Sequence[str],
 def _queue(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
     """Add a message to the queue while a turn runs or waits.
 
-    If the agent waits for people, their message comes instead of their answers: the turn ends, and the next one begins.
-    So it does if a running call waits for them, as soon as that has ended. All others are queued until the turn has
-    ended: those that are not for the agent, those of a schedule, for which no user waits, and those that come while
-    other agents work for the session's, as while tools run (UI-12).
+    If the agent waits for answers of users, the message replaces the answers: the turn ends, and the next one begins.
+    If a running call waits for an answer, this happens when the call has ended. Other messages stay queued until the
+    turn has ended: messages that are not for the agent, messages of a schedule, for which no user waits, and messages
+    that arrive while other agents work for this one (UI-12).
     """
     row.status = MessageStatus.QUEUED
     _add(tx, row, attachment_ids)
@@ -178,7 +178,7 @@ def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]
 def edit_queued(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
     """Edit the author's own queued message. Return its revision.
 
-    Raises ServiceError, as "stale" if it was edited after the revision `seen`, which the author can do on another page.
+    Raise ServiceError, with the code "stale" if the author edited it after the revision `seen`, as on another page.
     """
     tx = SessionTransaction.lock(session.pk)
     row = _own_queued(tx, author, message_id)
@@ -188,7 +188,7 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
     before = mentioned_ids(row)
     values = {"text": text, "edited_at": timezone.now(), **mentions_after_edit(tx.session, row, text)}
     tx.update("message_updated", row, values)
-    tell_mentioned(tx, row, before=before)
+    notify_mentioned(tx, row, before=before)
     tx.save()
     return row.revision
 
@@ -198,7 +198,7 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
     """Remove a message from the queue: the author's own, or any as the session's owner.
 
     Return the files of the author's own message, which are unsent again. Files of other users stay with their message.
-    Raises ServiceError.
+    Raise ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
     row = _queued(tx, message_id)
@@ -215,7 +215,7 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
 def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
     """Send a message that was held by a stop, or all such messages. Return how many were sent (RUN-06).
 
-    They begin a new turn, or join the queue again while the agent is running. Raises ServiceError.
+    They begin a new turn, or join the queue again while the agent is running. Raise ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()

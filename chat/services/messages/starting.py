@@ -1,8 +1,8 @@
-"""Begin a plain turn in one transaction of few statements, with the claim of this process's runner in it (RUN-01).
+"""Begin a plain turn in one transaction of few statements, including the claim of this process's runner (RUN-01).
 
-`sending.send_message` has the rules. A turn is plain if none of the rarer ones apply: the owner of a session that no
-one else can see writes a text to an idle agent. For all else `begin_turn` returns None and has changed nothing. A
-property test holds both ways to the same rows and events (tests/services/test_starting.py).
+`sending.send_message` has the full rules. A turn is plain if the owner of a session that no one else can see sends a
+text to an idle agent. For all other turns, `begin_turn` returns None and changes nothing. A property test checks that
+both functions write the same rows and events (tests/services/test_starting.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chat.models import ChatMessage, MessageRole, MessageType, RunState, Session
 from chat.names import distinct
 from chat.queries import presets
 from chat.queries.webhooks import HAS_WEBHOOKS
-from chat.row_statements import columns_of, made, names_of, read_value, update_row
+from chat.row_statements import columns_of, made, names_of, new_row, read_value, update_row
 from chat.runs import lease
 from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn, local_runner
@@ -36,9 +36,10 @@ from chat.services.sessions import user_state
 from chat.services.transaction import SessionTransaction
 from chat.services.webhooks import outbox
 
-# Locks the session, then its run, and reads all that decides. It finds the session of its active owner only, which is
-# what chat/access.py says of owners. On PostgreSQL the statement can wait for another transaction: then the two locked
-# rows show what that has changed, and the subqueries do not; `revision_before` tells.
+# Locks the session and then its run, and reads all values for the decision. It finds a session only for its active
+# owner, which is the rule of chat/access.py for owners. On PostgreSQL the statement can wait for another transaction.
+# Then the two locked rows have the changes of that transaction, but the subqueries do not. So `revision_before` differs
+# from the session's revision.
 _LOOK = """
     SELECT {session}, {run},
         (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
@@ -72,7 +73,7 @@ _RUN_COLUMNS = (
     "written",
     "attempts",
 )
-# The database's clock, as Django's Now() has it.
+# The database's clock, in the SQL of Django's Now().
 _NOW = {"sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')", "postgresql": "STATEMENT_TIMESTAMP()"}
 _LOCK = {"sqlite": "", "postgresql": "FOR UPDATE OF s, r"}
 
@@ -87,7 +88,7 @@ class Begun:
 
 
 class _Seen(NamedTuple):
-    """What `_LOOK` reads."""
+    """The columns that `_LOOK` reads."""
 
     session: Session
     run: SessionRun
@@ -104,9 +105,9 @@ class _Seen(NamedTuple):
 
 
 def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> Begun | None:
-    """Add a user message in a new turn, if that is plain; else return None.
+    """Add a user message in a new turn if the turn is plain; otherwise return None.
 
-    The runner of this process runs the turn. Without one, or if it has no room, a worker is woken.
+    The runner of this process runs the turn. If there is no runner, or it has no room, a worker is woken.
     """
     if connection.in_atomic_block or not ids.may_be_one(session_id) or not _is_plain_text(text, key):
         return None
@@ -117,7 +118,7 @@ def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> 
         with transaction.atomic():
             written = _begin(author, session_id, text, key or None, worker_id)
         begun, claimed = written or (None, None)
-    except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after the look
+    except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after `_look` has read
         return None
     finally:
         if runner is not None and claimed is not None:
@@ -144,20 +145,9 @@ def _begin(
         return None
     tx = SessionTransaction(seen.session, seen.run, seen.last_sequence, has_webhooks=bool(seen.has_webhooks))
     session, turn_id, now = seen.session, ids.turn_id(), timezone.now()
-    marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, mode=session.mode, timestamp=now)
-    message = ChatMessage(
-        type=MessageType.TEXT,
-        role=MessageRole.USER,
-        text=text,
-        sender=distinct(author.sender, author.username, ()),
-        user=author,
-        mode=session.mode,
-        turn_id=turn_id,
-        arguments=with_agents(session, None, text),
-        idempotency_key=key,
-        key_digest=request_digest({"text": text, "attachments": []}) if key else None,
-    )
-    tx.add_rows([marker, without_files(message)])
+    marker = new_row(ChatMessage, type=MessageType.TURN_START, turn_id=turn_id, mode=session.mode, timestamp=now)
+    message = _new_message(session, author, turn_id, text, key)
+    tx.add_rows([marker, message])
     tx.record_event("turn_start", marker)
     tx.record_event("user_message", message, {"model": session.model})
     tx.events.append(StatusChanged("thinking"))
@@ -178,6 +168,23 @@ def _begin(
     return Begun(message.pk, turn_id, message.sequence or 0), claimed
 
 
+def _new_message(session: Session, author: User, turn_id: str, text: str, key: str | None) -> ChatMessage:
+    row = new_row(
+        ChatMessage,
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        text=text,
+        sender=distinct(author.sender, author.username, ()),
+        user_id=author.pk,
+        mode=session.mode,
+        turn_id=turn_id,
+        arguments=with_agents(session, None, text),
+        idempotency_key=key,
+        key_digest=request_digest({"text": text, "attachments": []}) if key else None,
+    )
+    return without_files(row)
+
+
 def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Seen | None:
     today = connection.ops.adapt_datefield_value(timezone.now().date())
     values: dict[str, Any] = {"session": session_id, "user": author.pk, "key": key, "day": today, "worker": worker_id}
@@ -194,7 +201,7 @@ def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Se
 
 @cache
 def _statement(vendor: str) -> tuple[str, int, int]:
-    """Return the statement for this kind of database, and how many columns each of the two rows has in its result."""
+    """Return the statement for this kind of database, and the number of columns of the session and of the run."""
     session, run = names_of(Session, "s"), names_of(SessionRun, "r")
     has_webhooks = HAS_WEBHOOKS.format(session="s")
     statement = _LOOK.format(session=session, run=run, has_webhooks=has_webhooks, now=_NOW[vendor], lock=_LOCK[vendor])
@@ -220,7 +227,7 @@ def _is_within_quotas(seen: _Seen) -> bool:
 def _open(seen: _Seen, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
     """Open the turn and request its run, as `turns.open_turn` and `lease.request` do; claim it as `lease.claim` does.
 
-    Without a worker of this process, others are woken on commit.
+    If `worker_id` is "", wake a worker on commit instead of claiming the run.
     """
     run = seen.run
     run.state, run.turn_id, run.turn_started_at, run.stopped_by_id = RunState.RUNNING, turn_id, now, None

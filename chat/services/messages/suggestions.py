@@ -30,7 +30,7 @@ class NoSuchSuggestion(ServiceError):
 def suggest(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> Suggestion:
     """Suggest another text for a user's message. A later suggestion of the same author replaces their open one.
 
-    Raises ServiceError if the author may edit the message, it is not a user's message, it is queued, or the text is the
+    Raise ServiceError if the author may edit the message, it is not a user's message, it is queued, or the text is the
     same, and "stale" if the message was edited after the revision `seen`.
     """
     tx, row = open_row(session, message_id)
@@ -59,7 +59,7 @@ def suggest(*, session: Session, author: User, message_id: str, text: str, seen:
 def accept(*, session: Session, author: User, suggestion_id: str, seen: int | None = None) -> int:
     """Set the message's text to the suggestion, as the message's author or the session's owner. Return the revision.
 
-    `seen` is the message's revision that the user compared with. Raises ServiceError as `editing.edit` does.
+    `seen` is the message's revision that the user compared with. Raise ServiceError as `editing.edit` does.
     """
     tx, row, suggestion = _open(session, suggestion_id)
     if not may_edit(tx.session, row, author):
@@ -75,16 +75,16 @@ def accept(*, session: Session, author: User, suggestion_id: str, seen: int | No
 
 @transaction.atomic
 def dismiss(*, session: Session, author: User, suggestion_id: str) -> None:
-    """Decline a suggestion, or withdraw the author's own. It stays stored. Raises ServiceError."""
+    """Decline a suggestion, or withdraw the author's own. It stays stored. Raise ServiceError."""
     tx, row, suggestion = _open(session, suggestion_id)
     if suggestion.user_id != author.pk and not may_edit(tx.session, row, author):
-        raise ServiceError("not_yours", _("Only the author and the session owner can dismiss a suggestion."))
+        raise ServiceError("not_yours", _("Only the author and the session owner can decline a suggestion."))
     _decide(suggestion, Status.DISMISSED, author)
     _count(tx, row)
 
 
 def open_suggestions(row: ChatMessage) -> list[Suggestion]:
-    """Read a message's open suggestions, the oldest first."""
+    """Return a message's open suggestions, the oldest first."""
     return list(row.suggestions.filter(status=Status.OPEN).select_related("user"))
 
 

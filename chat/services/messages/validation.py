@@ -13,14 +13,14 @@ from chat.runs.sanitize import MAX_DEPTH
 
 
 def validate_message(text: str, *, may_be_empty: bool = False) -> str:
-    """Validate a message's text: not empty, and as `validate_text`. Return it. Raises ServiceError."""
+    """Check that a message's text is not empty, and validate it as `validate_text` does. Return it."""
     if not (may_be_empty or text.strip()):
         raise ServiceError("empty", _("The message is empty."))
     return validate_text(text)
 
 
 def validate_text(text: str) -> str:
-    """Validate a text that may be empty. Return it. Raises ServiceError if it is too long or has invalid characters."""
+    """Validate a text that may be empty. Return it. Raise ServiceError if it is too long or has invalid characters."""
     if len(text) > settings.MAX_MESSAGE_CHARS:
         message = _("The message has %(count)s characters; the limit is %(limit)s. Shorten or split it.")
         raise ServiceError(
@@ -43,7 +43,7 @@ def validate_characters(text: str) -> str:
 
 
 def validate_arguments(value: object) -> dict[str, Any]:
-    """Validate a tool's arguments. Return them. Raises ServiceError."""
+    """Validate a tool's arguments. Return them. Raise ServiceError."""
     if not isinstance(value, dict):
         raise Invalid(_("The arguments of a tool must be a JSON object: {…}."))
     validate_json(value)
@@ -55,7 +55,7 @@ def validate_arguments(value: object) -> dict[str, Any]:
 
 
 def validate_json(value: object, depth: int = 0) -> None:
-    """Reject a JSON value that is nested too deeply or has invalid characters. Raises ServiceError."""
+    """Reject a JSON value that is nested too deeply or has invalid characters. Raise ServiceError."""
     if depth > MAX_DEPTH:
         raise Invalid(_("The arguments are nested too deeply."))
     if isinstance(value, str):

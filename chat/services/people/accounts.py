@@ -43,8 +43,8 @@ MOST_NOTICES = 5
 def first_administrator() -> User:
     """Return the first administrator; create one without a password if there are no users.
 
-    Raises ServiceError if there are users but no active administrator. To create one then would give the installation
-    to anyone who can read the server's output.
+    Raise ServiceError if there are users but no active administrator. Creating one then would give the installation to
+    anyone who can read the server's output.
     """
     administrator = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if administrator is None:
@@ -67,8 +67,9 @@ def an_administrator_can_sign_in() -> bool:
 def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = False) -> str:
     """Return a new token that signs `user` in once, within a day. Their earlier links stop working.
 
-    `author` is the staff user who creates it for another user, who is notified on their next page. `keeps_last`: the
-    link before it stays good, as it may have been made on purpose a moment before; using one ends the other.
+    `author` is the staff user who creates it for another user; that user gets a notice on their next page. With
+    `keeps_last` the newest earlier link stays valid, because it may have been created on purpose a moment before. Using
+    one of the two ends the other.
     """
     if author is not None:
         spend("sign_in_links", author.pk)
@@ -83,13 +84,13 @@ def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = F
 
 
 def link_owner(token: str) -> User | None:
-    """Return the user of a sign-in token without using it; None if it is invalid."""
+    """Return the user of a sign-in token without using it, or None if it is invalid."""
     links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
     return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 
 
 def redeem(token: str) -> User | None:
-    """Use a sign-in token. Return its user; None if it is unknown, used, replaced or expired."""
+    """Use a sign-in token. Return its user, or None if it is unknown, used, replaced or expired."""
     now = timezone.now()
     # The condition uses only the link's own columns, so that only one of two simultaneous requests succeeds.
     link = SignInLink.objects.filter(token_hash=hashed(token))
@@ -102,7 +103,7 @@ def redeem(token: str) -> User | None:
 
 @transaction.atomic
 def add_notice(*, user: User, kind: str, author: User | None) -> None:
-    """Show a user on their next page what staff, or an operator, did with their account."""
+    """Add a notice for a user's next page, of what staff or an operator did with their account."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     by = author.sender if author else ""
     notice = {"kind": kind, "by": by, "at": timezone.now().isoformat(timespec="seconds")}
@@ -126,7 +127,7 @@ def set_password(*, user: User, password: str, keep: str | None) -> None:
 
 
 def problems_of_account(*, username: str, display_name: str, password: str) -> dict[str, list[str]]:
-    """Return everything that is wrong with the values of a new account, by the argument's name."""
+    """Return all problems with the values of a new account, by the argument's name."""
     return _new_guest(username, display_name, password)[1]
 
 
@@ -151,7 +152,7 @@ def _new_guest(username: str, display_name: str, password: str) -> tuple[User, d
 def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session | Workspace]:
     """Create an account with an invitation: as a guest in its session, or a member of its workspace. Return both.
 
-    The account gets no workspace. Raises ServiceError if the invitation is not valid, the name is taken or invalid, the
+    The account gets no workspace. Raise ServiceError if the invitation is not valid, the name is taken or invalid, the
     password is too weak, or too many accounts were created with the invitation or from this network.
     """
     invitation = joining.invitation_for(token)
@@ -184,8 +185,9 @@ def password_was_changed(*, user: User, author: User | None, keep: str | None = 
 def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = None) -> int:
     """End all logins of `user` except the one with the key `keep`, and close their open pages (LIVE-06).
 
-    Where the user does it, their sign-in links end, too: someone else may have one. Staff and operators may have made
-    it a moment before. Return how many logins had not expired. `author` is the staff user who does it for another user.
+    If the user keeps a login, unused sign-in links end, too, because another person may have one. Links stay if staff
+    or an operator ends the logins, because they may have created one a moment before. `author` is the staff user who
+    does it for another user. Return how many logins had not expired.
     """
     if keep and author in (None, user):
         SignInLink.objects.filter(user=user, used_at=None).delete()
@@ -206,9 +208,9 @@ def sign_out_elsewhere(*, user: User, keep: str | None, author: User | None = No
 
 @transaction.atomic
 def end_all_logins(*, with_tokens: bool) -> dict[str, int]:
-    """End all users' logins and sign-in links; `with_tokens` also API tokens and invitation links.
+    """End all users' logins and sign-in links. With `with_tokens`, end API tokens and invitation links, too.
 
-    Open pages close within seconds. Return the numbers of ended logins and tokens.
+    Open pages close within seconds. Return the numbers of ended logins and tokens, as "logins" and "tokens".
     """
     now = timezone.now()
     SignInLink.objects.filter(used_at=None).delete()

@@ -25,21 +25,21 @@ PREFIX = "parley_"
 SHAPE = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
 LONGEST_NAME = 80
 MOST = 50
-# The lifetimes in days that users can choose; 0 for no end.
+# The lifetimes in days that users can choose; 0 means no end.
 LIVES = (30, 90, 365, 0)
-# The shortest time between two stores of a token's last use, so that not every request writes.
+# The shortest time between two updates of a token's last use, so that not every request writes.
 NOTED_EVERY = timedelta(minutes=1)
 
 
 @limited("tokens", by="user")
 @transaction.atomic
 def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, str]:
-    """Create a token. Return it with its secret, which is not stored. Raises ServiceError."""
+    """Create a token. Return it with its secret, which is not stored. Raise ServiceError."""
     name = validate_characters(" ".join(name.split()))
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
     if scope not in ApiToken.Scope.values or days not in LIVES:
-        raise Invalid(_("That’s not one of the choices."))
+        raise Invalid(_("That’s not one of the options."))
     User.objects.select_for_update().get(
         pk=user.pk
     )  # the lock makes two simultaneous requests count one after the other
@@ -58,7 +58,7 @@ def tokens_of(user: User) -> QuerySet[ApiToken]:
 
 
 def revoke(*, user: User, token_id: int, author: User | None = None) -> ApiToken:
-    """Revoke a token of `user`. `author` is the staff user who does it for another user. Raises ServiceError."""
+    """Revoke a token of `user`. `author` is the staff user who does it for another user. Raise ServiceError."""
     token = tokens_of(user).filter(pk=token_id).first()
     if token is None or not tokens_of(user).filter(pk=token_id).update(revoked_at=timezone.now()):
         raise ServiceError("no_such_token", _("This token no longer exists."))
@@ -78,8 +78,8 @@ def _valid() -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(holds, revoked_at=None, user__is_active=True)
 
 
-def recognised(secret: str) -> ApiToken | None:
-    """Return the token with this secret; None if it is unknown, revoked or expired, or its user is inactive."""
+def recognized(secret: str) -> ApiToken | None:
+    """Return the token with this secret, or None if it is unknown, revoked or expired, or its user is inactive."""
     if not SHAPE.fullmatch(secret):
         return None
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Sessions in which agents work for another session have the people of that one."""
+"""Give sessions in which agents work for another session the users of that session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chat.services.transaction import notify_session_lists, publish_on_commit
 
 
 def follow(session_id: str) -> None:
-    """Give the sessions below one the people that it has now, in the caller's transaction."""
+    """Copy a session's shares and workspace role to the sessions below it, in the caller's transaction."""
     below = subsessions.below(session_id)
     if not below:
         return
@@ -31,7 +31,7 @@ def follow(session_id: str) -> None:
     role = Session.objects.values_list("workspace_role", flat=True).get(pk=session_id)
     opened = list(Session.objects.filter(pk__in=below).exclude(workspace_role=role).values_list("pk", flat=True))
     Session.objects.filter(pk__in=opened).update(workspace_role=role)
-    for share in changed:  # one by one, because each is a signal to look at the open pages of the user
+    for share in changed:  # one by one, because each save sends the signal that checks the user's open pages
         share.role = people[share.user_id]
         share.save(update_fields=["role"])
     touched = dict.fromkeys([*(share.session_id for share in (*left, *new, *changed)), *opened])
@@ -42,7 +42,7 @@ def follow(session_id: str) -> None:
 
 
 def require_own_people(session: Session) -> None:
-    """Raise ServiceError if a session has the people of another one."""
+    """Raise ServiceError if a session has the users of the session that started it."""
     if session.caller_session_id:
         words = _(
             "This session is shared with the same people as the session that started it. Share that session instead."

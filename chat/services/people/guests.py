@@ -1,4 +1,4 @@
-"""Guests of a workspace: they stay while a session in it is shared with them, or become members."""
+"""Guests of a workspace. They stay as long as a session in it is shared with them, unless they become members."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def admit(*, workspace_id: int, user: User) -> None:
 
 
 def end_memberships(*, workspace_id: int, user_ids: Iterable[int]) -> None:
-    """Remove those of the users from the workspace who are guests without a share in it."""
+    """Remove users from the workspace if they are guests, and no session in it is shared with them."""
     ids = set(user_ids)
     still_in = Share.objects.filter(session__workspace=workspace_id, user__in=ids).values("user")
     guests = Membership.objects.filter(workspace=workspace_id, user__in=ids, role=Role.GUEST)
@@ -60,13 +60,13 @@ def guests_managed_by(user: User) -> QuerySet[WithAnnotations[Membership, Counte
 def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
     """Make a guest a member of a workspace that the author manages.
 
-    Raises NoSuchWorkspace, and ServiceError if the user is not a guest of it.
+    Raise NoSuchWorkspace, and ServiceError if the user is not a guest of it.
     """
     if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guests = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST)
     if guests.update(role=Role.MEMBER) != 1:
-        raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
+        raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
     notify_access_changed(user_id)
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
@@ -74,15 +74,15 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
 
 @transaction.atomic
 def remove(*, author: User, workspace_id: int, user_id: int) -> None:
-    """Remove a guest from a workspace that the author manages, with all shares in it. Raises as `make_member` does.
+    """Remove a guest from a workspace that the author manages, with all shares in it. Raise as `make_member` does.
 
-    Invitation links to the workspace and to these sessions end, because someone who is removed may know one.
+    Invitation links to the workspace and to these sessions end, because the guest may know one.
     """
     if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:
-        raise ServiceError("not_a_guest", _("This user is no longer a guest of the workspace."))
+        raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()

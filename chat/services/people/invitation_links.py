@@ -1,4 +1,4 @@
-"""What the links to sessions and to workspaces have in common, and which ones end with a membership."""
+"""Functions for links to sessions and to workspaces, and the links that end with a membership."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LinkColumns(TypedDict):
 
 
 def new_link(author: User, uses: int) -> tuple[str, LinkColumns]:
-    """Make a token for a number of users, and the columns of its row. Raises Invalid for less than 1 or over 100."""
+    """Return a token for a number of uses, and the columns of its row. Raise Invalid unless it is 1 to MAX_USES."""
     if not 1 <= uses <= MAX_USES:
         raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
     token = secrets.token_urlsafe(24)
@@ -37,7 +37,7 @@ def new_link(author: User, uses: int) -> tuple[str, LinkColumns]:
 def end_links_to_shared(*, author: User, workspace_id: int, user_id: int) -> None:
     """End the links to a workspace's sessions that are shared with a user, in the caller's transaction.
 
-    Someone who is removed from the workspace may know one: a guest has come by one, which may be for more people.
+    A user who is removed may know such a link. Guests have joined with one, and it may have uses left.
     """
     known = Invitation.objects.filter(session__workspace=workspace_id, session__shares__user=user_id)
     for session in Session.objects.filter(pk__in=known.values("session")):

@@ -1,4 +1,4 @@
-"""What an invitation link leads to: a session, for guests, or a workspace, for members."""
+"""Accept invitation links, which lead to a session, for guests, or to a workspace, for members."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from chat.services.people import sharing, workspace_invitations
 
 
 def invitation_for(token: str) -> Invitation | WorkspaceInvitation:
-    """Return a valid invitation. Raises ServiceError if it is unknown, revoked, used up or expired."""
+    """Return a valid invitation. Raise ServiceError if it is unknown, revoked, used up or expired."""
     return workspace_invitations.invitation_for(token) or sharing.invitation_for(token)
 
 
 def by_used_link(token: str, user: User) -> Session | Workspace | None:
-    """Return what a link leads to, even a used one, for a user who has access to it."""
+    """Return the session or workspace of a link, even of a used one, if the user has access to it."""
     return sharing.session_by_used_link(token, user) or workspace_invitations.workspace_by_used_link(token, user)
 
 
 def accept(*, token: str, user: User) -> Session | Workspace:
-    """Accept an invitation for a user. Raises ServiceError."""
+    """Accept an invitation for a user. Raise ServiceError."""
     if workspace_invitations.invitation_for(token) is not None:
         return workspace_invitations.accept(token=token, user=user)
     return sharing.accept(token=token, user=user)

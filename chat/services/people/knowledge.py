@@ -1,10 +1,8 @@
-"""Add files to the knowledge of a workspace, rename, remove and restore them, and delete them for good."""
+"""Add files to the knowledge of a workspace; rename, remove and restore them; delete them permanently."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -28,17 +26,16 @@ from chat.limits.rates import limited, spend
 from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
 from chat.permissions import Permission
 from chat.queries.knowledge import fetch, files_in
+from chat.services.discarding import discard_after_error, discard_files
 from chat.services.messages.attachments import MEGABYTE, TooLarge, limit_bytes
 from chat.services.messages.validation import validate_characters
 
-logger = logging.getLogger(__name__)
-
-# The most files of a workspace: each may be listed to a model.
+# The most files of a workspace. There is a limit because each may be listed to a model.
 MOST_FILES = 500
 # Stored files without a row are deleted when they are this old: the row of a younger one may not be committed yet.
 ORPHANS_KEPT = timedelta(days=1)
 FOLDER = "knowledge"
-# Reading a file can use a CPU core for seconds, so each user has one place.
+# Reading a file can use a CPU core for seconds, so only one file per user is read at a time.
 _places = OnePerPerson()
 
 
@@ -46,7 +43,7 @@ _places = OnePerPerson()
 def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any]) -> KnowledgeFile:
     """Add a file to a workspace of which the author is a member.
 
-    Raises NoSuchWorkspace, Forbidden, and ServiceError for a name that is taken, or a file that cannot be read.
+    Raise NoSuchWorkspace, Forbidden, and ServiceError for a name that is taken, or a file that cannot be read.
     """
     workspace = workspace_where(author, Permission.ADD_KNOWLEDGE, workspace_id)
     if size > limit_bytes():
@@ -57,7 +54,7 @@ def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any
     _require_room(workspace.pk)
     _require_free(workspace.pk, name)
     with _places.place(author.pk):
-        require_storage(author, size)  # others of the author's have been stored while this one waited
+        require_storage(author, size)  # other files of the author may have been stored while this one waited
         data = file.read(limit_bytes() + 1)
         if len(data) > limit_bytes():
             raise TooLarge
@@ -67,7 +64,7 @@ def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any
 
 @transaction.atomic
 def rename(*, author: User, file_id: str, name: str) -> KnowledgeFile:
-    """Rename a file. Sessions that have chosen it keep it. Raises NoSuchKnowledgeFile, Forbidden, Invalid."""
+    """Rename a file. Sessions that have chosen it keep it. Raise NoSuchKnowledgeFile, Forbidden, Invalid."""
     file = _managed(author, file_id)
     clean = names.clean(validate_characters(name)) if name.strip() else ""
     if not clean:
@@ -81,7 +78,7 @@ def rename(*, author: User, file_id: str, name: str) -> KnowledgeFile:
 
 @transaction.atomic
 def remove(*, author: User, file_id: str) -> KnowledgeFile:
-    """Remove a file: agents cannot use it any more. It can be restored. Raises NoSuchKnowledgeFile, Forbidden."""
+    """Remove a file, so that agents can no longer use it. It can be restored. Raise NoSuchKnowledgeFile, Forbidden."""
     file = _managed(author, file_id)
     file.removed_at = timezone.now()
     file.save(update_fields=["removed_at", "updated_at"])
@@ -90,7 +87,7 @@ def remove(*, author: User, file_id: str) -> KnowledgeFile:
 
 @transaction.atomic
 def restore(*, author: User, file_id: str) -> KnowledgeFile:
-    """Restore a removed file. Raises NoSuchKnowledgeFile, Forbidden, ServiceError if its name is taken."""
+    """Restore a removed file. Raise NoSuchKnowledgeFile, Forbidden, ServiceError if its name is taken."""
     file = _managed(author, file_id, removed=True)
     if file.removed_at is None:
         return file
@@ -102,16 +99,16 @@ def restore(*, author: User, file_id: str) -> KnowledgeFile:
 
 
 def may_manage(user: User, file: KnowledgeFile) -> bool:
-    """Return whether a user may rename and remove a file: their own, or any with the permission."""
+    """Return whether a user may rename and remove a file: their own, or any file with the permission."""
     return file.added_by_id == user.pk or may(user, Permission.MANAGE_KNOWLEDGE, file.workspace_id)
 
 
 def purge(before: datetime | None) -> int:
-    """Delete files that were removed before a time, and what is stored without a row; return how many rows."""
+    """Delete files that were removed before a time, and stored files without a row. Return the number of rows."""
     removed = KnowledgeFile.objects.filter(removed_at__lt=before) if before else KnowledgeFile.objects.none()
     count = _delete(list(removed))
     for name in _orphans():
-        _delete_stored(name)
+        discard_files(name)
     return count
 
 
@@ -124,8 +121,8 @@ def _delete(files: list[KnowledgeFile]) -> int:
     for file in files:
         with transaction.atomic():
             file.delete()
-            # What the rows name must be stored as long as the caller's transaction can be rolled back.
-            transaction.on_commit(partial(_delete_stored, file.file.name or ""))
+            # The stored file must exist as long as the caller's transaction can be rolled back.
+            transaction.on_commit(partial(discard_files, file.file.name or ""))
     return len(files)
 
 
@@ -184,7 +181,7 @@ def _keep(workspace: Workspace, author: User, name: str, data: bytes, document: 
     passages = _passages(file, document)
     file.passage_count, file.characters = len(passages), sum(len(each.text) for each in passages)
     file.file.name = stored = f"{FOLDER}/{file.pk}"
-    try:
+    with discard_after_error(stored):
         default_storage.save(stored, ContentFile(data))
         with transaction.atomic():
             # The lock makes two simultaneous requests check one after the other.
@@ -193,13 +190,6 @@ def _keep(workspace: Workspace, author: User, name: str, data: bytes, document: 
             _require_free(workspace.pk, name)
             file.save(force_insert=True)
             KnowledgePassage.objects.bulk_create(passages, batch_size=200)
-    except OSError as error:
-        _delete_stored(stored)
-        logger.error("A file could not be stored: %s", error)
-        raise ServiceError("unavailable", _("Couldn’t store the file. Try again later.")) from error
-    except Exception:
-        _delete_stored(stored)
-        raise
     return file
 
 
@@ -213,7 +203,7 @@ def _passages(file: KnowledgeFile, document: Document) -> list[KnowledgePassage]
 
 
 def _orphans() -> list[str]:
-    """Return what is stored without a row, as after a crash."""
+    """Return the names of stored files without a row, which a crash can leave."""
     try:
         _folders, stored = default_storage.listdir(FOLDER)
     except (OSError, NotImplementedError):  # nothing is stored yet, or the storage has no folders
@@ -222,8 +212,3 @@ def _orphans() -> list[str]:
     old = timezone.now() - ORPHANS_KEPT
     unknown = [f"{FOLDER}/{name}" for name in stored if name not in known]
     return [name for name in unknown if default_storage.get_modified_time(name) < old]
-
-
-def _delete_stored(name: str) -> None:
-    with suppress(OSError):  # it only takes space, until the next purge
-        default_storage.delete(name)

@@ -1,8 +1,8 @@
 """Limit guesses of passwords and codes.
 
 Guesses of a password are counted by network and by name. From all networks together, a name has ten guesses a day, and
-further guesses only after a delay that doubles each time. This does not lock users out: browsers in which the user has
-signed in before have a separate count, and passkeys and sign-in links work without a password.
+further guesses only after a delay that doubles each time. Users are not locked out, because browsers in which the user
+has signed in before have a separate count, and passkeys and sign-in links work without a password.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chat.origin import address_of, network_of
 
 FREE_GUESSES = 10
 LONGEST_DELAY = 900
-# How many users a browser's cookie remembers, for a year after the last sign-in.
+# The most users that a browser's cookie remembers. The cookie lasts for a year after the last sign-in.
 MOST_KNOWN = 5
 KNOWN_FOR = 365 * DAY
 SALT = "chat.services.people.login_throttle"
@@ -34,7 +34,7 @@ SALT = "chat.services.people.login_throttle"
 def begin(*, username: str, request: HttpRequest) -> None:
     """Count a guess of a password before it is checked, so that simultaneous guesses count, too.
 
-    Raises RateLimited.
+    Raise RateLimited.
     """
     network, name, words = network_of(address_of(request)), _folded(username), _wrong_passwords()
     rates.count("sign_ins", network).require(words)
@@ -58,7 +58,7 @@ def password_was_right(*, username: str, request: HttpRequest) -> None:
 def begin_confirmation(*, user: User) -> None:
     """Count a guess of a signed-in user's password, because another person may use their browser.
 
-    Raises RateLimited.
+    Raise RateLimited.
     """
     _delay(key_of("confirmation", user.pk), _wrong_passwords())
 
@@ -69,7 +69,7 @@ def confirmed(*, user: User) -> None:
 
 
 def begin_code(*, user: User) -> None:
-    """Count a guess of a second factor's code, from any network. Raises RateLimited."""
+    """Count a guess of a second factor's code, from any network. Raise RateLimited."""
     _delay(key_of("code", user.pk), _("Too many wrong codes. Try again in %(wait)s."))
 
 
@@ -84,7 +84,7 @@ def delay_after(guesses: int) -> int:
     return 0 if beyond < 0 else min(2 ** min(beyond + 1, 32), LONGEST_DELAY)
 
 
-def know_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
+def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """Add a user to the cookie of users who have signed in with this browser."""
     known = dict(_known_in(request))
     mark = _mark(_folded(user.get_username()))
@@ -134,7 +134,7 @@ def _folded(username: str) -> str:
 
 
 def _mark(name: str) -> str:
-    """Return a digest of a name for the cookie, which others could read on a shared computer."""
+    """Return a digest of a name for the cookie, because others could read the cookie on a shared computer."""
     return key_of(settings.SECRET_KEY, name)[:16]
 
 

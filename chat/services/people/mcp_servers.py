@@ -1,4 +1,4 @@
-"""Add, change and remove the MCP servers of a workspace. Its owners and admins may, and staff in the admin."""
+"""Add, change and remove the MCP servers of a workspace, as its owner or admin, or as staff in the admin."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ MOST_TOOLS = 200
 KEPT = timedelta(days=30)
 SHORTEST_LIMIT, LONGEST_LIMIT = 1.0, 3600.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-# What the transport and the protocol set themselves.
+# Headers that the transport and the protocol set themselves.
 RESERVED_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "upgrade"}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a form says of a server. `headers` None keeps the stored ones; `tools` None allows all."""
+    """The settings of a server from a form. `headers` None keeps the stored headers; `tools` None allows all tools."""
 
     name: str
     url: str
     headers: Mapping[str, str] | None = None
-    # The client's id and secret at the authorization server, if it was registered by hand; None keeps the stored one.
+    # The client's id and secret, if an admin registered it at the authorization server; None keeps the stored client.
     oauth_client: tuple[str, str] | None = None
     tools: Sequence[str] | None = None
     time_limit: float = 60.0
@@ -56,13 +56,13 @@ class Settings:
 
 
 def servers_of(user: User, workspace_id: int) -> QuerySet[McpServer]:
-    """Return the servers of a workspace whose tools the user manages. Raises NoSuchWorkspace, Forbidden."""
+    """Return the servers of a workspace whose tools the user manages. Raise NoSuchWorkspace, Forbidden."""
     workspace = workspace_where(user, Permission.MANAGE_TOOLS, workspace_id)
     return McpServer.objects.filter(workspace=workspace, removed_at=None).order_by("name")
 
 
 def managed_server(user: User, server_id: int, *, removed: bool = False) -> McpServer:
-    """Fetch a server, or one that was removed, of a workspace whose tools the user manages. Raises ServiceError."""
+    """Fetch a server, or one that was removed, of a workspace whose tools the user manages. Raise ServiceError."""
     managed = workspaces_where(user, Permission.MANAGE_TOOLS)
     rows = McpServer.objects.filter(pk=server_id, workspace__in=managed, removed_at__isnull=not removed)
     server = rows.first()
@@ -77,7 +77,7 @@ def _no_such_server() -> ServiceError:
 
 @transaction.atomic
 def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
-    """Add a server to a workspace whose tools the author manages. Raises ServiceError."""
+    """Add a server to a workspace whose tools the author manages. Raise ServiceError."""
     workspace = workspace_where(author, Permission.MANAGE_TOOLS, workspace_id)
     _require_room(workspace.pk)
     server = McpServer(workspace=workspace)
@@ -89,7 +89,7 @@ def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
 
 @transaction.atomic
 def change(*, author: User, server_id: int, given: Settings) -> McpServer:
-    """Change a server. Raises ServiceError."""
+    """Change a server. Raise ServiceError."""
     server = locked_server(author, server_id)
     apply(server, given)
     save(server)
@@ -99,7 +99,7 @@ def change(*, author: User, server_id: int, given: Settings) -> McpServer:
 
 @transaction.atomic
 def remove(*, author: User, server_id: int) -> McpServer:
-    """Remove a server: no agent uses it any more. It can be restored with its secrets. Raises ServiceError."""
+    """Remove a server, so that no agent can use it. It can be restored with its secrets. Raise ServiceError."""
     server = locked_server(author, server_id)
     server.removed_at = timezone.now()
     server.save(update_fields=["removed_at"])
@@ -109,7 +109,7 @@ def remove(*, author: User, server_id: int) -> McpServer:
 
 @transaction.atomic
 def restore(*, author: User, server_id: int) -> McpServer:
-    """Restore a removed server. Raises ServiceError, also if a server with its name was added since."""
+    """Restore a removed server. Raise ServiceError, also if a server with its name was added since."""
     server = locked_server(author, server_id, removed=True)
     _require_room(server.workspace_id)
     server.removed_at = None
@@ -119,12 +119,12 @@ def restore(*, author: User, server_id: int) -> McpServer:
 
 
 def removed_long_ago() -> QuerySet[McpServer]:
-    """Return the servers that cannot be restored any more."""
+    """Return the servers that can no longer be restored."""
     return McpServer.objects.filter(removed_at__lt=timezone.now() - KEPT)
 
 
 def locked_server(author: User, server_id: int, *, removed: bool = False) -> McpServer:
-    """Lock a server, as `managed_server` finds it, in the caller's transaction. Raises ServiceError."""
+    """Lock a server, as `managed_server` finds it, in the caller's transaction. Raise ServiceError."""
     found = managed_server(author, server_id, removed=removed)
     rows = McpServer.objects.select_for_update().filter(pk=found.pk, removed_at__isnull=not removed)
     server = rows.first()
@@ -141,7 +141,7 @@ def _require_room(workspace_id: int) -> None:
 
 
 def apply(server: McpServer, given: Settings) -> None:
-    """Set what a form says, checked. A new address forgets the secrets of the old one. Raises Invalid."""
+    """Validate settings and set them on a server, without saving it. A new host clears the secrets. Raise Invalid."""
     name = _name(server, given.name)
     url = checked_address(given.url, internal_hosts=settings.MCP_INTERNAL_HOSTS, setting="MCP_INTERNAL_HOSTS")
     if server.pk and host_of(url) != host_of(server.url):
@@ -152,7 +152,7 @@ def apply(server: McpServer, given: Settings) -> None:
     if given.headers is not None:
         server.secret_headers = encrypt(json.dumps(_headers(given.headers))) if given.headers else ""
     if given.approval not in McpServer.Approval.values:
-        raise Invalid(_("That’s not one of the choices."))
+        raise Invalid(_("That’s not one of the options."))
     if not SHORTEST_LIMIT <= given.time_limit <= LONGEST_LIMIT:
         raise Invalid(_("Enter a time limit between 1 and 3600 seconds."))
     if given.tools is not None and (len(given.tools) > MOST_TOOLS or any(len(each) > 200 for each in given.tools)):
@@ -168,7 +168,7 @@ def apply(server: McpServer, given: Settings) -> None:
 
 
 def save(server: McpServer) -> None:
-    """Save a server. A removed one of its name makes room for it, and cannot be restored any more."""
+    """Save a server. Delete a removed server of the same name, which can then no longer be restored."""
     removed = McpServer.objects.filter(workspace=server.workspace_id, removed_at__isnull=False).exclude(pk=server.pk)
     for each in removed:
         if each.name.casefold() == server.name.casefold():
@@ -177,18 +177,18 @@ def save(server: McpServer) -> None:
 
 
 def forget_sign_in(server: McpServer) -> None:
-    """Forget the tokens of a server."""
+    """Clear the tokens of a server, without saving it."""
     server.sign_in = server.sign_in_status = ""
     server.signed_in_by = None
 
 
 def log(kind: Kind, author: User, server: McpServer) -> None:
-    """Record in the security log what was done with a server."""
+    """Record an action on a server in the security log."""
     record(kind, actor=author, target=server, name=server.name, host=host_of(server.url))
 
 
 def headers_from(lines: Iterable[str]) -> dict[str, str]:
-    """Read lines of “Name: value”. Raises Invalid."""
+    """Parse lines of “Name: value”. Raise Invalid."""
     headers = {}
     for line in filter(str.strip, lines):
         name, colon, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Keep what a sign-in to an MCP server of a workspace has given. Its owners and admins may sign in and disconnect."""
+"""Store the tokens of sign-ins to MCP servers. Owners and admins of the workspace may sign in and disconnect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @transaction.atomic
 def connect(*, author: User, server_id: int, url: str, grant: Grant) -> McpServer:
-    """Keep the tokens of a sign-in at an address. Raises ServiceError, also if the server has another address now."""
+    """Store the tokens of a sign-in at an address. Raise ServiceError, also if the server has another address now."""
     server = locked_server(author, server_id)
     if server.url != url:
         raise Invalid(_("The server’s address has changed. Connect it again."))
@@ -38,7 +38,7 @@ def connect(*, author: User, server_id: int, url: str, grant: Grant) -> McpServe
 
 @transaction.atomic
 def disconnect(*, author: User, server_id: int) -> McpServer:
-    """Forget the tokens of a server. Raises ServiceError."""
+    """Delete the tokens of a server. Raise ServiceError."""
     server = locked_server(author, server_id)
     forget_sign_in(server)
     server.revision += 1
@@ -48,13 +48,13 @@ def disconnect(*, author: User, server_id: int) -> McpServer:
 
 
 def client_of(server: McpServer) -> Client | None:
-    """Return the client that was registered by hand; None if there is none."""
+    """Return the client that an admin registered at the authorization server, or None."""
     kept = _decrypted(server.oauth_client)
     return Client(**json.loads(kept)) if kept else None
 
 
 def grant_of(server_id: int) -> Grant | None:
-    """Read the tokens of a server; None if no one is signed in, or has to sign in again, or it was removed."""
+    """Return the tokens of a server, or None if no one is signed in, the sign-in has expired, or it was removed."""
     server = McpServer.objects.filter(pk=server_id, removed_at=None).first()
     return _grant_in(server) if server is not None else None
 
@@ -65,9 +65,9 @@ def _grant_in(server: McpServer) -> Grant | None:
 
 
 def begin_renewal(server_id: int, seconds: float) -> bool:
-    """Let this process renew the token for so many seconds. A refresh token can be used once.
+    """Reserve the renewal of the token for this process for `seconds`, because a refresh token can be used once.
 
-    Return False if another process renews it.
+    Return False if another process is renewing the token.
     """
     now = timezone.now()
     free = McpServer.objects.filter(Q(renewing_until=None) | Q(renewing_until__lte=now), pk=server_id)
@@ -75,11 +75,10 @@ def begin_renewal(server_id: int, seconds: float) -> bool:
 
 
 def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | None:
-    """Keep the renewed tokens, unless someone has signed in again since; without them, the sign-in has expired.
+    """Store the renewed tokens, unless a user has signed in again since. If `after` is None, the sign-in has expired.
 
-    Those of a removed server are kept, too: a token can be renewed once, and the server can be restored.
-
-    Return the tokens that are to be used now; None if there are none, as after a disconnect in the meantime.
+    Tokens of a removed server are stored, too, because a token can be renewed once, and the server can be restored.
+    Return the tokens to use now, or None if there are none, for example after a disconnect in the meantime.
     """
     with transaction.atomic():
         server = McpServer.objects.select_for_update().filter(pk=server_id).first()
@@ -97,14 +96,14 @@ def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | N
 
 
 def give_up_renewal(server_id: int) -> None:
-    """Let the next process try to renew the token."""
+    """Release the renewal of the token, so that another process can try it."""
     McpServer.objects.filter(pk=server_id).update(renewing_until=None, updated_at=F("updated_at"))
 
 
 def _decrypted(text: str) -> str:
-    """Decrypt a text; "" if SECRET_KEY has changed since."""
+    """Return a decrypted text, or "" if SECRET_KEY has changed since."""
     try:
         return decrypt(text) if text else ""
     except DecryptionError:
-        logger.warning("The sign-in to an MCP server cannot be decrypted: connect it again")
+        logger.warning("Could not decrypt the sign-in of an MCP server. Connect the server again")
         return ""

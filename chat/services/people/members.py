@@ -1,4 +1,4 @@
-"""Members of a workspace: change their roles, remove them, and take a removal back."""
+"""Members of a workspace: change their roles, remove them, and undo a removal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chat.models import Membership, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import guests, workspace_invitations
 from chat.services.people.security_log import Kind, record
+from chat.services.runs.lapsing import lapse_in_workspace_later
 from chat.services.transaction import notify_access_changed
 
 Role = Membership.Role
@@ -24,14 +25,14 @@ UNDO_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A removed member. `undo` brings them back for an hour; "" for guests, whose shares are gone."""
+    """A removed member. `undo` is a token for `bring_back`, valid for an hour; "" for guests, whose shares are gone."""
 
     user: User
     undo: str
 
 
 def given_roles(author_role: str) -> list[str]:
-    """Return the roles that a manager with this role may give: an admin makes no owners."""
+    """Return the roles that a manager with this role may give. An admin cannot make owners."""
     return [role for role in GIVEN_ROLES if author_role == Role.OWNER or role != Role.OWNER]
 
 
@@ -39,8 +40,8 @@ def given_roles(author_role: str) -> list[str]:
 def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> Membership:
     """Change the role of a member, or make a guest a member.
 
-    Raises NoSuchWorkspace; Forbidden if the author may not manage members, or is no owner and changes one or makes one;
-    Invalid for a role that cannot be given; ServiceError "last_owner", or "no_such_member".
+    Raise NoSuchWorkspace; Forbidden if the author may not manage members, or changes or makes an owner and is not an
+    owner; Invalid for a role that cannot be given; ServiceError "last_owner" or "no_such_member".
     """
     if role not in GIVEN_ROLES:
         raise Invalid(_("The role must be owner, admin or member."))
@@ -59,18 +60,20 @@ def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> 
         Kind.MEMBER_CHANGED, actor=author, person=user_id, target=membership.workspace, before=str(before), role=role
     )
     notify_access_changed(user_id)
+    lapse_in_workspace_later(workspace_id)
     return membership
 
 
 @transaction.atomic
 def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
-    """Remove a member or guest; members may remove themselves. Raises as `change_role` does.
+    """Remove a member or guest; members may remove themselves. Raise as `change_role` does.
 
-    Invitation links to the workspace, and to sessions that were shared with the member, end, because someone who is
-    removed may know one. The member keeps their own sessions. Their shares of others' sessions have no effect until
-    they are back.
+    If another user removes the member, invitation links to the workspace and to sessions that were shared with the
+    member end, because the member may know one. The member keeps their own sessions. Shares of other users' sessions
+    have no effect until the member is back.
     """
     membership, mine = _locked(author, workspace_id, user_id)
+    lapse_in_workspace_later(workspace_id)
     if membership.role == Role.GUEST:
         guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
         return Removed(membership.user, "")
@@ -86,7 +89,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
 
 @transaction.atomic
 def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
-    """Undo a removal of the last hour. Raises NoSuchWorkspace, Forbidden, and ServiceError "too_late"."""
+    """Undo a removal of the last hour. Raise NoSuchWorkspace, Forbidden, and ServiceError "too_late"."""
     workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
     try:
         removed_from, user_id, role = signing.loads(undo, salt=SALT, max_age=UNDO_SECONDS)
@@ -104,7 +107,7 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
 
 
 def _locked(author: User, workspace_id: int, user_id: int) -> tuple[Membership, str]:
-    """Lock the workspace, so that of two owners who leave at once one stays; return the membership and one's role."""
+    """Lock the workspace, so that two owners cannot both leave. Return the membership and the author's role."""
     if author.pk != user_id:
         workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
     else:
@@ -112,7 +115,7 @@ def _locked(author: User, workspace_id: int, user_id: int) -> tuple[Membership, 
     Workspace.objects.select_for_update().get(pk=workspace_id)
     found = Membership.objects.filter(workspace=workspace_id, user=user_id).select_related("user", "workspace").first()
     if found is None:
-        raise ServiceError("no_such_member", _("This user is no longer a member of the workspace."))
+        raise ServiceError("no_such_member", _("This person is no longer a member of the workspace."))
     return found, _role_of(author, workspace_id)
 
 
@@ -121,7 +124,7 @@ def _role_of(user: User, workspace_id: int) -> str:
 
 
 def _require_rank(mine: str, *roles: str) -> None:
-    """Refuse changes of owners, and new owners, to all but owners. A member changes no roles, not even their own."""
+    """Raise Forbidden unless a role permits changes of these roles. Only owners may change and make owners."""
     if mine not in (Role.OWNER, Role.ADMIN):
         raise Forbidden(_("Your role in this workspace doesn’t allow that. Ask an owner or admin."))
     if mine != Role.OWNER and Role.OWNER in roles:
@@ -135,4 +138,4 @@ def _keep_an_owner(membership: Membership) -> None:
 
 
 def _too_late() -> ServiceError:
-    return ServiceError("too_late", _("This can’t be undone any more."))
+    return ServiceError("too_late", _("This can’t be undone anymore."))

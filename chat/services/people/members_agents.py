@@ -14,6 +14,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from agents.registry import AgentPreset, Prompt
+from chat import names
 from chat.access import agent_in, agent_to_change, memberships_of, workspace_where
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
@@ -27,18 +28,19 @@ from chat.queries.preset_prompts import check_prompts
 from chat.services.messages.validation import validate_characters
 from chat.services.people.security_log import Kind, record
 
-# The most agents of a member in a workspace, beside as many archived ones.
+# The most agents of a member in a workspace. As many archived agents are kept besides.
 MOST_AGENTS = 50
 LONGEST_TITLE = 80
 USUAL_ICON = "sparkles"
-# Random letters at the end of a name: no one can take a name, or learn which are taken in other workspaces.
+# The number of random letters at the end of a name. Because of them, members cannot reserve names, and cannot find out
+# which names exist in other workspaces.
 _SUFFIX = 6
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What a member says of an agent. `model` is "provider/model", "" for the default one."""
+    """The settings of an agent from a member. `model` is "provider/model", or "" for the default model."""
 
     title: str
     icon: str = USUAL_ICON
@@ -50,9 +52,9 @@ class AgentSettings:
 
 @transaction.atomic
 def make(*, author: User, workspace_id: int, given: AgentSettings) -> Row:
-    """Make an agent that only its author sees. Raises ServiceError.
+    """Make an agent that only its author sees. Raise ServiceError.
 
-    It may reach the hosts that the default agent may reach, and has its rules for approval.
+    Its other settings, such as the allowed hosts and the rules for approval, are those of the default agent.
     """
     workspace = workspace_where(author, Permission.MAKE_AGENTS, workspace_id)
     return _made(author, workspace, given, presets.presets()[0])
@@ -60,7 +62,7 @@ def make(*, author: User, workspace_id: int, given: AgentSettings) -> Row:
 
 @transaction.atomic
 def copy(*, author: User, workspace_id: int, name: str) -> Row:
-    """Copy an agent that the author may use in a workspace; only they see the copy. Raises ServiceError."""
+    """Copy an agent that the author may use in a workspace. Only the author sees the copy. Raise ServiceError."""
     workspace = workspace_where(author, Permission.MAKE_AGENTS, workspace_id)
     source = presets.offered(name) if name else None
     if source is None:
@@ -81,9 +83,9 @@ def copy(*, author: User, workspace_id: int, name: str) -> Row:
 
 @transaction.atomic
 def change(*, author: User, workspace_id: int, name: str, given: AgentSettings, revision: int | None = None) -> Row:
-    """Change an agent; sessions keep their copies. With a `revision`, only if that is still the agent's.
+    """Change an agent. Sessions keep their copies.
 
-    Raises ServiceError, "agent_changed" if someone else has changed it since.
+    Raise ServiceError, "agent_changed" if a `revision` is given and the agent has another one now.
     """
     row = _locked(author, workspace_id, name, revision)
     _apply(row, workspace_id, given)
@@ -101,7 +103,7 @@ def update(
     archived: bool | None = None,
     revision: int | None = None,
 ) -> Row:
-    """Apply the given changes in one transaction. Raises as `change` does."""
+    """Apply the given changes in one transaction. Raise as `change` does."""
     row = _locked(author, workspace_id, name, revision)
     if given is not None:
         row = change(author=author, workspace_id=workspace_id, name=name, given=given)
@@ -114,19 +116,19 @@ def update(
 
 @transaction.atomic
 def share(*, author: User, workspace_id: int, name: str, shared: bool) -> Row:
-    """Let all members of the workspace use an agent, or only its maker again. Raises ServiceError."""
+    """Let all members of the workspace use an agent, or again only its maker. Raise ServiceError."""
     row = _locked(author, workspace_id, name)
     if row.is_shared == shared:
         return row
     if not shared and not (row.user and memberships_of(row.user).filter(workspace=workspace_id).exists()):
-        raise Invalid(_("Its maker is no longer a member, so that no one could use it. Archive it instead."))
+        raise Invalid(_("Its creator is no longer a member, so no one could use it. Archive it instead."))
     row.is_shared = shared
     return _saved(author, row, "share" if shared else "unshare")
 
 
 @transaction.atomic
 def archive(*, author: User, workspace_id: int, name: str, archived: bool) -> Row:
-    """Offer an agent no longer for new sessions, or again. Sessions that have it keep it. Raises ServiceError."""
+    """Stop offering an agent for new sessions, or offer it again. Sessions with it keep it. Raise ServiceError."""
     row = _locked(author, workspace_id, name)
     if (row.archived_at is not None) == archived:
         return row
@@ -141,7 +143,7 @@ def archive(*, author: User, workspace_id: int, name: str, archived: bool) -> Ro
 
 @transaction.atomic
 def save_for_staff(*, author: User, row: Row) -> None:
-    """Save an agent of a workspace that staff have changed in the admin, which has checked it."""
+    """Save a workspace's agent that staff have changed in the admin, which has validated the values."""
     # The row may be older than the last change of a member.
     locked = Row.objects.select_for_update().filter(pk=row.pk)
     row.revision = locked.values_list("revision", flat=True).first() or row.revision
@@ -180,22 +182,22 @@ def _made(author: User, workspace: Workspace, given: AgentSettings, like: AgentP
 
 
 def _apply(row: Row, workspace_id: int, given: AgentSettings) -> None:
-    """Set what a member says, checked. Raises Invalid."""
-    title = validate_characters(" ".join(given.title.split()))
+    """Validate a member's settings and set them on a row, without saving it. Raise Invalid."""
+    title = names.clean(validate_characters(given.title))
     if not 0 < len(title) <= LONGEST_TITLE:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_TITLE})
     if given.icon not in ICONS:
-        raise Invalid(_("That’s not one of the choices."))
+        raise Invalid(_("That’s not one of the options."))
     if given.model != row.model:
         _check_model(given.model)
-        if row.pk:  # they are levels of the model before
+        if row.pk:  # the stored levels are those of the previous model
             row.reasoning_effort, row.thinking_budget = "", None
     allowed = allowed_tools(workspace_id) | set(row.tools)
     if unknown := [name for name in given.tools if name not in allowed]:
         words = _("Unknown tool “%(tool)s”. Choose from: %(known)s.")
         raise Invalid(words % {"tool": unknown[0], "known": ", ".join(sorted(allowed))})
     if len(given.system_prompt) > LONGEST_PROMPT:
-        raise Invalid(_("Instructions can have up to %(count)d characters.") % {"count": LONGEST_PROMPT})
+        raise Invalid(_("A system prompt can have up to %(count)d characters.") % {"count": LONGEST_PROMPT})
     for prompt in given.prompts:
         validate_characters(f"{prompt}{prompt.heading}")
     check_prompts(given.prompts)
@@ -212,7 +214,7 @@ def _check_model(model: str) -> None:
 
 
 def _model_of(preset: AgentPreset) -> str:
-    """Return the model of a preset as a row has it: "" for the default one, and for one that is not offered."""
+    """Return a preset's model as rows store it: "" for the default model, and for a model that is not offered."""
     default = registry().choice("")
     provider, model = preset.provider, preset.model
     is_usual = (provider, model) == (default.provider, default.model)

@@ -1,4 +1,4 @@
-"""Keep notes for agents: of a person, and of a workspace."""
+"""Add, change, remove and restore the notes for agents, of a user or of a workspace."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from chat.models import MemoryNote, Session, User, Workspace
 from chat.permissions import Permission
 from chat.services.messages.validation import validate_characters
 
-# The most notes of a person, and of a workspace: all of them are in each request.
+# The most notes of a user, and of a workspace. There is a limit because all notes are in each request.
 MOST_NOTES = 50
-# The most removed notes that can be restored.
+# The most proposals of one member that wait in a workspace. They do not count towards its notes.
+MOST_PROPOSALS = 10
+# The most removed notes that can be restored, and the most removed proposals.
 MOST_REMOVED = 20
 
 
 @transaction.atomic
 def keep_mine(*, user: User, text: str, session: Session | None = None) -> MemoryNote:
-    """Add a note of a user. Raises Invalid for an empty or long text, or too many notes."""
+    """Add a note of a user. Raise Invalid for an empty or long text, or too many notes."""
     User.objects.select_for_update().get(pk=user.pk)
     _require_room(user=user)
     return MemoryNote.objects.create(user=user, text=_checked(text), session=session, made_by=user)
@@ -31,15 +33,18 @@ def keep_mine(*, user: User, text: str, session: Session | None = None) -> Memor
 
 @transaction.atomic
 def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | None = None) -> MemoryNote:
-    """Add a note of a workspace; from members who do not manage its notes it is a proposal.
+    """Add a note of a workspace. From members who do not manage its notes, it is a proposal.
 
-    Raises Forbidden for others, and Invalid as `keep_mine` does.
+    Raise Forbidden for other users, and Invalid as `keep_mine` does.
     """
     if not may(author, Permission.SEE_MEMBERS, workspace_id):
         raise Forbidden(_("Only members of the workspace can add notes for all of it."))
     Workspace.objects.select_for_update().get(pk=workspace_id)
-    _require_room(workspace=workspace_id)
     accepted = may(author, Permission.MANAGE_NOTES, workspace_id)
+    if accepted:
+        _require_room(workspace=workspace_id)
+    else:
+        _require_room_for_proposal(author, workspace_id)
     return MemoryNote.objects.create(
         workspace_id=workspace_id, text=_checked(text), session=session, made_by=author, accepted=accepted
     )
@@ -47,17 +52,19 @@ def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | 
 
 @transaction.atomic
 def change_mine(*, user: User, note_id: int, act: str, text: str = "") -> MemoryNote:
-    """Edit, remove or restore a note of a user's own, as `act` says."""
+    """Edit, remove or restore a user's own note. `act` is "edit", "remove" or "restore". Raise ServiceError."""
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, user=user).first()
     return _apply(note, act, text, user=user)
 
 
 @transaction.atomic
 def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text: str = "") -> MemoryNote:
-    """Accept, edit, remove or restore a note of a workspace. Members may withdraw proposals of their own.
+    """Accept, edit, remove or restore a note of a workspace. Members may remove their own proposals.
 
-    Raises Forbidden for others.
+    `act` is "accept", "edit", "remove" or "restore". Raise Forbidden for other users, and ServiceError, such as Invalid
+    if there are too many notes to accept or restore one.
     """
+    Workspace.objects.select_for_update().filter(pk=workspace_id).first()
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, workspace=workspace_id).first()
     is_own_proposal = note is not None and not note.accepted and note.made_by_id == author.pk
     is_in = may(author, Permission.SEE_MEMBERS, workspace_id)
@@ -74,18 +81,21 @@ def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> Memory
         case "edit":
             note.text = _checked(text)
         case "accept":
+            if not note.accepted and note.removed_at is None:
+                _require_room(**whose)
             note.text, note.accepted = _checked(text) if text else note.text, True
         case "remove":
             note.removed_at = note.removed_at or timezone.now()
         case "restore":
-            if note.removed_at is not None:
+            if note.removed_at is not None and note.accepted:
                 _require_room(**whose)
             note.removed_at = None
         case _:
             raise Invalid(_("Choose what to do with the note."))
     note.save()
     if act == "remove":
-        removed = MemoryNote.objects.filter(removed_at__isnull=False, **whose).order_by("-removed_at")
+        removed = MemoryNote.objects.filter(removed_at__isnull=False, accepted=note.accepted, **whose)
+        removed = removed.order_by("-removed_at")
         MemoryNote.objects.filter(pk__in=list(removed.values_list("pk", flat=True)[MOST_REMOVED:])).delete()
     return note
 
@@ -100,5 +110,12 @@ def _checked(text: str) -> str:
 
 
 def _require_room(**whose: Any) -> None:
-    if MemoryNote.objects.filter(removed_at__isnull=True, **whose).count() >= MOST_NOTES:
+    if MemoryNote.objects.filter(removed_at__isnull=True, accepted=True, **whose).count() >= MOST_NOTES:
         raise Invalid(_("There are %(count)d notes already. Remove one first.") % {"count": MOST_NOTES})
+
+
+def _require_room_for_proposal(author: User, workspace_id: int) -> None:
+    waiting = MemoryNote.objects.filter(removed_at__isnull=True, accepted=False, workspace=workspace_id)
+    if waiting.filter(made_by=author).count() >= MOST_PROPOSALS:
+        words = _("%(count)d notes that you have proposed wait for an owner or admin. Withdraw one first.")
+        raise Invalid(words % {"count": MOST_PROPOSALS})

@@ -24,7 +24,7 @@ from chat.names import clean
 SIDE = 256
 LARGEST_PICTURE = 10 * 1024 * 1024
 LONGEST_NAME = 80
-# Reading a picture can use a CPU core for seconds, so each user has one place.
+# Reading a picture can use a CPU core for seconds, so only one picture per user is read at a time.
 _places = OnePerPerson()
 
 
@@ -41,18 +41,18 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 @transaction.atomic
 def choose(*, user: User, values: dict[str, str]) -> None:
-    """Save a user's preferences, by name. Raises ServiceError for unknown values."""
+    """Save a user's preferences, by name. Raise ServiceError for unknown values."""
     known = choices()
     for name, value in values.items():
         if name not in known or value not in known[name]:
-            raise Invalid(_("That’s not one of the choices."))
+            raise Invalid(_("That’s not one of the options."))
         setattr(user, name, value == "yes" if name == "notify" else value)
     user.save(update_fields=list(values))
 
 
 @transaction.atomic
 def rename(*, user: User, name: str) -> None:
-    """Change the user's display name, from their next message on. Raises ServiceError."""
+    """Change the user's display name, from their next message on. Raise ServiceError."""
     name = clean(name)
     if not name or len(name) > LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
@@ -73,7 +73,7 @@ def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
 
 
 def remove_picture(*, user: User) -> None:
-    """Remove the picture; initials are shown again."""
+    """Remove the picture, so that initials are shown again."""
     before = PurePath(user.picture.name or "").name
     user.picture = ""
     user.save(update_fields=["picture"])
@@ -82,12 +82,12 @@ def remove_picture(*, user: User) -> None:
 
 def _forget(user: User, name: str) -> None:
     if name:
-        with suppress(OSError):  # it only takes space
+        with suppress(OSError):  # the file only takes space
             user.picture.storage.delete(f"pictures/{name}")
 
 
 def picture_too_large() -> Invalid:
-    return Invalid(_("A picture can have up to %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
+    return Invalid(_("A picture can be up to %(count)d MB.") % {"count": LARGEST_PICTURE // 1024**2})
 
 
 def _square(upload: UploadedFile[bytes]) -> bytes:

@@ -1,11 +1,10 @@
-"""Browsers that get push messages: register, refresh and remove them, and record what was delivered."""
+"""Browsers that get push messages: register, refresh and remove them, and record deliveries."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
 from hashlib import sha256
-from ipaddress import ip_address
 
 from django.db import transaction
 from django.db.models import F
@@ -13,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from yarl import URL
 
-from agents.toolbox.public_addresses import is_public
+from agents.toolbox.public_addresses import is_misread, may_be_internal
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import PushSubscription, User
@@ -22,25 +21,25 @@ from chat.security import web_push
 from chat.security.web_push import PushTarget
 
 MOST = 20
-# Push services are at these ports.
+# The ports at which push services may be.
 PORTS = (443, 8443)
 LONGEST_ENDPOINT = 2048
 LONGEST_NAME = 80
-# After so many messages in a row that the service did not take, the browser has to be turned on again.
+# A browser is removed after this many failed messages in a row. Then the user has to turn notifications on again.
 MOST_FAILURES = 30
-# How long a browser stays listed whose login has ended: signing in there again makes it work again.
+# How long a browser is listed after its login has ended. It works again when the user signs in there.
 KEPT_WITHOUT_LOGIN = timedelta(days=90)
 
 
 def digest_of(endpoint: str) -> str:
-    """Return the name of an endpoint."""
+    """Return the digest that identifies an endpoint."""
     return sha256(endpoint.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @limited("push_subscriptions", by="user")
 @transaction.atomic
 def register(*, user: User, target: PushTarget, name: str, language: str) -> PushSubscription:
-    """Send the user's notifications to a browser from now on. Raises ServiceError."""
+    """Register a browser for the user's notifications. Raise ServiceError."""
     _check(target)
     User.objects.select_for_update().get(pk=user.pk)  # two simultaneous requests count one after the other
     row = PushSubscription.objects.filter(user=user, digest=digest_of(target.endpoint)).first()
@@ -57,9 +56,9 @@ def register(*, user: User, target: PushTarget, name: str, language: str) -> Pus
 @limited("push_subscriptions", by="user")
 @transaction.atomic
 def refresh(*, user: User, target: PushTarget, before: str = "") -> PushSubscription | None:
-    """Take over a new address or new keys of a registered browser. Return None if it is not registered.
+    """Store a new endpoint or new keys of a registered browser. Return None if the browser is not registered.
 
-    `before` is the digest of the endpoint that the browser's login has. Raises ServiceError.
+    `before` is the digest of the endpoint in the browser's login. Raise ServiceError.
     """
     _check(target)
     digests = [digest_of(target.endpoint), before]
@@ -82,19 +81,19 @@ def _save(row: PushSubscription, target: PushTarget) -> PushSubscription:
 
 
 def remove(*, user: User, subscription_id: int) -> None:
-    """Send nothing more to one of the user's browsers. Raises ServiceError."""
+    """Stop sending notifications to one of the user's browsers. Raise ServiceError."""
     if not PushSubscription.objects.filter(user=user, pk=subscription_id).delete()[0]:
         raise ServiceError("no_such_browser", _("This browser no longer gets notifications."))
 
 
 def forget(*, user: User, digests: Collection[str]) -> None:
-    """Remove the browsers of logins that end."""
+    """Delete the subscriptions of logins that end, by the digests of their endpoints."""
     PushSubscription.objects.filter(user=user, digest__in=digests).delete()
 
 
 @transaction.atomic
 def record_delivery(*, delivered: Collection[int], failed: Collection[int], gone: Collection[int]) -> None:
-    """Record the results of messages by the ids of their browsers; remove those that the services do not know."""
+    """Record the results of messages by the ids of their browsers. Delete browsers that are gone or fail too often."""
     rows = PushSubscription.objects
     if delivered:
         rows.filter(pk__in=delivered).update(last_success_at=timezone.now(), failures=0)
@@ -105,14 +104,14 @@ def record_delivery(*, delivered: Collection[int], failed: Collection[int], gone
 
 
 def delete_abandoned() -> int:
-    """Delete browsers in which no one has signed in again. Return their number."""
+    """Delete browsers without a login that were not refreshed for a long time. Return their number."""
     return without_login().filter(refreshed_at__lt=timezone.now() - KEPT_WITHOUT_LOGIN).delete()[0]
 
 
 def _check(target: PushTarget) -> None:
     """Raise Invalid if a browser's data cannot be used.
 
-    A name of a host is resolved and checked when a message is sent, as that of any address from outside.
+    A host name is resolved and checked when a message is sent, like every outside address.
     """
     try:
         web_push.check_target(target)
@@ -124,14 +123,11 @@ def _check(target: PushTarget) -> None:
 
 
 def _may_be_sent_to(endpoint: str) -> bool:
-    """Return whether an address is one of HTTPS without credentials, and not an internal one. Raises ValueError."""
+    """Return whether an address uses HTTPS, has no credentials, and is not internal. Raise ValueError."""
     if len(endpoint) > LONGEST_ENDPOINT or not endpoint.isascii() or not endpoint.isprintable():
         return False
     url = URL(endpoint)
     host = url.raw_host or ""
     if url.scheme != "https" or not host or url.port not in PORTS or (url.raw_user, url.raw_password) != (None, None):
         return False
-    try:
-        return is_public(ip_address(host))
-    except ValueError:
-        return host != "localhost" and not host.endswith(".localhost")
+    return not may_be_internal(host) and not is_misread(host)

@@ -39,7 +39,7 @@ LONGEST_CREDENTIAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """A passkey in the settings."""
+    """A passkey, as the settings show it."""
 
     id: int
     name: str
@@ -49,7 +49,7 @@ class Passkey:
 
 @dataclass(slots=True)
 class SecondFactors:
-    """A user's second factors. `codes_left` is None without recovery codes."""
+    """A user's second factors. `codes_left` is None if there are no recovery codes."""
 
     app: Authenticator | None = None
     passkeys: list[Passkey] = field(default_factory=list)
@@ -71,7 +71,7 @@ def is_missing(user: User, session: Mapping[str, Any]) -> bool:
 
 
 def can_sign_in_again(user: User) -> bool:
-    """Tell whether a user could sign in after signing out: with a password or a passkey."""
+    """Return whether a user could sign in again after signing out, with a password or a passkey."""
     return user.has_usable_password() or bool(factors_of(user).passkeys)
 
 
@@ -89,7 +89,7 @@ def factors_of(user: User) -> SecondFactors:
 
 
 def check_code(*, user: User, code: str) -> Authenticator:
-    """Check and use a code of the authenticator app or a recovery code. Raises ServiceError."""
+    """Check and use a code of the authenticator app or a recovery code. Raise ServiceError."""
     login_throttle.begin_code(user=user)
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Type.WEBAUTHN)
@@ -104,7 +104,7 @@ def check_code(*, user: User, code: str) -> Authenticator:
 def check_passkey(*, user: User | None, credential: str) -> Authenticator:
     """Check a passkey's signature for this browser session; without `user`, find the passkey's user.
 
-    Raises ServiceError.
+    Raise ServiceError.
     """
     from allauth.mfa.webauthn.internal import auth  # as in passkey_options
 
@@ -148,7 +148,7 @@ def new_passkey_options(*, user: User) -> dict[str, Any]:
 def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> list[str]:
     """Set up an authenticator app whose code proves that it has the secret.
 
-    Return new recovery codes if this is the first factor. The login with `session_key` stays. Raises ServiceError.
+    Return new recovery codes if this is the first factor. The login with `session_key` stays. Raise ServiceError.
     """
     login_throttle.begin_code(user=user)
     if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
@@ -163,7 +163,7 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: str, session_key: str | None) -> list[str]:
-    """Add a passkey that the browser created. Return new recovery codes, as `add_app` does. Raises ServiceError."""
+    """Add a passkey that the browser created. Return new recovery codes, as `add_app` does. Raise ServiceError."""
     from allauth.mfa.webauthn.internal import auth  # as above
 
     name = _name(name)
@@ -177,7 +177,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
     except DatabaseError:
         raise
     except Exception as error:  # as in check_passkey
-        logger.info("A passkey could not be added: %r", error)
+        logger.info("Could not add a passkey: %r", error)
         raise Invalid(_("Couldn’t add the passkey. Try again.")) from error
     auth.WebAuthn.add(user, name, answer)
     return _added(user, before, session_key, factor="passkey")
@@ -185,7 +185,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
 
 @transaction.atomic
 def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
-    """Rename a passkey. Raises ServiceError."""
+    """Rename a passkey. Raise ServiceError."""
     row = Authenticator.objects.select_for_update().filter(user=user, type=Type.WEBAUTHN, pk=passkey_id).first()
     if row is None:
         raise _no_such_factor()
@@ -195,9 +195,9 @@ def rename_passkey(*, user: User, passkey_id: int, name: str) -> None:
 
 @transaction.atomic
 def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str:
-    """Remove the app or a passkey, and with the last one the recovery codes. Return the removed factor.
+    """Remove the app or a passkey. Return which: "app" or "passkey". Raise ServiceError.
 
-    Other logins end, because they count as having passed a second factor. Raises ServiceError.
+    If it was the last one, delete the recovery codes, and end other logins, because these count as having passed one.
     """
     _locked(user)
     rows = Authenticator.objects.filter(user=user)
@@ -217,7 +217,7 @@ def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str
 
 @transaction.atomic
 def make_recovery_codes(*, user: User) -> list[str]:
-    """Replace a user's recovery codes, which are shown only once. Raises ServiceError."""
+    """Replace a user's recovery codes, which are shown only once. Raise ServiceError."""
     if not _locked(user):
         raise ServiceError("no_second_factor", _("Set up an authenticator app or a passkey first."))
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
@@ -249,7 +249,7 @@ def _accepts(row: Authenticator, code: str) -> bool:
             return RecoveryCodes(row).validate_code(code)
         return _accepts_once(row, code)
     except DecryptionError:
-        logger.exception("The second factor of user %s cannot be decrypted: was SECRET_KEY changed?", row.user_id)
+        logger.exception("Could not decrypt the second factor of user %s. Was SECRET_KEY changed?", row.user_id)
         return False
 
 
@@ -300,7 +300,7 @@ def _read(credential: str) -> dict[str, Any]:
     answer = json.loads(credential) if len(credential) <= LONGEST_CREDENTIAL else None
     if not isinstance(answer, dict):
         raise TypeError("not an answer of WebAuthn")
-    validate_json(answer)  # everything that is stored
+    validate_json(answer)  # because it is stored
     return answer
 
 

@@ -24,19 +24,20 @@ from chat.services.people.following import follow, require_own_people
 from chat.services.people.invitation_links import new_link
 from chat.services.people.secrets import hashed
 from chat.services.people.security_log import Kind, record
+from chat.services.runs.lapsing import lapse_in_session_later
 from chat.services.sessions import replies
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
 
 GIVEN_ROLES = (SessionRole.VIEWER, SessionRole.EDITOR)
-# For how many users a link can be; the page preselects the first number.
+# The numbers of users that the page offers for a link. The first one is preselected.
 USES = (1, 5, 10, 25)
 UNUSED = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of a session. `is_guest`: a guest of its workspace."""
+    """A user of a session. `is_guest` is True for guests of the session's workspace."""
 
     user: User
     role: SessionRole
@@ -55,12 +56,12 @@ def members(session: Session) -> list[Member]:
 
 
 def may_open_to_workspace(session: Session, user: User) -> bool:
-    """Return whether the owner of a session can open it to the workspace: they are a member, and it is not followed."""
+    """Return whether a session's owner can open it: if they are in its workspace, and no agent's call started it."""
     return not session.caller_session_id and memberships_of(user).filter(workspace=session.workspace_id).exists()
 
 
 def mentionable(session: Session) -> list[Member]:
-    """Return all users who may see a session, its owner first: those of `members`, and those to whom it is open."""
+    """Return all users who may see a session, its owner first, including members of a workspace to which it is open."""
     explicit = members(session)
     if not session.workspace_role:
         return explicit
@@ -79,7 +80,7 @@ def candidates(session: Session) -> QuerySet[User]:
 
 @transaction.atomic
 def share(*, session: Session, author: User, user: User, role: str) -> None:
-    """Share a session with a member or guest of its workspace, or change their role. Raises ServiceError."""
+    """Share a session with a member or guest of its workspace, or change their role. Raise ServiceError."""
     given = _given(role)
     require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
@@ -92,6 +93,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
     follow(session.pk)
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
     replies.follow_people(tx)
+    lapse_in_session_later(session.pk)
     publish_on_commit(session.pk, [AccessChanged()])
 
 
@@ -100,7 +102,7 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     """Remove a user's share of a session, and close their open pages of it (LIVE-06).
 
     The session's invitation links end, too, because the user may know one. Guests leave the workspace with their last
-    share. Raises ServiceError.
+    share. Raise ServiceError.
     """
     require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
@@ -111,14 +113,15 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     revoke_invitations(session=session, author=author)
     replies.follow_people(tx)
+    lapse_in_session_later(session.pk)
     publish_on_commit(session.pk, [AccessChanged()])
 
 
 @transaction.atomic
 def open_to_workspace(*, session: Session, author: User, role: str) -> None:
-    """Give all members of the session's workspace a role in it, besides those who have one; "" takes it away.
+    """Give all members of the session's workspace a role in it, or no role for "". Users with a share keep theirs.
 
-    Guests of the workspace get none. Raises ServiceError.
+    Guests of the workspace get no role. Raise ServiceError.
     """
     given = _given(role) if role else ""
     require_own_people(session)
@@ -133,6 +136,7 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
     follow(session.pk)
     record(Kind.SHARED if given else Kind.UNSHARED, actor=author, target=session, to="workspace", role=str(given))
     replies.follow_people(tx)
+    lapse_in_session_later(session.pk)
     publish_on_commit(session.pk, [AccessChanged()])
 
 
@@ -141,7 +145,7 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
 def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     """Create an invitation link for a number of users, valid for a week, and return its token.
 
-    Raises NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
+    Raise NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
     """
     workspace_where(author, Permission.INVITE, session.workspace_id)
     require_own_people(session)
@@ -169,7 +173,7 @@ def invitations(session: Session) -> list[Invitation]:
 
 
 def valid_invitations() -> QuerySet[Invitation]:
-    """Return the valid links: neither expired nor used up, by creators who are still members."""
+    """Return the valid links: not expired, not used up, and by creators who are still members."""
     is_hosted = is_member("created_by", "session__workspace")
     valid = Invitation.objects.filter(UNUSED, is_hosted, expires_at__gt=timezone.now(), created_by__is_active=True)
     return valid.exclude(session__status=Session.Status.DELETED)
@@ -184,7 +188,7 @@ def end_invitation(*, session: Session, author: User, invitation_id: int) -> Non
 
 
 def invitation_for(token: str) -> Invitation:
-    """Return a valid invitation. Raises ServiceError if it is unknown, revoked, used up or expired."""
+    """Return a valid invitation. Raise ServiceError if it is unknown, revoked, used up or expired."""
     found = valid_invitations().filter(token_hash=hashed(token))
     invitation = found.select_related("session", "created_by").first()
     if invitation is None:
@@ -193,7 +197,7 @@ def invitation_for(token: str) -> Invitation:
 
 
 def session_by_used_link(token: str, user: User) -> Session | None:
-    """Return the session of a link, even a used one, for a user who has access to it."""
+    """Return the session of a link, even of a used one, if the user has access to it."""
     found = Invitation.objects.filter(token_hash=hashed(token)).values("session")
     return sessions_of(user).filter(pk__in=found).first()
 
@@ -202,7 +206,7 @@ def session_by_used_link(token: str, user: User) -> Session | None:
 def accept(*, token: str, user: User) -> Session:
     """Accept an invitation for a user, as a guest unless they are a member. It never lowers an existing role.
 
-    For users of the session the link only counts as used if it gives them a higher role. Raises ServiceError.
+    For users of the session the link only counts as used if it gives them a higher role. Raise ServiceError.
     """
     invitation = invitation_for(token)
     session = invitation.session

@@ -41,7 +41,7 @@ def make_managers(app_config: AppConfig, using: str, apps: Apps = installed, **o
 
 
 def reasons_to_keep_users(people: QuerySet[User]) -> list[str]:
-    """Return for each user who cannot be deleted the reason, with two queries."""
+    """Return the reasons why users cannot be deleted, one for each such user, with two queries."""
     owners = people.annotate(count=Count("sessions")).filter(count__gt=0).order_by("username")
     logged = people.filter(pk__in=LogEntry.objects.values("user")).exclude(sessions__isnull=False)
     return [
@@ -51,7 +51,7 @@ def reasons_to_keep_users(people: QuerySet[User]) -> list[str]:
 
 
 def reasons_to_keep_workspaces(workspaces: QuerySet[Workspace]) -> list[str]:
-    """Return for each workspace that cannot be deleted the reason, with one query."""
+    """Return the reasons why workspaces cannot be deleted, one for each such workspace, with one query."""
     full = workspaces.annotate(count=Count("sessions")).filter(count__gt=0).order_by("name")
     return [
         ngettext("“%(name)s” contains %(count)d session.", "“%(name)s” contains %(count)d sessions.", each.count)

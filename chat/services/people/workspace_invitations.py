@@ -1,4 +1,4 @@
-"""Invite people to a workspace as members, by links that owners and admins make."""
+"""Invite users to a workspace as members, with links that its owners and admins make."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Role = Membership.Role
 def invite(*, author: User, workspace_id: int, uses: int = 1) -> tuple[WorkspaceInvitation, str]:
     """Create a link that makes a number of users members, valid for a week; return it with its token.
 
-    Raises NoSuchWorkspace, Forbidden, and Invalid for a number below 1 or above 100.
+    Raise NoSuchWorkspace, Forbidden, and Invalid for a number below 1 or above 100.
     """
     workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
     token, columns = new_link(author, uses)
@@ -41,7 +41,7 @@ def invitations(workspace: Workspace) -> list[WorkspaceInvitation]:
 
 
 def valid_invitations() -> QuerySet[WorkspaceInvitation]:
-    """Return the valid links: neither expired nor used up, by creators who still manage the members."""
+    """Return the valid links: not expired, not used up, and by creators who still manage the members."""
     managers = Membership.objects.filter(
         workspace=OuterRef("workspace"), user=OuterRef("created_by"), role__in=roles_with(Permission.MANAGE_MEMBERS)
     )
@@ -52,7 +52,7 @@ def valid_invitations() -> QuerySet[WorkspaceInvitation]:
 
 @transaction.atomic
 def end_invitation(*, author: User, workspace_id: int, invitation_id: int) -> None:
-    """End one link. No effect if it has ended already. Raises NoSuchWorkspace, Forbidden."""
+    """End one link. No effect if it has ended already. Raise NoSuchWorkspace, Forbidden."""
     workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
     if WorkspaceInvitation.objects.filter(workspace=workspace, pk=invitation_id).delete()[0]:
         record(Kind.INVITATION_ENDED, actor=author, target=workspace, invitation=invitation_id)
@@ -60,14 +60,14 @@ def end_invitation(*, author: User, workspace_id: int, invitation_id: int) -> No
 
 @transaction.atomic
 def revoke_invitations(*, author: User, workspace_id: int) -> None:
-    """End all links of a workspace. Raises NoSuchWorkspace, Forbidden."""
+    """End all links of a workspace. Raise NoSuchWorkspace, Forbidden."""
     end_all(author=author, workspace=workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id))
 
 
 def end_known_links(*, author: User, workspace: Workspace, user_id: int) -> None:
-    """End the links that someone who is removed from a workspace may know: to it, and to sessions shared with them.
+    """End the links that a removed user may know: those to the workspace, and to sessions shared with the user.
 
-    In the caller's transaction, before the shares are deleted.
+    Must be called in a transaction, before the shares are deleted.
     """
     end_all(author=author, workspace=workspace)
     end_links_to_shared(author=author, workspace_id=workspace.pk, user_id=user_id)
@@ -81,13 +81,13 @@ def end_all(*, author: User, workspace: Workspace) -> None:
 
 
 def invitation_for(token: str) -> WorkspaceInvitation | None:
-    """Return a valid link; None if it is unknown, ended, used up or expired."""
+    """Return a valid link, or None if it is unknown, ended, used up or expired."""
     found = valid_invitations().filter(token_hash=hashed(token))
     return found.select_related("workspace", "created_by").first()
 
 
 def workspace_by_used_link(token: str, user: User) -> Workspace | None:
-    """Return the workspace of a link, even a used one, for a user who is a member of it."""
+    """Return the workspace of a link, even of a used one, if the user is a member of it."""
     linked = WorkspaceInvitation.objects.filter(token_hash=hashed(token)).values("workspace")
     mine = memberships_of(user).filter(workspace__in=linked).exclude(role=Role.GUEST)
     return Workspace.objects.filter(pk__in=mine.values("workspace")).first()
@@ -95,9 +95,9 @@ def workspace_by_used_link(token: str, user: User) -> Workspace | None:
 
 @transaction.atomic
 def accept(*, token: str, user: User) -> Workspace:
-    """Make a user a member of a link's workspace; a guest keeps what is shared with them.
+    """Make a user a member of a link's workspace. Guests keep their shares.
 
-    For members the link does not count as used. Raises ServiceError.
+    For members the link does not count as used. Raise ServiceError.
     """
     invitation = invitation_for(token)
     if invitation is None:

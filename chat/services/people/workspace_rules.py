@@ -20,7 +20,7 @@ Verdict = ApprovalRule.Verdict
 
 
 def checked(rule: str, verdict: str, approvals: int, approvers: str) -> dict[str, str | int]:
-    """Return the columns of a rule. Only what is asked about needs approvals. Raises Invalid."""
+    """Return the columns of a rule. Only rules with the verdict "ask" need approvals. Raise Invalid."""
     if verdict not in Verdict.values:
         raise Invalid(_("Choose what happens: ask, always allow, or never allow."))
     if verdict != Verdict.ASK:
@@ -30,7 +30,9 @@ def checked(rule: str, verdict: str, approvals: int, approvers: str) -> dict[str
     try:
         guard = guard_of(rule, approvals, approvers)
     except ValueError:
-        words = _("“%(rule)s” is no rule. Enter a tool’s name, or one with a pattern, as in bash(git status*).")
+        words = _(
+            "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."
+        )
         raise Invalid(words % {"rule": rule[:80]}) from None
     return {"rule": guard.rule, "verdict": verdict, "approvals": approvals, "approvers": approvers}
 
@@ -41,7 +43,7 @@ def save(
 ) -> ApprovalRule:
     """Make a rule for all agents of a workspace, or change the one with the same text.
 
-    It holds from the next response of each session. Raises NoSuchWorkspace, Forbidden, and Invalid.
+    Each session applies it from its next response on. Raise NoSuchWorkspace, Forbidden, and Invalid.
     """
     workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
     values = checked(rule, verdict, approvals, approvers)
@@ -59,12 +61,12 @@ def save(
 def remove(*, author: User, workspace_id: int, rule_id: int) -> tuple[ApprovalRule, str]:
     """Remove a rule. Return it and a token for `bring_back`, valid for an hour.
 
-    Raises as `save` does, and ServiceError "no_such_rule".
+    Raise as `save` does, and ServiceError "no_such_rule".
     """
     workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
     row = ApprovalRule.objects.filter(workspace=workspace, pk=rule_id).first()
     if row is None:
-        raise ServiceError("no_such_rule", _("This rule has been removed already."))
+        raise ServiceError("no_such_rule", _("This rule has already been removed."))
     kept = [workspace.pk, row.agent, row.rule, row.verdict, row.approvals, row.approvers]
     row.delete()
     _record(author, row, removed=1)
@@ -73,14 +75,14 @@ def remove(*, author: User, workspace_id: int, rule_id: int) -> tuple[ApprovalRu
 
 @transaction.atomic
 def bring_back(*, author: User, workspace_id: int, undo: str) -> ApprovalRule:
-    """Undo a removal of the last hour. Raises as `save` does, and ServiceError "too_late"."""
+    """Undo a removal of the last hour. Raise as `save` does, and ServiceError "too_late"."""
     workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
     try:
         removed_from, agent, rule, verdict, approvals, approvers = signing.loads(undo, salt=SALT, max_age=UNDO_SECONDS)
     except signing.BadSignature:
         removed_from = None
     if removed_from != workspace.pk:
-        raise ServiceError("too_late", _("This can’t be undone any more."))
+        raise ServiceError("too_late", _("This can’t be undone anymore."))
     values = {"verdict": verdict, "approvals": approvals, "approvers": approvers, "user": author}
     row, _is_new = ApprovalRule.objects.get_or_create(workspace=workspace, agent=agent, rule=rule, defaults=values)
     _record(author, row)
@@ -88,7 +90,7 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> ApprovalRule:
 
 
 def allow_always(*, session: Session, author: User, agent: str, tool: str) -> None:
-    """Allow a tool for an agent in the session's workspace, in the transaction of the answer that says so."""
+    """Allow a tool for an agent in the session's workspace, in the caller's transaction."""
     values = {"verdict": Verdict.ALLOW, "approvals": 1, "approvers": "", "user": author}
     row, _is_new = ApprovalRule.objects.update_or_create(
         workspace_id=session.workspace_id, agent=agent, rule=tool, defaults=values
@@ -98,7 +100,7 @@ def allow_always(*, session: Session, author: User, agent: str, tool: str) -> No
 
 @transaction.atomic
 def save_for_staff(*, author: User, row: ApprovalRule) -> None:
-    """Save a rule that staff have made or changed in the admin, which has checked it."""
+    """Save a rule that staff have made or changed in the admin, which has validated it."""
     row.user = author
     row.save()
     _record(author, row)

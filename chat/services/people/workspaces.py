@@ -22,7 +22,7 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace in its member's list, with their role. `unread`: it is not the shown one, and has unread messages."""
+    """A workspace in a member's list, with their role. `unread` is True if it has unread messages and is not shown."""
 
     id: int
     name: str
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def is_managed(self) -> bool:
-        """Whether the member may manage what the workspace's agents may do."""
+        """True if the member may manage what the workspace's agents may do."""
         return self.role in roles_with(Permission.MANAGE_RULES)
 
 
@@ -44,17 +44,17 @@ class Places:
 
     @property
     def several(self) -> bool:
-        """Whether the user has several workspaces. Pages of other users do not mention workspaces."""
+        """True if the user has several workspaces. The pages of other users do not mention workspaces."""
         return len(self.mine) > 1
 
     @property
     def unread(self) -> bool:
-        """Whether another workspace has unread messages."""
+        """True if another workspace has unread messages."""
         return any(place.unread for place in self.mine)
 
     @property
     def within(self) -> Within | None:
-        """The filter for the sessions of the shown workspace; None for all sessions.
+        """The filter for the sessions of the shown workspace, or None for all sessions.
 
         The oldest workspace also lists sessions in workspaces of which the user is a guest or which the user has left.
         """
@@ -66,7 +66,10 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class UserMemberships:
-    """A user's memberships, including those as a guest, the oldest first. `current` is the current workspace."""
+    """A user's memberships, including those as a guest, the oldest first. `current` is the current workspace's id.
+
+    `may_begin` is True if the user may start sessions.
+    """
 
     memberships: list[Membership]
     current: int | None
@@ -74,7 +77,7 @@ class UserMemberships:
 
 
 def memberships_of_user(user: User) -> UserMemberships:
-    """Read a user's memberships and whether they may start sessions, with one query."""
+    """Return a user's memberships and whether they may start sessions, with one query."""
     found = list(Membership.objects.filter(user=user).select_related("workspace").order_by("pk"))
     member_of = [each.workspace_id for each in found if each.role != Membership.Role.GUEST]
     current = user.workspace_id if user.workspace_id in member_of else next(iter(member_of), None)
@@ -82,7 +85,7 @@ def memberships_of_user(user: User) -> UserMemberships:
 
 
 def places_of(user: User, wanted: int | None = None) -> Places:
-    """Read a user's workspaces. The shown one is the `wanted` one if it is theirs, else their current one.
+    """Return a user's workspaces. The shown one is `wanted` if the user is in it, otherwise their current one.
 
     Takes one query, and another one for unread messages if there are several workspaces.
     """
@@ -114,7 +117,7 @@ _WITH_NEWS = Composed(_with_news)
 
 
 def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:
-    """Select the first of the preferred workspaces that the user has, else the oldest."""
+    """Return the workspaces, with the first of the preferred ones that the user is in, or the oldest one, shown."""
     known = {place.id: place for place in mine}
     here = next((known[each] for each in preferred if each in known), mine[0] if mine else None)
     return Places(tuple(place if place != here else _seen(place) for place in mine), here and _seen(here))
@@ -129,7 +132,7 @@ def current_workspace(user: User) -> Workspace:
     """Return the workspace for `user`'s new sessions: their current one.
 
     If they are not a member of it, it is their oldest one, or a new one if they have none. Workspaces in which they are
-    a guest do not count. Raises Forbidden for users who may not start sessions.
+    a guest do not count. Raise Forbidden for users who may not start sessions.
     """
     locked = User.objects.select_for_update().get(pk=user.pk)  # two simultaneous first requests create one workspace
     mine = list(memberships_of(user).select_related("workspace").order_by("pk"))
@@ -143,7 +146,7 @@ def current_workspace(user: User) -> Workspace:
 
 
 def members_of(user: User, workspace_id: int) -> list[Membership]:
-    """Read the members and guests of a workspace, ordered by name, for a member. Raises NoSuchWorkspace."""
+    """Return a workspace's members and guests, sorted by name. Raise NoSuchWorkspace unless `user` is a member."""
     workspace = workspace_for(user, workspace_id)
     members = Membership.objects.filter(workspace=workspace, user__is_active=True).select_related("user")
     return sorted(members, key=lambda each: (each.user.sender.casefold(), each.user_id))
@@ -151,7 +154,7 @@ def members_of(user: User, workspace_id: int) -> list[Membership]:
 
 @transaction.atomic
 def enter(*, user: User, workspace_id: int | None) -> None:
-    """Set the user's current workspace, for pages and the API. Raises NoSuchWorkspace."""
+    """Set the user's current workspace, for pages and the API. Raise NoSuchWorkspace."""
     workspace = workspace_for(user, workspace_id)
     if user.workspace_id != workspace.pk:
         user.workspace = workspace
@@ -160,9 +163,9 @@ def enter(*, user: User, workspace_id: int | None) -> None:
 
 @transaction.atomic
 def rename(*, author: User, workspace_id: int, name: str) -> Workspace:
-    """Rename a workspace. Members read the new name on the next page that they open.
+    """Rename a workspace. Members see the new name on the next page that they open.
 
-    Raises NoSuchWorkspace, Forbidden, and Invalid for a name that is empty or too long.
+    Raise NoSuchWorkspace, Forbidden, and Invalid for a name that is empty or too long.
     """
     managed = workspace_where(author, Permission.RENAME_WORKSPACE, workspace_id)
     cleaned = names.clean(name)

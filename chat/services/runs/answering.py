@@ -52,7 +52,7 @@ from chat.services.runs.turns import resume_waiting, wait_for_the_rest
 from chat.services.sessions.fields import change_config
 from chat.services.transaction import SessionTransaction, notify_session_lists, save_revision
 
-# What the model reads, so it is not translated.
+# Results for the model, so they are not translated.
 REFUSED = "[Not run: {name} refused this call.]"
 EXPIRED = "[Not answered: no one answered for {days} days]"
 
@@ -62,18 +62,15 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     """Answer a tool call that waits for people. The first answer counts. Return the message's revision.
 
     An approved call runs, with the author's arguments, if any; otherwise the answer is the call's result.
-    Raises ServiceError "already_answered", with who answered, if the call does not wait any more, and "not_storable"
-    for characters that cannot be stored; Invalid if the answer does not fit the question; Forbidden if only owners and
-    admins of the workspace may approve all calls of a tool.
+
+    Raise ServiceError "already_answered" if the call no longer waits, with the name of the user who answered, and
+    "not_storable" for characters that cannot be stored; Invalid if the answer does not fit the question; Forbidden if
+    only owners and admins of the workspace may approve all calls of a tool.
     """
     validate_json(value)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    row = tx.messages().filter(pk=message_id).first()
-    if row is None or not (row.question or row.asked):
-        raise NoSuchMessage
-    if row.status != MessageStatus.WAITING or row.subsession is not None:
-        raise _answered(row)
+    row = _waiting_call(tx, message_id)
     if row.is_asking:
         return _answer_running(tx, row, author, value)
     checked = _checked(_question_of(row), value)
@@ -83,14 +80,11 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
         "answered_by_name": sender_in(tx.session, author),
         "answered_at": timezone.now(),
     }
-    if row.question == QuestionKind.MEMORY:
-        checked = _remembered(tx.session, author, checked)
-    if row.question == QuestionKind.APPROVAL and (standing := _standing(tx.session, row, checked)):
-        _decide_with_others(tx, row, author, checked, answered, standing)
-    elif row.question == QuestionKind.APPROVAL:
+    if row.question == QuestionKind.APPROVAL:
         _decide(tx, row, author, checked, answered)
     else:
-        _finish(tx, row, clean(json.dumps(checked, ensure_ascii=False)), answered)
+        result = _remembered(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
+        _finish(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered)
     goes_on = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
     if goes_on:
         resume_waiting(tx)
@@ -103,8 +97,18 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     return row.revision
 
 
+def _waiting_call(tx: SessionTransaction, message_id: str) -> ChatMessage:
+    """Return the call that waits for people. Raise ServiceError if it does not wait any more, or asks no question."""
+    row = tx.messages().filter(pk=message_id).first()
+    if row is None or not (row.question or row.asked):
+        raise NoSuchMessage
+    if row.status != MessageStatus.WAITING or row.subsession is not None:
+        raise _answered(row)
+    return row
+
+
 def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, value: object) -> int:
-    """Answer what a running call asks. `number` in the answer, if any, says which of its questions was seen, from 1."""
+    """Answer the question of a running call. `number` in the value is that of the question that the author saw."""
     question = asking.open_question(row)
     if question is None:
         raise _unreadable()
@@ -119,7 +123,7 @@ def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, valu
 
 
 def expire(deadline: Deadline) -> int:
-    """Let turns go on that have waited for people for ANSWER_DAYS. Return how many."""
+    """Resume turns that have waited for answers for ANSWER_DAYS. Return how many."""
     runs = expired()
     count = 0
     for session_id in list(runs.values_list("pk", flat=True)):
@@ -134,7 +138,7 @@ def expire(deadline: Deadline) -> int:
 
 
 def expired() -> QuerySet[SessionRun]:
-    """Return the runs that have waited for people for too long."""
+    """Return the runs that have waited for answers for too long."""
     waiting = SessionRun.objects.filter(state=RunState.WAITING, delegating=False)
     if not settings.ANSWER_DAYS:
         return waiting.none()
@@ -153,7 +157,7 @@ def _expire(tx: SessionTransaction) -> None:
 
 
 def _question_of(row: ChatMessage) -> Question:
-    """Read a call's question. Its arguments may have been edited by hand so that they are none any more."""
+    """Return a call's question. Raise ServiceError if an edit of the arguments has made it unreadable."""
     question = read_question(row.question, {} if row.question == QuestionKind.APPROVAL else row.arguments)
     if question is None:
         raise _unreadable()
@@ -173,7 +177,7 @@ def _checked(question: Question, value: object) -> Any:
 
 
 def _remembered(session: Session, author: User, answer: Json) -> Json:
-    """Keep an accepted note, and return what the model gets: a note for the workspace may be a proposal as yet."""
+    """Store an accepted note. Return the answer for the model, which states if the note is only a proposal yet."""
     if answer["decision"] != "save":
         return answer
     if answer["scope"] == "me":
@@ -194,7 +198,7 @@ def _answered(row: ChatMessage) -> ServiceError:
 
 
 def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
-    """End a call with its result."""
+    """End a call with a result."""
     now = answered["answered_at"]
     fields = {
         **answered,
@@ -208,9 +212,10 @@ def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Jso
 
 
 def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | None:
-    """Return whose approvals a call needs and has; None if anyone who may answer can decide alone.
+    """Return the approvals that a call needs and has, or None if any user who may answer can decide alone.
 
-    Other arguments can match rules that those of the model did not match. What the call needs never gets less.
+    If the decision has other arguments, they can match rules that the model's arguments did not match. Such rules can
+    only add to what the call needs.
     """
     standing = standing_of(row.approval)
     arguments = decision.get("arguments")
@@ -225,6 +230,14 @@ def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | 
 
 
 def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
+    """Let a call run, or refuse it, unless it needs further approvals."""
+    if standing := _standing(tx.session, row, decision):
+        _decide_with_others(tx, row, author, decision, answered, standing)
+    else:
+        _settle(tx, row, author, decision, answered)
+
+
+def _settle(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
     """Let a call run, or refuse it."""
     _record(tx, row, author, decision)
     if not decision["approved"]:
@@ -239,10 +252,11 @@ def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
 def _decide_with_others(
     tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json, standing: Standing
 ) -> None:
-    """Refuse a call that needs several approvals, or those of a role; or add an approval, and let it run with the last.
+    """Record a decision about a call that needs several approvals, or approvals by a role.
 
-    Approvals of people who may not give them any more do not count. Raises Forbidden for people without the role,
-    Invalid for approvals in advance, ServiceError "already_approved".
+    A refusal ends the call, and the last approval lets it run. Approvals of users who may no longer give them do not
+    count. Raise Forbidden for users without the role, Invalid for approvals in advance, ServiceError
+    "already_approved".
     """
     edited: Json = {}
     standing = standing.only_of(still_approve(standing.approved_by, tx.session, standing.needs.approvers))
@@ -253,7 +267,7 @@ def _decide_with_others(
             raise Invalid(_("This tool needs an approval each time."))
         edited = _edited(tx, row, author, decision.pop("arguments", None))
         if author.pk in standing.approved_by and not edited:
-            raise ServiceError("already_approved", _("You have already approved this. Others have to agree, too."))
+            raise ServiceError("already_approved", _("You already approved this. Others must approve it, too."))
     approval = with_decision(
         standing,
         user_id=author.pk,
@@ -265,11 +279,11 @@ def _decide_with_others(
     after = standing_of(approval)
     fields = {"approval": approval, **edited}
     if after is None or not decision["approved"] or not after.missing:
-        _decide(tx, row, author, decision, {**answered, **fields})
+        _settle(tx, row, author, decision, {**answered, **fields})
         return
     _record(tx, row, author, decision)
     tx.update("message_updated", row, fields)
-    notify_session_lists(sessions=[tx.session.pk])  # it does not wait for the author any more
+    notify_session_lists(sessions=[tx.session.pk])  # the session no longer waits for the author
 
 
 _NOT_AN_APPROVER: dict[str, Callable[[], str]] = {
@@ -286,7 +300,7 @@ def _record(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
 
 
 def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
-    """Return the columns of a call with other arguments, and save a revision of it."""
+    """Return the columns of a call with other arguments, and save a revision. Raise Invalid for invalid arguments."""
     if arguments is None or arguments == row.arguments:
         return {}
     validate_arguments(arguments)
@@ -301,7 +315,7 @@ def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: J
 def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, scope: str) -> None:
     """Approve further calls of the tool: in this session, or by this agent in all sessions of the workspace.
 
-    People who saw that it could send out text from elsewhere approve that, too, but for this session only.
+    If the card stated that the call could send out text from elsewhere, approve that, too, but for this session only.
     """
     session = tx.session
     sending = [f"{SENDING}{row.tool_name}"] if row.origin and scope != "once" else []
@@ -321,7 +335,7 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
 
 
 def _with_rules(config: Json, added: Sequence[str]) -> Json:
-    """Add rules to those by which people have approved the calls of an agent."""
+    """Return an agent's configuration with more rules by which users have approved its calls."""
     stored = config.get(APPROVED)
     rules = [rule for rule in stored if isinstance(rule, str)] if isinstance(stored, list) else []
     return {**config, APPROVED: list(dict.fromkeys([*rules, *added]))}

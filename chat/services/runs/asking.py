@@ -1,4 +1,4 @@
-"""Ask people what a running call wants to know, and take their answer to the process that runs it."""
+"""Ask users the questions of running calls, and deliver their answers to the process that runs the call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.services.webhooks import outbox
 
 
 def ask(tx: SessionTransaction, message_id: str, question: Json) -> None:
-    """Let a running call wait for people."""
+    """Store a question of a running call, and let the call wait for an answer."""
     row = tx.messages().get(pk=message_id)
     record = {"question": sanitize_json(question), "asked_at": timezone.now().isoformat()}
     asked = [*records_of(row.asked), record]
@@ -30,7 +30,7 @@ def ask(tx: SessionTransaction, message_id: str, question: Json) -> None:
 
 
 def withdraw(tx: SessionTransaction, message_id: str, why: str) -> None:
-    """Let a call go on without an answer. One that has come in the meantime stays as it is."""
+    """Let a call continue without an answer. If it was answered in the meantime, change nothing."""
     row = tx.messages().get(pk=message_id)
     if row.status == MessageStatus.WAITING and open_record(row.asked) is not None:
         asked = with_last(row.asked, {"withdrawn": why})
@@ -39,7 +39,7 @@ def withdraw(tx: SessionTransaction, message_id: str, why: str) -> None:
 
 
 def skip(tx: SessionTransaction) -> None:
-    """Let running calls go on without an answer, because a message has come in its place."""
+    """Let running calls continue without an answer, because a user has sent a message instead."""
     for row in tx.messages().filter(ASKING):
         if open_record(row.asked) is not None:
             fields = {"status": MessageStatus.RUNNING, "asked": with_last(row.asked, {"withdrawn": "skipped"})}
@@ -49,13 +49,13 @@ def skip(tx: SessionTransaction) -> None:
 
 
 def open_question(row: ChatMessage) -> Elicitation | None:
-    """Return what a call waits for; None if it asks nothing that can be read."""
+    """Return the open question of a call, or None if there is none that can be read."""
     record = open_record(row.asked)
     return read_elicitation(record["question"]) if record is not None else None
 
 
 def answered(tx: SessionTransaction, row: ChatMessage, author: User, answer: Json) -> None:
-    """Record the answer, and let the process that runs the call have it. The caller saves the transaction."""
+    """Record an answer, and wake the process that runs the call. The caller saves the transaction."""
     record = {
         "answer": sanitize_json(answer),
         "answered_by": sender_in(tx.session, author),
@@ -74,7 +74,7 @@ def _wake(tx: SessionTransaction) -> None:
 
 
 def _go_on(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Show that the call runs again, unless another one still asks."""
+    """Publish that the call runs again, unless another call has an open question."""
     if tx.run.state == RunState.RUNNING and not tx.messages().filter(ASKING).exists():
         tx.events.append(StatusChanged("tool_calling", row.tool_name))
         notify_session_lists(sessions=[tx.session.pk])

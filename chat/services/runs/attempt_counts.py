@@ -1,7 +1,7 @@
-"""Count the attempts that follow a row, on the row itself, so that nothing more has to be read to show them (RUN-12).
+"""Store in a row how many attempts follow it, so that pages show them without another query (RUN-12).
 
-They are numbered by the time at which they began, so that each keeps its number when another becomes the current one.
-Those with nothing but errors are not counted.
+Attempts are numbered by the time at which they began, so that each keeps its number when another one becomes current.
+Attempts with only errors are not counted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageType
 from chat.queries.attachments import fetch_attachments
 from chat.services.transaction import SessionTransaction
 
-# An attempt of these alone is not counted.
+# An attempt that has only rows of these types is not counted.
 UNCOUNTED = (*TURN_MARKERS, MessageType.ERROR)
 
 
 def count_all(session_id: str) -> None:
-    """Count the attempts of a session that comes from a file, without events and revisions."""
+    """Count the attempts of an imported session, without events and revisions."""
     for name, earlier in _earlier(session_id).items():
         row = ChatMessage.objects.in_conversation(session_id).filter(pk=name).first()
         if row is not None:
@@ -27,7 +27,7 @@ def count_all(session_id: str) -> None:
 
 
 def count(tx: SessionTransaction, anchor: ChatMessage) -> None:
-    """Count the attempts that follow a row."""
+    """Count the attempts that follow a row, and update the row if the numbers have changed."""
     anchor = tx.messages().get(pk=anchor.pk)
     fields = _counted(anchor, _earlier(tx.session.pk).get(anchor.pk, {}))
     if any(getattr(anchor, name) != value for name, value in fields.items()):
@@ -36,7 +36,7 @@ def count(tx: SessionTransaction, anchor: ChatMessage) -> None:
 
 
 def _counted(anchor: ChatMessage, earlier: Mapping[str, datetime]) -> dict[str, int]:
-    """Return the columns of a row that counts the attempts after it. `earlier` are the times at which others began."""
+    """Return the columns that count the attempts after a row. `earlier` has the start times of the earlier attempts."""
     following = ChatMessage.objects.in_conversation(anchor.session_id).filter(sequence=(anchor.sequence or 0) + 1)
     began = following.values_list("created_at", flat=True).first()
     current = 1 + sum(began is None or other < began for other in earlier.values())
@@ -54,7 +54,7 @@ def numbers(session_id: str, anchors: Iterable[ChatMessage]) -> dict[str, int]:
 
 
 def _earlier(session_id: str) -> dict[str, dict[str, datetime]]:
-    """Return the earlier attempts to count and when they began, by their anchor, in two queries."""
+    """Return the ids and start times of the earlier attempts that are counted, by their anchor, in two queries."""
     rows = ChatMessage.objects.filter(session=session_id, removed_at__isnull=False).exclude(attempt="")
     names = set(rows.exclude(type__in=UNCOUNTED).values_list("attempt", flat=True))
     if not names:

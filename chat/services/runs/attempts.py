@@ -1,11 +1,11 @@
 """Attempts: the rows that a retry replaced stay stored, and can be restored together (RUN-12).
 
 The rows of an attempt have its id and keep their order (`attempt`, `attempt_place`). The revision of the first row's
-withdrawal names the `anchor`: the row before all attempts of one position, including the current rows, which counts
+withdrawal names the `anchor`. This row is before all attempts of one position, including the current rows, and counts
 them (`chat/services/runs/attempt_counts.py`).
 
-A user's message may have been edited for the rows that replaced an attempt. The revision of the withdrawal names it as
-`edited_message`, and the attempt is restored with the text that the message had before that edit.
+A user's message may have been edited for the rows that replaced an attempt. Then the revision of the withdrawal names
+the message as `edited_message`. When the attempt is restored, the message gets back its text from before that edit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from chat.services.transaction import SessionTransaction, record_of
 
 Kind = MessageRevision.Kind
 BATCH = 500
-# For more rows no events are sent one by one: viewers notice the missing revision and sync.
+# The most rows with one event each. With more, viewers notice the missing revisions and sync.
 MOST_EVENTS = 200
 
 
@@ -42,16 +42,16 @@ class NoSuchAttempt(ServiceError):
     CODE: ClassVar[str] = "no_such_attempt"
 
     def __init__(self) -> None:
-        super().__init__(self.CODE, _("This earlier attempt no longer exists."))
+        super().__init__(self.CODE, _("This earlier version no longer exists."))
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """The rows that a retry withdraws: their number, and the number of `people` who wrote some of them.
 
-    `others` counts the people other than the author of the retry. `last_answer`: only the last answer is withdrawn,
-    which needs no confirmation. `attempt` is the id of the new attempt, "" if there is none. `after` is the message
-    before the rows, where a fork keeps both versions.
+    `others` counts the people other than the author of the retry. `last_answer` is True if only the last answer is
+    withdrawn, which needs no confirmation. `attempt` is the id of the new attempt, or "". `after` is the message before
+    the rows; a fork at that message keeps both versions.
     """
 
     messages: int
@@ -66,7 +66,7 @@ class Withdrawal:
 class Attempt:
     """An earlier attempt: the messages that followed the message `after` until a retry replaced them.
 
-    `number` is its number among the attempts there; None if it is not counted.
+    `number` is its number among the attempts at that position, or None if it is not counted.
     """
 
     id: str
@@ -83,8 +83,8 @@ def measure(
 ) -> Withdrawal:
     """Describe the withdrawal of the session's last rows.
 
-    The last answer is at most one response besides `own_response`, or with `whole_turn` everything after a message. It
-    never has a message of a user.
+    The last answer is at most one response besides `own_response` or, with `whole_turn`, all rows after a message. It
+    never includes a message of a user.
     """
     people = {who(row) for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER}
     responses = {row.response_id for row in rows if row.response_id} - {own_response}
@@ -103,13 +103,13 @@ def withdraw(
     edited: str = "",
     is_counted: bool = True,
 ) -> Withdrawal:
-    """Withdraw the session's last rows as an attempt. Rows without a message, such as markers, are no attempt.
+    """Withdraw the session's last rows as an attempt. If they are only markers, no attempt is stored.
 
     `edited` is the message whose text has just changed for the rows that will replace these. The row before them counts
-    the attempts, unless the caller lets it do so later (`is_counted`).
+    the attempts, unless the caller counts them later (`is_counted=False`).
 
-    Raises ServiceError "confirm", with `messages`, `people`, `others` and `after`, for more than the last answer and
-    more than `at_most` messages, the number that the author has confirmed. None accepts any number.
+    Raise ServiceError "confirm", with `messages`, `people`, `others` and `after`, if more than the last answer would
+    be withdrawn and more than `at_most` messages, the number that the author has confirmed. None accepts any number.
     """
     if at_most is not None and not withdrawal.last_answer and withdrawal.messages > at_most:
         message = ngettext("This removes %(count)d message.", "This removes %(count)d messages.", withdrawal.messages)
@@ -133,7 +133,7 @@ def switch_attempt(
     at_most: int | None = None,
     preview: bool = False,
 ) -> Withdrawal:
-    """Restore the attempt with this number among those that follow a message. No effect if it follows it already.
+    """Restore the attempt with this number among those that follow a message. No effect if it is the current one.
 
     Returns and raises as `restore_attempt` does.
     """
@@ -155,9 +155,9 @@ def restore_attempt(
 ) -> Withdrawal:
     """Restore an earlier attempt. The rows that it replaces become an attempt, which is returned.
 
-    A message that was edited for the rows after the attempt gets its earlier text back.
-    `preview` changes nothing. Raises ServiceError if the agent is running, as `withdraw` does, and "replaced" if the
-    message before the attempt is part of another earlier attempt.
+    A message that was edited for the rows after the attempt gets its earlier text back. With `preview`, nothing
+    changes. Raise ServiceError if the agent is running, as `withdraw` does, and "replaced" if the message before the
+    attempt is part of another earlier attempt.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -190,7 +190,7 @@ def restore_attempt(
 
 
 def attempts_of(session: Session) -> list[Attempt]:
-    """List a session's earlier attempts, the newest first, in a constant number of queries."""
+    """Return a session's earlier attempts, the newest first, in a constant number of queries."""
     rows = ChatMessage.objects.filter(session=session.pk, removed_at__isnull=False).exclude(attempt="")
     said_by_people = Q(type=MessageType.TEXT, role=MessageRole.USER)
     counted = (
@@ -222,13 +222,13 @@ def attempts_of(session: Session) -> list[Attempt]:
 
 
 def _anchor(tx: SessionTransaction, first: ChatMessage) -> ChatMessage | None:
-    """Find the row of the session before an attempt; None if the attempt begins the session."""
+    """Return the row of the session before an attempt, or None if the attempt begins the session."""
     record = _withdrawal_of(first)
     name = str(record.before.get("anchor", "")) if record else ""
     anchor = ChatMessage.objects.filter(session=tx.session.pk, pk=name).first() if name else None
     is_withdrawn = anchor is not None and bool(anchor.attempt)
     if anchor is not None and anchor.sequence is None and not is_withdrawn:
-        anchor = row_before(tx, anchor)  # a user removed it: use the row before it
+        anchor = row_before(tx, anchor)  # a user removed the anchor
     if is_withdrawn or not fits(first, anchor):
         raise ServiceError("replaced", _("A retry replaced the message before these. Restore that one first."))
     return anchor
@@ -240,10 +240,10 @@ def _withdrawal_of(first: ChatMessage) -> MessageRevision | None:
 
 
 def _restore_text(tx: SessionTransaction, first: ChatMessage, author: User) -> str:
-    """Give a message that was edited after an attempt its earlier text back. Return its id, "" if there is none.
+    """Restore the text of a message that was edited after an attempt. Return the message's id, or "" if there is none.
 
-    The attempt answers the text before the first edit that was made for a retry: when the attempt was withdrawn, or at
-    a later withdrawal in the same position. People who are mentioned are not notified again.
+    The attempt answers the text from before the first edit for a retry. That retry withdrew this attempt, or a later
+    one in the same position. Users who are mentioned are not notified again.
     """
     record = _withdrawal_of(first)
     if record is None:
@@ -275,7 +275,7 @@ def _restore_text(tx: SessionTransaction, first: ChatMessage, author: User) -> s
 
 
 def _put_back(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None, author: User) -> None:
-    """Put an attempt's rows at the session's end, in one statement, because there may be thousands."""
+    """Put an attempt's rows at the session's end, in one statement, because there may be thousands of rows."""
     for place, row in enumerate(rows):
         if row.attempt_place != place:  # some rows were erased
             ChatMessage.objects.filter(pk=row.pk).update(attempt_place=place)

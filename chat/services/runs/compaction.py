@@ -1,7 +1,7 @@
-"""Summarise earlier messages: request it, and put the summary in its place (CTX-07).
+"""Request summaries of earlier messages, and insert them after those messages (CTX-07).
 
-A worker reads the messages and asks the model under the session's claim, as for a turn, so no run can be in between.
-Nothing is written before the summary is complete.
+A worker reads the messages and asks the model under the session's claim, as for a turn, so that no other run can take
+place in between. Nothing is written before the summary is complete.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from chat.services.transaction import SessionTransaction
 
 
 def compact(*, session: Session, author: User) -> None:
-    """Let the session's model summarise the older turns, so that the summary stands for them in the context.
+    """Let the session's model summarize the older turns, so that the summary replaces them in the context.
 
-    Raises ServiceError if the agent is working, the session is archived, there is nothing to summarise, or a quota of
+    Raise ServiceError if the agent is running, the session is archived, there is nothing to summarize, or a quota of
     the author is used up.
     """
-    planned = plan(context_rows(session, "turn_id"), session.context_window)  # before the lock: it may take a second
+    planned = plan(context_rows(session, "turn_id"), session.context_window)  # before the lock, as it may take a second
     with transaction.atomic():
         tx = SessionTransaction.lock(session.pk)
         tx.require_active()
@@ -59,16 +59,16 @@ def begin(tx: SessionTransaction, started_by: int | None) -> None:
 
 
 def is_due(session: Session) -> bool:
-    """Whether the session compacts itself, and its context has reached the chosen share of the window."""
+    """Return whether the session compacts itself, and its context has reached the chosen share of the window."""
     share = presets.compact_at(session)
     used, window = session.context_used, session.context_window
     return bool(share and used and window and used * 100 >= share * window)
 
 
 def insert(tx: SessionTransaction, change: InsertSummary) -> None:
-    """Put a summary behind the messages that it stands for, in a turn of its own.
+    """Insert a summary after the messages that it replaces, in its own turn.
 
-    If one of them has changed since the model read it, nothing is written, apart from the tokens that were used.
+    If one of them has changed since the model read it, store only the number of used tokens.
     """
     session = tx.session
     session.total_tokens += change.tokens
@@ -77,7 +77,7 @@ def insert(tx: SessionTransaction, change: InsertSummary) -> None:
     if after is None or after.sequence is None or _last_change(tx, change, after.sequence) > change.read_revision:
         tx.events.append(CompactionEnded("changed"))
     else:
-        _insert(tx, change, after, tx.run.started_by)  # None: the session compacts itself
+        _insert(tx, change, after, tx.run.started_by)  # started_by is None if the session compacts itself
         session.context_used = change.context_used
         tx.events.append(CompactionEnded("done", change.messages))
     tx.usage_changed()
@@ -90,7 +90,8 @@ def _last_change(tx: SessionTransaction, change: InsertSummary, place: int) -> i
 
 
 def _insert(tx: SessionTransaction, change: InsertSummary, after: ChatMessage, author: User | None) -> None:
-    # The time of the row before, so that times stay in order; the revision has the time and the author.
+    # The rows get the time of the row before, so that times stay in order. The revision has the real time and the
+    # author.
     common = {"session": tx.session, "turn_id": tx.run.turn_id, "mode": tx.session.mode, "timestamp": after.timestamp}
     summary = ChatMessage(
         type=MessageType.TEXT,
@@ -110,4 +111,4 @@ def _insert(tx: SessionTransaction, change: InsertSummary, after: ChatMessage, a
         row.save(force_insert=True)
     MessageRevision.objects.create(message=summary, user=author, kind=MessageRevision.Kind.ADD, before={})
     restore_rows(tx, rows, after)
-    keep_read(tx.session.pk, tx.session.revision)  # it says nothing new
+    keep_read(tx.session.pk, tx.session.revision)  # a summary is not a new message to read

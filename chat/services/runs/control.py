@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -16,17 +16,27 @@ from chat import ids
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
 from chat.overrides.composed_queries import Composed
-from chat.queries.cast import agents_from
+from chat.queries import presets
+from chat.queries.cast import agents_from, others
 from chat.runs import lease
 from chat.runs.turn_rows import continue_note
-from chat.services.messages.editing import CONTENT_TYPES, same_response
+from chat.services.messages.editing import CONTENT_TYPES, same_response, with_own_markers
+from chat.services.messages.ordering import remove_rows
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
-from chat.services.runs.turns import address_again, answer_talk, hold_queued, is_talk, require_idle, resume_turn
+from chat.services.runs.turns import (
+    address_again,
+    answer_talk,
+    answer_with,
+    hold_queued,
+    is_talk,
+    require_idle,
+    resume_turn,
+)
 from chat.services.transaction import SessionTransaction
 
-# What can follow the last word of a turn that was cut off.
+# Types of rows that can follow the last message of a turn that was cut off.
 ENDS = (MessageType.TURN_DONE, MessageType.ERROR)
 
 
@@ -39,7 +49,7 @@ def cancel(*, session: Session, author: User) -> bool:
 
     Can be repeated. Return False if no turn is running; no message is held then.
     """
-    # Without messages to hold, a stop does not wait for the session's lock, which a batch of the writer may have.
+    # Without messages to hold, a stop does not wait for the session's lock, which a batch of the writer may hold.
     tx = SessionTransaction.lock(session.pk) if _TO_ANSWER.read(session.pk) else None
     is_stopping = lease.ask_to_stop(session.pk, author.pk)
     if is_stopping:
@@ -56,9 +66,9 @@ def retry(
 ) -> Withdrawal:
     """Withdraw the rows from a message on, and continue from the row before it (RUN-12).
 
-    Return what was withdrawn; `preview` changes nothing. Raises ServiceError if the agent is running, the session is
-    archived, the message does not exist, there is nothing to answer before it, or more than `at_most` messages would be
-    withdrawn.
+    Return what was withdrawn; with `preview`, nothing changes. Raise ServiceError if the agent is running, the session
+    is archived, the message does not exist, there is nothing to answer before it, or more than `at_most` messages would
+    be withdrawn.
     """
     tx, row = _lock_idle(session, message_id)
     rows = list(_live(session.pk).filter(sequence__gte=row.sequence))
@@ -77,15 +87,18 @@ def retry_here(
 ) -> Withdrawal:
     """Retry at a message: answer a user's text again, or replace the whole response that the message belongs to.
 
-    A text that was for no agent gets its first answer (RUN-17).
+    A text that was for no agent gets its first answer (RUN-17). An agent that failed before others answered the same
+    message answers alone, after them.
 
-    `edited`: the text was changed for this retry, and its earlier one belongs to what is withdrawn. Returns and raises
-    as `retry` does.
+    `edited` is True if the text was changed for this retry, so that the withdrawn rows belong to the earlier text.
+    Returns and raises as `retry` does.
     """
     tx, row = _lock_idle(session, message_id)
     is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
     if row.summarises is not None:
         raise _nothing_to_retry()
+    if _is_one_of_several(tx, row):
+        return _answer_alone(tx, row, author, preview=preview)
     first = _first_after_texts(row) if is_said else _first_of_response(row)
     if first is None and not is_talk(row):
         raise _nothing_to_retry()
@@ -104,8 +117,8 @@ def run_tools(
     """Run the tools of a message's response again, and continue from their results (RUN-12).
 
     The rows from the response's first tool call on are withdrawn as an attempt, and the calls are inserted again
-    without results. Calls that are excluded from the context keep theirs. Returns and raises as `retry` does, and
-    raises ServiceError "no_tools" if the response has no tool call in the context.
+    without results. Calls that are excluded from the context keep their results. Returns and raises as `retry` does,
+    and raises ServiceError "no_tools" if the response has no tool call in the context.
     """
     tx, row = _lock_idle(session, message_id)
     response = _response_of(row)
@@ -127,11 +140,11 @@ def run_tools(
 
 @transaction.atomic
 def continue_answer(*, session: Session, author: User) -> str:
-    """Let the agent go on where the last turn was cut off: by a stop, an error, a restart or the output limit (RUN-12).
+    """Let the agent continue where a stop, an error, a restart or the output limit cut off the last turn (RUN-12).
 
-    Nothing but the end of the turn is withdrawn, with its errors. A text that was cut off gets a note that tells the
-    model to go on from there. Return the id of the turn. Raises ServiceError if the agent is running, the session is
-    archived, or there is nothing to continue: the answer is complete, or users have written since.
+    Only the end of the turn and its errors are withdrawn. After a text that was cut off, a note for the model is added.
+    Return the id of the turn. Raise ServiceError if the agent is running, the session is archived, or there is nothing
+    to continue, because the answer is complete or users have written since.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -164,9 +177,9 @@ def can_continue(last: ChatMessage) -> bool:
 
 
 def has_context(last: ChatMessage) -> bool:
-    """Return whether the context has a row of this row's turn up to it. Excluded rows need no answer (MSG-09)."""
+    """Return whether the context includes rows of this turn up to this row. Excluded rows need no answer (MSG-09)."""
     turn = _live(last.session_id).filter(sequence__lte=last.sequence or 0)
-    if last.type != MessageType.TURN_START:  # a turn that follows that of another agent has no messages of its own
+    if last.type != MessageType.TURN_START:  # a turn that follows another agent's turn has no messages yet
         turn = turn.filter(turn_id=last.turn_id)
     return turn.filter(include_in_context=True, type__in=CONTENT_TYPES).exists()
 
@@ -219,7 +232,7 @@ def _answer_talk(
     preview: bool,
     edited: str,
 ) -> Withdrawal:
-    """Withdraw what follows a text that was for no agent; let those that it mentions answer, or the session's own."""
+    """Withdraw the rows after a text that was for no agent. The agents that it mentions answer, or the session's."""
     if not row.include_in_context:
         raise _is_excluded()
     withdrawal = replace(withdrawal, after=row.pk)
@@ -232,8 +245,38 @@ def _answer_talk(
     return withdrawal
 
 
+def _is_one_of_several(tx: SessionTransaction, row: ChatMessage) -> bool:
+    """Return whether an error ends the turn of one agent, and other agents have answered the same message since."""
+    if row.type != MessageType.ERROR or not presets.others(tx.session):
+        return False
+    if row.agent_id not in {tx.session.agent, *(member.name for member in others(tx.session))}:
+        return False
+    following = list(_live(tx.session.pk).filter(sequence__gt=row.sequence))
+    rest = list(dropwhile(lambda each: each.turn_id == row.turn_id, following))
+    is_last = all(each.type == MessageType.TURN_DONE for each in following[: len(following) - len(rest)])
+    said = any(each.type == MessageType.TEXT and each.role != MessageRole.ASSISTANT for each in rest)
+    return is_last and not said and any(each.type in CONTENT_TYPES for each in rest)
+
+
+def _answer_alone(tx: SessionTransaction, row: ChatMessage, author: User, *, preview: bool) -> Withdrawal:
+    """Remove the error of one agent and start its new answer after those of the others, which stay.
+
+    The error does not become an attempt, because restoring it would replace these answers. It is a removed message.
+    """
+    before = _live(tx.session.pk).filter(sequence__lt=row.sequence)
+    if not before.filter(include_in_context=True, type__in=CONTENT_TYPES).exists():
+        raise _is_excluded()
+    after = before.values_list("pk", flat=True).last()
+    withdrawal = replace(measure([row], author), after=after or "")
+    if not preview:
+        remove_rows(tx, with_own_markers(row), author, MessageRevision.Kind.REMOVE)
+        answer_with(tx, [row.agent_id], author, repeats=row.turn_id)
+        tx.save()
+    return withdrawal
+
+
 def _has_edited(author: User, row: ChatMessage, answer: ChatMessage) -> bool:
-    """Return whether the last edit of a text is this user's, and later than the answer."""
+    """Return whether this user was the last to edit a text, and did so after the answer."""
     edits = MessageRevision.objects.filter(message=row, kind=MessageRevision.Kind.EDIT)
     last = edits.order_by("pk").last()
     return last is not None and last.user_id == author.pk and last.created_at > answer.created_at
@@ -266,13 +309,13 @@ def _copy_for_rerun(row: ChatMessage) -> ChatMessage:
 
 
 def _first_after_texts(row: ChatMessage) -> ChatMessage | None:
-    """Return the first row after a text and the texts that were delivered with it."""
+    """Return the first row after a text and the texts that were delivered with it, or None."""
     following = _live(row.session_id).filter(sequence__gt=row.sequence)
     return following.exclude(type=MessageType.TEXT, role__in=(MessageRole.USER, MessageRole.SYSTEM)).first()
 
 
 def _first_of_response(row: ChatMessage) -> ChatMessage | None:
-    """Return the first row of a row's response. An error is replaced alone, and the texts before it stay."""
+    """Return the first row of a row's response. An error is replaced on its own, and the texts before it stay."""
     if row.type == MessageType.ERROR or not row.response_id:
         return row
     return _live(row.session_id).filter(response_id=row.response_id).first()
@@ -283,7 +326,7 @@ def _live(session_id: str) -> QuerySet[ChatMessage]:
 
 
 def _nothing_to_retry() -> ServiceError:
-    return ServiceError("nothing_to_retry", _("There is nothing to answer before this message."))
+    return ServiceError("nothing_to_retry", _("There is no message to answer before this one."))
 
 
 def _is_excluded() -> ServiceError:

@@ -1,7 +1,7 @@
-"""Give tasks to other agents: each works in a session of its own, whose end is the result of the call.
+"""Give tasks to other agents. Each works in its own session, whose last answer is the result of the call.
 
-The session begins in the transaction in which its call begins to wait. Its result is written by `report`, once, in a
-transaction of the caller's session: after the last turn, and by the maintenance job if a process ended in between.
+The session begins in the transaction in which its call begins to wait. `report` writes the result once, in a
+transaction of the caller's session: after the last turn, or in the maintenance job if a process ended in between.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from chat.services.runs.turns import open_turn, resume_waiting, show_delegated
 from chat.services.sessions.titles import opening_words
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.snapshots import money_of
+from chat.subsession_snapshot import Wait
 
-NOT_OFFERED = "Not run: this agent cannot be asked here."
-TOO_DEEP = f"Not run: agents can ask each other {MOST_LEVELS} levels deep. Do it yourself."
-TOO_MANY = f"Not run: an agent can give up to {MOST_TASKS} tasks in one turn."
+NOT_OFFERED = "Not run: this agent is not available here."
+TOO_DEEP = f"Not run: agents can delegate tasks at most {MOST_LEVELS} levels deep. Do the task yourself."
+TOO_MANY = f"Not run: an agent can start up to {MOST_TASKS} tasks in one turn."
 
 
 def begin(tx: SessionTransaction, call: ChatMessage) -> None:
-    """Begin the session for a call that waits, in its transaction. A call that cannot be carried out fails."""
+    """Create the session in which another agent works on a waiting call. If it is refused, end the call as failed."""
     agent = presets.own(tx.session, call.agent_id)
     preset = subsessions.preset_for(call, agent)
     refusal = _refusal(tx, call) or ("" if preset else NOT_OFFERED)
@@ -67,7 +68,7 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
         provider=preset.provider,
         model=preset.model,
         system_prompt=preset.system_prompt,
-        # What the task may repeat of text from elsewhere is as foreign here as an import.
+        # The task may repeat text from elsewhere, so the session is treated like an imported one.
         config={**presets.copy_of(preset), **({IMPORTED: True} if _has_foreign_text(tx) else {})},
         context_window=registry().context_window(preset.provider, preset.model),
         workspace_role=tx.session.workspace_role,
@@ -110,7 +111,7 @@ def _has_foreign_text(tx: SessionTransaction) -> bool:
 
 
 def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None:
-    """Add the task as a message of the agent that asks, in a turn that counts for the user who started its own."""
+    """Add the task as a message of the calling agent. The turn counts for the user who started the caller's turn."""
     tx = SessionTransaction.lock(child.pk)
     turn_id = open_turn(tx, started_by, [child.agent])
     row = ChatMessage(
@@ -130,9 +131,9 @@ def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None
 
 
 def report(caller_id: str) -> int:
-    """Write the results of a session's calls whose agents have ended, and let its turn go on. Return how many.
+    """Write the results of a session's calls whose agents have ended, and resume its turn. Return how many.
 
-    Calls whose agents go on show whether these wait for people.
+    The other calls store whether their agents wait for people.
     """
     with suppress(NoSuchSession), transaction.atomic():
         return _report(SessionTransaction.lock(caller_id))
@@ -140,7 +141,7 @@ def report(caller_id: str) -> int:
 
 
 def report_later(caller_id: str | None) -> None:
-    """Report when the caller's transaction commits. The maintenance job does it if the process ends before."""
+    """Report when the caller's transaction commits. If the process ends before, the maintenance job reports."""
     if caller_id:
         transaction.on_commit(partial(report, caller_id))
 
@@ -163,7 +164,7 @@ def _report(tx: SessionTransaction) -> int:
     if not ended and not changed:
         return 0
     people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
-    # Messages that were sent instead of an answer have waited for the other agents alone.
+    # Messages that were sent instead of an answer have only waited for the other agents.
     if ended == len(calls) and (not people_are_asked or ChatMessage.objects.for_break(tx.session.pk).exists()):
         resume_waiting(tx)
         lease.request(tx.session.pk)
@@ -176,16 +177,16 @@ def _report(tx: SessionTransaction) -> int:
 
 
 def _show_waiting(tx: SessionTransaction, call: ChatMessage, child_id: str) -> bool:
-    """Keep with a call what its session waits for from people. Return whether that has changed."""
-    waits = subsessions.waits_for(child_id)
-    if call.subsession is None or waits == call.subsession.get("waits", ""):
+    """Store in a call what its session waits for from people. Return whether that has changed."""
+    wait = subsessions.waits_for(child_id)
+    if call.subsession is None or wait == Wait.of(call.subsession):
         return False
-    tx.update("message_updated", call, {"subsession": {**call.subsession, "waits": waits}})
+    tx.update("message_updated", call, {"subsession": {**call.subsession, **wait.to_json()}})
     return True
 
 
 def _used(call: ChatMessage, child: Session | None, rows: list[ChatMessage]) -> Json:
-    """Return what the card shows of a session that has ended: its tokens and costs, and those of sessions below it."""
+    """Return what the card shows of a session that has ended: tokens and costs, including sessions below it."""
     if child is None:
         return {}
     below = [row.subsession for row in rows if isinstance(row.subsession, dict)]
@@ -206,19 +207,19 @@ def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json |
         "origin": answer.origin[:200],
         "ended_at": now,
         "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
-        **({"subsession": {**call.subsession, **(used or {}), "waits": ""}} if call.subsession else {}),
+        **({"subsession": {**call.subsession, **(used or {}), **Wait().to_json()}} if call.subsession else {}),
     }
     tx.update("tool_exec_end", call, fields)
 
 
 def stop(session_id: str, author_id: int | None) -> None:
-    """Stop the agents that work for a session that is being stopped, in the caller's transaction."""
+    """Stop the agents that work for a session which is being stopped, in the caller's transaction."""
     for child in subsessions.below(session_id):
         lease.ask_to_stop(child, author_id)
 
 
 def report_forgotten() -> int:
-    """Report what a process could not: agents that have ended, or wait for people. Return how many have ended."""
-    found = (subsessions.ended_calls(), subsessions.outdated_calls())
-    callers = (session_id for calls in found for session_id in calls.values_list("session", flat=True))
-    return sum(report(session_id) for session_id in dict.fromkeys(callers))
+    """Report agents that have ended or wait for people, if a process could not. Return how many have ended."""
+    ended = subsessions.ended_calls().values_list("session", flat=True)
+    outdated = (call.session_id for call in subsessions.outdated_calls())
+    return sum(report(session_id) for session_id in dict.fromkeys([*ended, *outdated]))

@@ -17,21 +17,21 @@ from agents.providers.learned import LIFETIME, Learner
 from chat.models import LearnedDialect
 
 logger = logging.getLogger(__name__)
-# Seconds until the rows are read again, which other processes may have changed.
+# Seconds until the rows are read again, because other processes may have changed them.
 FRESH = 60.0
 
 _read_at: WeakKeyDictionary[Provider, float] = WeakKeyDictionary()
 
 
 class RowStore:
-    """Stores what a provider learns about its models."""
+    """A store of what a provider learns about its models."""
 
     async def keep(self, endpoint: str, model: str, learned: Json) -> None:
-        """Store what was learned about a model. A failure is only logged, because this process keeps it in memory."""
+        """Store what was learned about a model. Errors are only logged, because this process has it in memory."""
         try:
             await asyncio.to_thread(_keep_in_thread, endpoint, model, learned)
         except (DatabaseError, ValueError) as error:
-            logger.warning("What %s refuses could not be stored: %s", model, error)
+            logger.warning("Could not store which parameters %s refuses: %s", model, error)
 
 
 def recall(provider: Provider) -> None:

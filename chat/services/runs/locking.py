@@ -1,4 +1,4 @@
-"""Lock the rows of a batch of runs, and read what decides about its changes, in one statement."""
+"""Lock the rows of a batch of runs, and read the values on which its changes depend, in one statement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from chat.runs.lease import Claim
 from chat.services.transaction import SessionTransaction
 
 # Locks sessions before their runs, in the order of their ids. On PostgreSQL the statement can wait for another
-# transaction: then the two locked rows show what that has changed, and the subqueries do not; `revision_before` tells.
+# transaction. Then the two locked rows have the changes of that transaction, but the subqueries do not. So
+# `revision_before` differs from the session's revision.
 _LOCK = """
     SELECT {session}, {run},
         (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
@@ -45,7 +46,7 @@ class RunColumns(NamedTuple):
         return (self.epoch, self.owner_id) == (claim.epoch, claim.worker_id)
 
     def has(self, claim: Claim, number: int) -> bool:
-        """Return whether a claim's job is written; the claim may have been released since."""
+        """Return whether the claim's job with this number was written, even if the claim was released since."""
         return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= number
 
 
@@ -55,7 +56,7 @@ RUN_COLUMNS = ("session_id", *RunColumns._fields[1:])
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The locked rows of a batch. `sessions` has those with jobs; `busy` are ids of rows with another lock."""
+    """The locked rows of a batch, by session. `sessions` have changed rows; `busy` were locked by others."""
 
     sessions: dict[str, SessionTransaction]
     runs: dict[str, RunColumns]
@@ -63,10 +64,10 @@ class Locked:
 
 
 def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
-    """Lock the rows of a batch: sessions whose rows change, and the runs of those that have only text.
+    """Lock the rows of a batch: sessions whose rows change, and only the runs of sessions that have just new text.
 
-    Most batches have only texts, which need some columns of the runs. With `wait` off, rows with another lock are left
-    out.
+    Most batches have only texts, which need only some columns of the runs. If `wait` is False, rows that another
+    transaction has locked are left out.
     """
     sessions = {tx.session.pk: tx for tx in _transactions(sorted(with_rows), wait=wait)} if with_rows else {}
     runs = {name: RunColumns._make(_columns_of(tx.run)) for name, tx in sessions.items()}
@@ -74,7 +75,7 @@ def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
         rows = lock_values(SessionRun, RUN_COLUMNS, sorted(only_text), wait=wait)
         runs |= {row[0]: RunColumns._make(row) for row in rows}
     missing = (with_rows | with_text) - runs.keys()
-    # With `wait`, missing rows are deleted ones.
+    # With `wait`, missing rows have been deleted.
     busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))
     return Locked(sessions, runs, busy)
 
@@ -102,7 +103,7 @@ def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransactio
 
 @lru_cache(maxsize=512)
 def _statement(vendor: str, count: int, wait: bool) -> tuple[str, int, int]:
-    """Return the statement for so many sessions, and how many columns each of the two rows has in its result."""
+    """Return the statement for `count` sessions, and the number of columns of the session and of the run."""
     lock = "" if vendor == "sqlite" else "FOR UPDATE OF s, r" if wait else "FOR UPDATE OF s, r SKIP LOCKED"
     session, run, marks = names_of(Session, "s"), names_of(SessionRun, "r"), ", ".join(["%s"] * count)
     has_webhooks = HAS_WEBHOOKS.format(session="s")

@@ -1,4 +1,4 @@
-"""What operators do with workers and turns: drain, hand over, close."""
+"""Operators' actions on workers and turns: drain, hand over, close."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.services.runs import control
 
 
 def set_draining(*, worker_id: str, draining: bool) -> bool:
-    """Let a worker claim nothing and hand its sessions over, or work again. Return False if it does already.
+    """Let a worker claim nothing and hand over its sessions, or let it work again. Return False if nothing changes.
 
     It takes effect with the worker's next heartbeat.
     """
@@ -18,7 +18,7 @@ def set_draining(*, worker_id: str, draining: bool) -> bool:
 
 
 def hand_over(*, session: Session) -> bool:
-    """Let another worker continue a session after its present response. Return False if no worker has it.
+    """Let another worker continue a session after its current response. Return False if no worker has it.
 
     If there is no other worker, the same one continues.
     """
@@ -29,7 +29,7 @@ def hand_over(*, session: Session) -> bool:
 def close(*, session: Session, author: User) -> bool:
     """Stop the open turn, and take it from its worker, which may hang. Return False if no turn is open.
 
-    A worker that hangs is fenced, and another one writes the end of the turn (RUN-08).
+    A worker that hangs can no longer write, and another one writes the end of the turn (RUN-08).
     """
     if not control.cancel(session=session, author=author):
         return False

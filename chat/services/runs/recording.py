@@ -20,7 +20,6 @@ from chat.bus.events import (
     RunCancelled,
     StatusChanged,
     TextAppended,
-    UsageChanged,
 )
 from chat.limits import quotas
 from chat.models import (
@@ -33,7 +32,7 @@ from chat.models import (
 )
 from chat.queries import presets
 from chat.queries.cast import agents_from, others
-from chat.row_statements import insert_rows, update_row
+from chat.row_statements import insert_rows, new_row, update_row
 from chat.runs.changes import (
     AppendText,
     AskPeople,
@@ -76,7 +75,7 @@ RUN_COLUMNS = (
     "owner",
 )
 _TAKE_DELTAS = 'DELETE FROM chat_messagedelta WHERE message_id = %s RETURNING "offset", text'
-# Texts in one statement: SQLite may have been built for 999 values.
+# The most texts in one statement, because SQLite may have been built for at most 999 values.
 MOST_DELTAS = 300
 
 
@@ -102,7 +101,7 @@ IN_ROWS = (Outcome.WRITTEN, Outcome.REPEATED)
 class Recorded:
     """The result of a job: its events and, after a CloseTurn, the next turn's id ("" if the session is released).
 
-    `caller`: an agent works for that session, and its last turn has ended, or it may wait for people now.
+    `caller` is the session for which this one works, if its last turn has ended or it may wait for people now.
     """
 
     outcome: Outcome = Outcome.WRITTEN
@@ -150,9 +149,9 @@ class Batch:
 
 @transaction.atomic
 def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = True) -> Batch:
-    """Write jobs and texts as far as their claims hold, in one transaction, and publish their events on commit.
+    """Write the jobs and texts whose claims still hold, in one transaction, and publish their events on commit.
 
-    With `wait` off, sessions whose rows are locked are skipped as busy (PostgreSQL).
+    If `wait` is False, sessions whose rows are locked are skipped as busy (PostgreSQL).
     """
     locked = lock({job.claim.session_id for job in jobs}, {text.claim.session_id for text in texts}, wait=wait)
     decided = list(zip(jobs, _job_outcomes(jobs, locked), strict=True))
@@ -183,7 +182,7 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = Tr
 
 
 def _job_outcomes(jobs: Iterable[Job], locked: Locked) -> Iterator[Outcome]:
-    """Decide which jobs are written."""
+    """Yield the outcome of each job, in order."""
     written = {session_id: run.written for session_id, run in locked.runs.items()}
     for job in jobs:
         session_id = job.claim.session_id
@@ -227,7 +226,7 @@ def _write_job(locked: Locked, job: Job, outcome: Outcome, last_texts: Mapping[s
 
 
 def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str, list[PendingText]]:
-    """Insert delta rows. Return the texts of messages that end in this batch instead, because their rows get them."""
+    """Insert delta rows. Return the texts of messages that end in this batch, which are added to their rows instead."""
     last_texts: dict[str, list[PendingText]] = defaultdict(list)
     deltas = []
     for text in texts:
@@ -244,7 +243,7 @@ def _write_texts(texts: Sequence[PendingText], compacted: set[str]) -> dict[str,
 
 @lru_cache(maxsize=MOST_DELTAS)
 def _insert_deltas(count: int) -> str:
-    """Return the statement for so many texts. Those that conflict were written by an earlier try."""
+    """Return the statement for `count` texts. It skips texts that an earlier try has written."""
     values = ", ".join(["(%s, %s, %s)"] * count)
     return f'INSERT INTO chat_messagedelta (message_id, "offset", text) VALUES {values} ON CONFLICT DO NOTHING'  # noqa: S608  # no values
 
@@ -289,8 +288,8 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
 
 
 def _insert_message(tx: SessionTransaction, change: InsertMessage) -> None:
-    """Insert a row; the end of a turn that a user has stopped says who that was."""
-    row = ChatMessage(id=change.id, **change.fields)
+    """Insert a row. The end of a turn that a user has stopped gets that user and their name."""
+    row = new_row(ChatMessage, id=change.id, **change.fields)
     if row.end_reason == EndReason.STOPPED and tx.run.stopped_by:
         row.stopped_by, row.stopped_by_name = tx.run.stopped_by, sender_in(tx.session, tx.run.stopped_by)
     outbox.row_added(tx, change.name, tx.insert(change.name, row, change.details))
@@ -300,7 +299,7 @@ def _update_message(
     tx: SessionTransaction, change: UpdateMessage, last_texts: Mapping[str, Sequence[PendingText]]
 ) -> None:
     text = _take_text(change.id, last_texts) if change.compact else ""
-    # A call whose arguments have come has them instead of its text.
+    # A call whose arguments are complete stores them instead of its text.
     text = "" if "text" in change.fields else text
     row = tx.update_unread(change.name, change.id, change.fields, change.details, more_text=text)
     if change.name == "tool_exec_start":
@@ -308,7 +307,7 @@ def _update_message(
 
 
 def _take_text(message_id: str, last_texts: Mapping[str, Sequence[PendingText]]) -> str:
-    """Return what is to be put behind a message's text when it ends: its delta rows, which are deleted, and last texts.
+    """Return the text to append to a message that ends: its delta rows, which are deleted, and the last texts.
 
     A text may be in both.
     """
@@ -320,7 +319,7 @@ def _take_text(message_id: str, last_texts: Mapping[str, Sequence[PendingText]])
 
 
 def _record_usage(tx: SessionTransaction, usage: RecordUsage) -> None:
-    tx.run.attempts = 0  # a finished response: the turn does not make processes fail
+    tx.run.attempts = 0  # a response has finished, so the turn does not make processes fail
     session = tx.session
     session.total_tokens += usage.tokens
     tx.used.append((tx.run.started_by_id or session.owner_id, usage.tokens))
@@ -330,13 +329,13 @@ def _record_usage(tx: SessionTransaction, usage: RecordUsage) -> None:
         tx.session_changed()
     if (session.provider, session.model) == (usage.provider, usage.model):  # else the model was changed since (RUN-05)
         session.context_window = usage.context_window
-    tx.events.append(UsageChanged(session.context_used, session.context_window, session.total_tokens, usage.model))
+    tx.usage_changed()
 
 
 def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
-    """Begin the next turn, or release the session; in the same transaction.
+    """Begin the next turn, or release the session, in the same transaction. Return the turn's id, or "".
 
-    A turn begins for queued messages (RUN-06), and for the next agent that the messages before address.
+    A turn begins for queued messages (RUN-06), and for the next agent that the earlier messages address.
     """
     run = tx.run
     run.attempts = 0  # the next turn counts its own attempts
@@ -354,7 +353,7 @@ def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
 
 
 def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
-    """Return the agents of the turn that have not answered yet; none after a stop."""
+    """Return the agents of the turn that have not answered yet. After a stop there are none."""
     if tx.run.state == RunState.CANCELLING or not presets.others(tx.session):
         return []
     markers = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START)
@@ -364,10 +363,10 @@ def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
 
 
 def _pause_turn(tx: SessionTransaction) -> str:
-    """Release the session until people answer (UI-12), or other agents.
+    """Release the session until people answer (UI-12) or other agents have ended. Return "".
 
-    Return the turn's id instead if it goes on: it was stopped, all have answered since, or messages are queued. These
-    wait for other agents, as for tools.
+    Return the turn's id instead if the turn continues, because it was stopped, all have answered since, or messages are
+    queued. While other agents work, queued messages wait for them, as they wait for tools.
     """
     run = tx.run
     run.attempts = 0  # waiting is not a failure of the worker

@@ -14,7 +14,7 @@ from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, SessionRun, User
 from chat.projections.subsessions import shown_call
 from chat.queries.attachments import fetch_attachments
-from chat.queries.cast import AGENTS, addressed, turn_mode
+from chat.queries.cast import AGENTS, REPEATS, addressed, turn_mode
 from chat.row_statements import update_row
 from chat.runs import lease
 from chat.services.transaction import SessionTransaction
@@ -27,11 +27,13 @@ def open_turn(
     *,
     follows: bool = False,
     workflow_id: str = "",
+    repeats: str = "",
 ) -> str:
     """Begin a turn with its marker, and return its id. The caller adds the messages to answer.
 
     The first of the `agents` answers in it, the others in turns that follow it, which have no messages of their own.
-    With the id of a schedule as `workflow_id`, the mode of the turn is `run` (MSG-09).
+    With the id of a schedule as `workflow_id`, the mode of the turn is `run` (MSG-09). `repeats` is the id of the
+    failed turn whose agent answers again.
     """
     turn_id, now = ids.turn_id(), timezone.now()
     tx.run.turn_id = turn_id
@@ -44,14 +46,16 @@ def open_turn(
     marker.mode = turn_mode(tx.session, marker)
     if follows or list(agents) != [tx.session.agent]:
         marker.agent_id, marker.arguments = agents[0], {AGENTS: list(agents)}
+    if repeats:
+        marker.arguments = {AGENTS: list(agents), REPEATS: repeats}
     tx.insert("turn_start", marker)
     return turn_id
 
 
 def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bool:
-    """Deliver the queued messages (RUN-06): in a new turn, if an agent is to answer any. Return whether one began.
+    """Deliver the queued messages (RUN-06), in a new turn if an agent has to answer any. Return whether a turn began.
 
-    `unfinished` are the agents that have not answered the messages before: they come first.
+    `unfinished` are the agents that have not answered the earlier messages. They answer first.
     """
     if tx.session.status == Session.Status.DELETED:
         return False
@@ -73,7 +77,7 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
 def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> None:
     """Deliver these queued messages in a new turn, for the agents that they address.
 
-    It is the turn of a schedule only if no user waits for an answer to one of them.
+    The turn belongs to a schedule only if no user waits for an answer to one of the messages.
     """
     fetch_attachments(queued)
     agents = [name for row in queued if row.for_agent for name in addressed(tx.session, row.text)]
@@ -91,7 +95,7 @@ def _delivered(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
 
 
 def resume_waiting(tx: SessionTransaction) -> None:
-    """Let a turn go on that waits for people (UI-12). The caller requests the run."""
+    """Resume a turn that waits for people (UI-12). The caller requests the run."""
     if tx.run.state == RunState.WAITING:
         tx.run.state, tx.run.delegating = RunState.RUNNING, False
         update_row(tx.run, ["state", "delegating"])
@@ -99,7 +103,7 @@ def resume_waiting(tx: SessionTransaction) -> None:
 
 
 def wait_for_the_rest(tx: SessionTransaction) -> None:
-    """After an answer, wait for other agents alone if people are asked nothing else."""
+    """Mark the session as waiting only for other agents if, after an answer, no question to people is open."""
     if tx.run.state != RunState.WAITING or tx.run.delegating:
         return
     calls = tx.messages().filter(status=MessageStatus.WAITING)
@@ -110,7 +114,7 @@ def wait_for_the_rest(tx: SessionTransaction) -> None:
 
 
 def show_delegated(tx: SessionTransaction) -> None:
-    """Show which of the other agents that still work the session waits for, if it waits for them alone."""
+    """Publish for which other agent the session waits, if it waits only for other agents."""
     calls = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence")
     call = shown_call(list(calls.only("tool_name", "subsession")))
     if tx.run.delegating and call is not None:
@@ -118,7 +122,7 @@ def show_delegated(tx: SessionTransaction) -> None:
 
 
 def require_idle(run: SessionRun) -> None:
-    """Raise Busy while a turn works or waits, which says for what."""
+    """Raise Busy while a turn runs or waits. The error states what the turn waits for."""
     if run.state == RunState.WAITING and not run.delegating:
         raise Busy(_("The agent is waiting for an answer. Answer first, or stop it."))
     if run.state != RunState.IDLE:
@@ -134,9 +138,9 @@ def hold_queued(tx: SessionTransaction) -> None:
 
 
 def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
-    """Reopen a turn whose end was withdrawn (RUN-12), in the name of the author, and request a run.
+    """Reopen a turn whose end was withdrawn (RUN-12), as started by the author, and request a run.
 
-    The author waits for it, so the turn of a schedule has the session's mode from now on. Raises QuotaExceeded.
+    The author waits for it, so the turn of a schedule has the session's mode from now on. Raise QuotaExceeded.
     """
     require_turn(author)
     markers = tx.messages().filter(turn_id=turn_id, type=MessageType.TURN_START)
@@ -153,24 +157,29 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
 
 
 def is_talk(row: ChatMessage) -> bool:
-    """Return whether a text was for no agent when it came, so that it is in no turn (RUN-17)."""
+    """Return whether a text was for no agent when it was sent, and so is in no turn (RUN-17)."""
     is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
     return is_said and not row.turn_id
 
 
 def answer_talk(tx: SessionTransaction, text: str, author: User) -> None:
-    """Begin a turn that answers a text which was for no agent, and request a run. Raises QuotaExceeded.
+    """Begin a turn that answers a text which was for no agent, and request a run. Raise QuotaExceeded.
 
-    The agents that the text mentions answer, or else the session's own.
+    The agents that the text mentions answer. If there are none, the session's own agent does.
     """
+    answer_with(tx, addressed(tx.session, text) or [tx.session.agent], author)
+
+
+def answer_with(tx: SessionTransaction, agents: Sequence[str], author: User, *, repeats: str = "") -> None:
+    """Begin a turn without a message, in which these agents answer what is there. Raise QuotaExceeded."""
     require_turn(author)
-    open_turn(tx, author.pk, addressed(tx.session, text) or [tx.session.agent], follows=True)
+    open_turn(tx, author.pk, agents, follows=True, repeats=repeats)
     tx.events.append(StatusChanged("thinking"))
     lease.request(tx.session.pk)
 
 
 def address_again(tx: SessionTransaction, turn_id: str) -> None:
-    """Let the agents answer that a turn's messages address now: they can have been edited, and agents added."""
+    """Give a turn to the agents that its messages address now, as messages may have been edited, or agents added."""
     rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))
     said = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
     agents = list(dict.fromkeys(name for row in said for name in addressed(tx.session, row.text)))

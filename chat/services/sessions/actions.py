@@ -21,6 +21,7 @@ from chat.services.people import guests
 from chat.services.people.following import follow, require_own_people
 from chat.services.people.security_log import Kind, record
 from chat.services.runs import delegation
+from chat.services.runs.lapsing import lapse_in_session_later
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions import replies, user_state
 from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
@@ -53,16 +54,16 @@ UNDOES = {
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """The sessions that were changed, and those `left_out` for which the user lacks the right."""
+    """The ids of the sessions that were changed, and the number `left_out` because the user lacks the right."""
 
     ids: list[str]
     left_out: int
 
 
 def apply_action(*, user: User, action: SessionAction, session_ids: Iterable[str]) -> ActionResult:
-    """Apply an action to many sessions: to those for which the user has the right.
+    """Apply an action to all given sessions for which the user has the right.
 
-    If there are none, the ServiceError of the first session is raised.
+    Raise the ServiceError of the first session if the user has the right for none.
     """
     done: list[str] = []
     refused: list[ServiceError] = []
@@ -89,7 +90,7 @@ def unpin(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def archive(user: User, session_id: str) -> None:
-    """Archive a session for all users: it can be read, and continued when it is restored."""
+    """Archive a session for all users. They can read it, and can continue it after it is restored."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, author=user, archived=True)
 
@@ -112,7 +113,7 @@ def set_archived(*, session: Session, author: User, archived: bool) -> None:
 
 @transaction.atomic
 def delete(user: User, session_id: str) -> None:
-    """Delete a session for all users at once (LIVE-06). Its rows stay, so that `undelete` restores all of it.
+    """Delete a session for all users immediately (LIVE-06). Its rows stay, so that `undelete` restores all of it.
 
     A running turn is stopped, and queued messages wait.
     """
@@ -128,7 +129,7 @@ def delete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def set_deleted(*, session: Session) -> None:
-    """Delete a session for all users, with those in which agents work for it.
+    """Delete a session for all users, together with the sessions in which agents work for it.
 
     The caller has checked the user's rights, and stops a running turn.
     """
@@ -147,7 +148,7 @@ def undelete(user: User, session_id: str) -> None:
 
 @transaction.atomic
 def bring_back(*, session: Session, author: User) -> None:
-    """Undo the deletion of a session, and of those that were deleted with it. The caller has checked the rights."""
+    """Undo the deletion of a session and of those deleted with it. The caller has checked the user's rights."""
     below = Session.objects.filter(pk__in=subsessions.below(session.pk), building_until=None)
     with_it = list(below.filter(status=Session.Status.DELETED, deleted_at=session.deleted_at))
     for each in (session, *with_it):
@@ -158,7 +159,8 @@ def bring_back(*, session: Session, author: User) -> None:
 def _bring_back(session: Session) -> None:
     """Restore one session and let its queued messages be answered.
 
-    It counts as used, or the next `manage.py prune` could delete it again, unless the deletion is undone at once.
+    If UNDO_TIME has passed since the deletion, the session counts as used now, so that the next `manage.py prune` does
+    not delete it again.
     """
     now = timezone.now()
     is_undone = session.deleted_at is not None and now - session.deleted_at < UNDO_TIME
@@ -192,6 +194,7 @@ def leave(user: User, session_id: str) -> None:
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
     replies.follow_people(tx)
+    lapse_in_session_later(session.pk)
     publish_on_commit(session.pk, [AccessChanged()])
 
 

@@ -28,8 +28,8 @@ class NoSuchAgent(ServiceError):
 def add_agent(*, session: Session, author: User, agent: str, again: bool = False) -> None:
     """Add an agent to a session, with a copy of its model, prompt and tools. No effect if it is there already.
 
-    `again` takes back its removal: the session still has its copy. Raises ServiceError for an agent that is not
-    offered, or was not there, more than eight others, and an archived session.
+    With `again`, undo the agent's removal, with the copy that the session still has. Raise ServiceError for an agent
+    that is not offered or was never there, more than eight other agents, and an archived session.
     """
     if again:
         _take_back(session, author, agent)
@@ -73,12 +73,12 @@ def _require_room(present: Sequence[str]) -> None:
 
 @transaction.atomic
 def remove_agent(*, session: Session, author: User, agent: str) -> None:
-    """Remove an agent that was added to a session. Its messages stay. Raises ServiceError."""
+    """Remove an agent that was added to a session. Its messages stay. Raise ServiceError."""
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     entries = presets.others(tx.session)
     if not any(entry["name"] == agent and not entry.get(REMOVED) for entry in entries):
-        raise ServiceError("no_such_agent", _("This agent is not one of those that were added to the session."))
+        raise ServiceError("no_such_agent", _("This agent wasn’t added to the session."))
     _set(tx, author, [{**entry, REMOVED: True} if entry["name"] == agent else entry for entry in entries])
 
 

@@ -1,4 +1,4 @@
-"""Copy the files of a session's workspace for a fork (RUN-13)."""
+"""Copy the files in a session's folder for a fork (RUN-13)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from chat.queries.forked_files import Reason
 
 logger = logging.getLogger(__name__)
 
-# A copy that takes longer is given up: the user waits for it.
+# Seconds after which a copy is cancelled, because the user waits for it.
 MOST_SECONDS = 30.0
-# Of copies that are larger than this, a user makes one at a time.
+# A user makes one copy at a time if it is larger than this.
 LARGE_MB = 20
 LARGE_ENTRIES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """The files of a session that is being forked; a `reason` if they are not to be copied."""
+    """The files of a session that is being forked. `reason` is set if they cannot be copied."""
 
     source: Path
     megabytes: int = 0
@@ -40,9 +40,9 @@ class FoundFiles:
 
 
 def find_files(session: Session, author: User) -> FoundFiles | None:
-    """Measure the files that a fork by this user gets; None if there are none.
+    """Return the folder and the size of the files that a fork by this user gets, or None if there are none.
 
-    The user gets what the session's Files tab shows them: staff who read a session in the admin do not see its files.
+    Users get what the session's Files tab shows them. Staff who read a session in the admin do not see its files.
     """
     source, limits = sandbox(session.pk).workspace, sandbox(session.pk).limits
     if not has_content(source):
@@ -60,10 +60,10 @@ def find_files(session: Session, author: User) -> FoundFiles | None:
 
 
 def copy_files(found: FoundFiles, fork: Session) -> Json | None:
-    """Copy files to the workspace of a fork that no one can open yet; return what `mark` keeps of it. Blocks.
+    """Copy files to the workspace of a fork that no one can open yet. Return the result for `mark`. Blocks.
 
-    All of them are copied or none, except for those that cannot be read or are no files, and none beyond the limit of
-    the fork's owner.
+    Either all files are copied or none, except that unreadable and special files are left out. None are copied beyond
+    the limits of the fork's owner. Return None if there is nothing to copy.
     """
     at, copied, reason = timezone.now(), Copied(), found.reason
     if reason is None:
@@ -78,7 +78,7 @@ def copy_files(found: FoundFiles, fork: Session) -> Json | None:
         except DiskFull:
             reason = "disk"
         except OSError:
-            logger.exception("The workspace %s could not be copied", found.source)
+            logger.exception("Could not copy the workspace %s", found.source)
             reason = "failed"
     if reason is None and not copied.entries and not copied.left_out:
         return None
@@ -86,12 +86,12 @@ def copy_files(found: FoundFiles, fork: Session) -> Json | None:
 
 
 def remove_files(fork: Session) -> None:
-    """Remove what was copied for a fork that has failed."""
+    """Delete the files that were copied for a fork that has failed."""
     remove_folder(sandbox(fork.pk).workspace)
 
 
 def mark(fork: Session, kept: Json | None) -> None:
-    """Keep in a fork what became of the files, in the transaction that completes it."""
+    """Store the result of `copy_files` in a fork, in the transaction that completes it."""
     if kept is not None:
         fork.config = {**fork.config_values, FORKED_FILES: kept}
         Session.objects.filter(pk=fork.pk).update(config=fork.config)

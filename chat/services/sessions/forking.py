@@ -43,7 +43,7 @@ from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.services.webhooks import outbox
 
 BATCH = 500
-# Columns that a fork takes over from its session.
+# Columns that a fork copies from its session.
 INHERITED = (
     "workspace_id",
     "mode",
@@ -69,8 +69,8 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-# Columns with a value of the copy's own, and columns that are null in it. A message that is removed while it is copied
-# stays in the copy.
+# Columns for which the copy has its own values, and columns that are null in it. A message that is removed while it is
+# copied stays in the copy.
 OWN = (
     "id",
     "session_id",
@@ -91,7 +91,7 @@ NONE = ("key", "key_digest", "removed_at", "attempt_place", "subsession")
 class Copying:
     """The rows to copy, in order, and the new ids of messages, turns and responses, by the old ids.
 
-    `files` is what the copy keeps of what became of the files.
+    `files` is the result of copying the session's files, for `forked_files.mark`.
     """
 
     rows: list[ChatMessage]
@@ -120,12 +120,14 @@ def fork(
     """Copy a session up to and including a message into a new private session of the author, with id `session_id`.
 
     `text` replaces the last copied user text, and the copy ends there. `run` continues from the end, as a retry does,
-    if the last row needs an answer. The workspace is copied, too, as it is now, unless it is too large; the copy keeps
-    what became of it (`chat.queries.forked_files`). A session that is large or has files is copied in several
-    transactions, and appears when it is complete; a message that is edited in the meantime is copied with its old or
-    its new text. If the author loses the access by then, there is no fork. Call it outside of transactions. Raises
-    ServiceError if the message does not exist, the text cannot be stored, there is no user text to replace, the agent
-    is using a row to copy, or another large session of the author is being copied.
+    if the last row needs an answer. The session files are copied as they are now, unless they are too large.
+    The copy stores the result (`chat.queries.forked_files`).
+
+    A session that is large or has files is copied in several transactions, and appears when it is complete. A message
+    that is edited in the meantime is copied with its old or its new text. If the author loses access in the meantime,
+    the fork fails. Call it outside of transactions. Raise ServiceError if the message does not exist, the text cannot
+    be stored, there is no user text to replace, the agent is using a row to copy, or another large session of the
+    author is being copied.
     """
     require_disk()
     sees = still_in(author, session)  # staff who fork in the admin do not
@@ -169,7 +171,7 @@ def _fork_in_batches(
             pacer.pause()
         with transaction.atomic():
             if sees and not still_in(author, session):
-                raise NoSuchSession  # what was written since the access was lost may be in the copy
+                raise NoSuchSession  # the copy may have messages that were written after the access was lost
             incomplete.complete(copy)
             _finish(copy, author, copying, new_text)
     except BaseException:
@@ -220,7 +222,7 @@ def _ending_with_user_text(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
-    """Return the row after this one if it ends the turn."""
+    """Return the row after this one if it ends the turn, otherwise no row."""
     following = ChatMessage.objects.filter(session=last.session_id, sequence=(last.sequence or 0) + 1)
     return _read(following.filter(type=MessageType.TURN_DONE, turn_id=last.turn_id))
 
@@ -228,11 +230,12 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 @transaction.atomic
 def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
     rows = copying.rows
-    # Only its author can write in it.
+    # People approve tool calls for one session, so the fork asks again.
     config = presets.without_approvals(session.config_values)
     config.pop(FORKED_FILES, None)
     if config.get(IMPORTED):
-        config[IMPORTED] = True  # without the time: its own file was none
+        config[IMPORTED] = True  # without the time, because the fork was not imported from a file
+    # Only the author can write in the fork.
     alone = {"replies": Session.Replies.ALL} if session.replies_auto else {}
     copy = Session.objects.create(
         owner=author,
@@ -242,7 +245,6 @@ def _make(session: Session, author: User, message_id: str, copying: Copying, col
         revision=len(rows),
         total_tokens=sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in rows),
         context_used=next((row.input_tokens for row in reversed(rows) if row.input_tokens is not None), None),
-        # People approve tool calls in one session: the fork asks again.
         config=config,
         **{name: getattr(session, name) for name in INHERITED} | alone,
         **columns,
@@ -257,7 +259,7 @@ def _forked_title(title: str) -> str:
 
 
 def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
-    """Append copies of rows with new ids, and of their attachments."""
+    """Append copies of rows, with new ids, and copies of their attachments."""
     table = ChatMessage._meta.db_table
     kept_columns = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
     columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept_columns))
@@ -287,7 +289,7 @@ def _finish(copy: Session, author: User, copying: Copying, new_text: str | None)
 
 
 def _reword(message_id: str, author: User, text: str) -> None:
-    """Replace a message's text, as a message of the user who forks."""
+    """Replace a message's text, and make the user who forks its author."""
     message = ChatMessage.objects.filter(pk=message_id)
     message.update(include_in_context=True)
     message.exclude(text=text).update(
@@ -303,7 +305,7 @@ def _reword(message_id: str, author: User, text: str) -> None:
 
 
 def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
-    """Copy the attachments of messages. Both share the stored file.
+    """Copy the attachments of messages. The copies share the stored files.
 
     The rows are locked, so that the last row of a stored file cannot be deleted before its copy exists.
     """
@@ -315,7 +317,7 @@ def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
 
 
 def _end(copy: Session, *, resumes: bool) -> None:
-    """Resume the last turn, or close it. A text that was for no agent gets a turn."""
+    """Resume the last turn, or close it. A text that was for no agent gets a turn if the copy resumes."""
     tx = SessionTransaction.lock(copy.pk)
     last = ChatMessage.objects.filter(session=copy).order_by("sequence").last()
     if last is None or last.type == MessageType.TURN_DONE or not (last.turn_id or (is_talk(last) and resumes)):

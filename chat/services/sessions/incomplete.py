@@ -1,8 +1,8 @@
 """Sessions whose rows are written or deleted in several transactions.
 
 Such a session has `building_until` and the status DELETED, so that no user can open, list or restore it. Each
-transaction extends `building_until`. A session whose time is over was abandoned in a crash, and the maintenance job
-deletes its rows.
+transaction extends `building_until`. If that time is over, the session was abandoned in a crash, and the maintenance
+job deletes its rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ABANDONED_AFTER = timedelta(minutes=10)
 
 
 def until() -> datetime:
-    """Return the time before which the next transaction has to follow."""
+    """Return the time by which the next transaction must follow."""
     return timezone.now() + ABANDONED_AFTER
 
 
@@ -30,15 +30,15 @@ def new_columns() -> dict[str, object]:
 
 
 def touch(session: Session) -> None:
-    """Keep an incomplete session for the next batch, within its transaction.
+    """Extend the time of an incomplete session for the next batch, in the batch's transaction.
 
-    Raises NoSuchSession if it counted as abandoned and is being deleted.
+    Raise NoSuchSession if it counted as abandoned and is being deleted.
     """
     _replace(session, building_until=until())
 
 
 def complete(session: Session, status: str = Session.Status.ACTIVE) -> None:
-    """Make a session visible after all its rows are written. Raises NoSuchSession as `touch` does."""
+    """Make a session visible after all its rows are written. Raise NoSuchSession as `touch` does."""
     _replace(session, building_until=None, status=status)
 
 

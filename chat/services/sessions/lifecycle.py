@@ -33,9 +33,17 @@ from chat.services.webhooks import outbox
 
 
 class Configuration(TypedDict, total=False):
-    """What a session may differ in from its agent. None keeps a value."""
+    """The settings in which a session may differ from its agent. None keeps a value.
+
+    `mode` is that of the next turns (MSG-09). `replies` selects the messages that the agent answers, from the next one
+    on: "all", "mentions" or "auto". An empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the
+    model. `compact_at` is the percentage of the context window at which earlier messages are summarized; 0 is never.
+    `memory` is True if the agent gets remembered notes. `knowledge` has the ids of the workspace's files that the agent
+    uses; `*` means all files.
+    """
 
     mode: str | None
+    replies: str | None
     tools: Sequence[str] | None
     max_rounds: int | None
     reasoning_effort: str | None
@@ -46,7 +54,7 @@ class Configuration(TypedDict, total=False):
 
 
 class Choice(TypedDict):
-    """The agent and model of a new session. "" stands for the default agent, and for the agent's model."""
+    """The agent and model of a new session. "" means the default agent, or the agent's model."""
 
     agent: str
     provider: str
@@ -54,7 +62,7 @@ class Choice(TypedDict):
 
 
 class SessionFields(TypedDict, total=False):
-    """What a new session can be given, as `create_session` takes it."""
+    """Optional arguments of `create_session`."""
 
     workspace: Workspace | None
     agent: str
@@ -84,9 +92,10 @@ def create_session(
     key_digest: str | None = None,
     replies: str = Session.Replies.ALL,
 ) -> Session:
-    """Create a session with a copy of an agent preset, or of the default preset if that one is not offered.
+    """Create a session with a copy of an agent preset, or of the default preset if the agent is not offered.
 
-    `replies` says which messages the agent answers: all, mentions or auto, which are all until others can write, too.
+    `replies` selects the messages that the agent answers: "all", "mentions" or "auto". With "auto", the agent answers
+    all messages until other users can write, too.
     """
     workspace = workspace or current_workspace(owner)
     preset = presets.offered(agent, owner, workspace.pk) or presets.preset()
@@ -98,14 +107,12 @@ def create_session(
         owner=owner,
         title=validate_characters(" ".join(title.split()))[:200],
         agent=preset.name,
-        provider=provider,
-        model=model,
         system_prompt=preset.system_prompt if system_prompt is None else validate_characters(system_prompt),
         config=presets.copy_of(preset),
         key_digest=key_digest,
         replies=Session.Replies.ALL if replies == AUTOMATIC else replies,
         replies_auto=replies == AUTOMATIC,
-        context_window=registry().context_window(provider, model),
+        **_of_model(provider, model),
     )
     SessionRun.objects.create(session=session)
     outbox.session_created(session)
@@ -120,7 +127,7 @@ def begin_session(
 ) -> Session:
     """Create a session and send its first message, if there is one, in one transaction.
 
-    The caller checks the right to `workspace`; None is the owner's current one. Raises ServiceError for an agent, model
+    The caller checks the right to `workspace`; None is the owner's current one. Raise ServiceError for an agent, model
     or tool that is not offered, or a text that cannot be sent.
     """
     agent, provider, model = fields.get("agent", ""), fields.get("provider", ""), fields.get("model", "")
@@ -143,7 +150,7 @@ def begin_session(
 def rename(*, session: Session, author: User, title: str) -> None:
     """Set the session's title, of at most 200 characters. It is never replaced by an automatic title.
 
-    Raises ServiceError.
+    Raise ServiceError.
     """
     title = validate_characters(" ".join(title.split()))
     if len(title) > 200:
@@ -165,7 +172,7 @@ def send_first_message(
 ) -> None:
     """Send the first message of an empty session, after setting the agent and model that were chosen for it.
 
-    The caller checks the author's rights. Raises ServiceError.
+    The caller checks the author's rights. Raise ServiceError.
     """
     agent, provider, model = choice["agent"], choice["provider"], choice["model"]
     if agent and agent != session.agent:
@@ -177,10 +184,10 @@ def send_first_message(
 
 @transaction.atomic
 def set_agent(*, session: Session, author: User, agent: str) -> None:
-    """Set the agent preset of the next response, with its tools, its model if that is offered, and its system prompt.
+    """Set the agent preset of the next response, with its tools, its system prompt, and its model if that is offered.
 
-    A system prompt that a user wrote stays, and so do files that users have chosen. What people have approved for the
-    session was for the agent before. Raises ServiceError.
+    A system prompt that a user wrote stays, and so do files that users have chosen. Approvals that people gave in this
+    session are removed, because they were for the previous agent. Raise ServiceError.
     """
     chosen = presets.offered(agent, author, session.workspace_id) if agent else None
     if chosen is None:
@@ -199,30 +206,15 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
 
 
 @transaction.atomic
-def configure(
-    *,
-    session: Session,
-    author: User,
-    tools: Sequence[str] | None = None,
-    max_rounds: int | None = None,
-    mode: str | None = None,
-    replies: str | None = None,
-    reasoning_effort: str | None = None,
-    thinking_budget: int | None = None,
-    compact_at: int | None = None,
-    memory: bool | None = None,
-    knowledge: Sequence[str] | None = None,
-) -> None:
-    """Set the tools, the tool rounds per turn, the mode (MSG-09) and the reasoning, from the next response on.
+def configure(*, session: Session, author: User, **settings: Unpack[Configuration]) -> None:
+    """Change settings of the session, from the next response on.
 
-    `replies` says which messages the agent answers, from the next message on: all, mentions or auto. `compact_at`: at
-    which percentage of the context window earlier messages are summarised; 0 is never. `memory`: whether the agent gets
-    remembered notes. `knowledge`: which files of the workspace it uses, by id; `*` are all.
-
-    None keeps a value; an empty `reasoning_effort` and a `thinking_budget` of 0 leave the choice to the model.
-    Raises ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
+    Raise ServiceError for a tool or a number of rounds that users may not choose, an unknown mode, reasoning that the
     model does not offer, or an archived session.
     """
+    mode, replies, compact_at = settings.get("mode"), settings.get("replies"), settings.get("compact_at")
+    tools, max_rounds, knowledge = settings.get("tools"), settings.get("max_rounds"), settings.get("knowledge")
+    effort, budget = settings.get("reasoning_effort"), settings.get("thinking_budget")
     _require_valid(mode, replies, compact_at)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -230,15 +222,15 @@ def configure(
     if replies is not None:
         values |= chosen_replies(session.pk, replies)
     files = None if knowledge is None else checked_choice(tx.session, knowledge)
-    chosen = {"compact_at": compact_at, "memory": memory, KNOWLEDGE: files}
+    chosen = {"compact_at": compact_at, "memory": settings.get("memory"), KNOWLEDGE: files}
     kept = {name: value for name, value in chosen.items() if value is not None}
     if tools is not None or max_rounds is not None or kept:
         values["config"] = {**presets.configured(tx.session, tools=tools, max_rounds=max_rounds), **kept}
     if mode is not None:
         values["mode"] = mode
     change(tx, author, **values)
-    if reasoning_effort is not None or thinking_budget is not None:
-        set_reasoning(session=session, author=author, effort=reasoning_effort, budget=thinking_budget)
+    if effort is not None or budget is not None:
+        set_reasoning(session=session, author=author, effort=effort, budget=budget)
 
 
 def _require_valid(mode: str | None, replies: str | None, compact_at: int | None) -> None:
@@ -255,7 +247,7 @@ def _require_valid(mode: str | None, replies: str | None, compact_at: int | None
 def set_reasoning(*, session: Session, author: User, effort: str | None = None, budget: int | None = None) -> None:
     """Set the reasoning of the next response: its effort, its thinking budget in tokens, or both.
 
-    None keeps a value; "" and 0 leave it to the model. Raises Invalid for reasoning that the model does not offer.
+    None keeps a value; "" and 0 leave it to the model. Raise Invalid for reasoning that the model does not offer.
     """
     tx = SessionTransaction.lock(session.pk)
     reasoning_options.check(tx.session.provider, tx.session.model, effort, budget)
@@ -267,7 +259,7 @@ def set_reasoning(*, session: Session, author: User, effort: str | None = None, 
 def set_system_prompt(*, session: Session, author: User, system_prompt: str, seen: str | None = None) -> None:
     """Change the system prompt, from the next response on.
 
-    `seen` is the prompt that the author's change is based on. Raises ServiceError "stale", with the `current` prompt,
+    `seen` is the prompt that the author's change is based on. Raise ServiceError "stale", with the `current` prompt,
     if it was changed since, and ServiceError if the session is archived.
     """
     tx = SessionTransaction.lock(session.pk)
@@ -283,7 +275,7 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
 
 
 def _offered(provider: str, model: str) -> tuple[str, str]:
-    """Return a model that the server offers; without its provider, of the one that lists it. Raises ServiceError."""
+    """Return a provider and model that the server offers. If `provider` is "", find the one that lists the model."""
     try:
         if model:
             return registry().resolve(provider, model)

@@ -1,4 +1,4 @@
-"""Which messages the agent of a session answers: as users chose, or by the number of people who can write (RUN-17)."""
+"""The messages that a session's agent answers, by users' choice or by the number of people who can write (RUN-17)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
 
 ALL, MENTIONS = Session.Replies.ALL, Session.Replies.MENTIONS
-# What clients send to leave the choice to the number of people.
+# The value with which clients leave the choice to the number of people.
 AUTOMATIC = "auto"
 
 
 def chosen(session_id: str, choice: str) -> dict[str, object]:
-    """Return the columns of a session for a choice: all, mentions, or automatic."""
+    """Return the columns of a session for a choice: "all", "mentions" or AUTOMATIC."""
     if choice == AUTOMATIC:
         return {"replies": _by_people(session_id), "replies_auto": True}
     return {"replies": choice, "replies_auto": False}
 
 
 def follow_people(tx: SessionTransaction) -> None:
-    """Let the agent of an automatic session answer all messages of one person, and only mentions among several.
+    """Let the agent of an automatic session answer all messages, or only mentions if several people can write.
 
     The caller has locked the session before it changed who can write in it.
     """

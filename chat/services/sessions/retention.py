@@ -1,4 +1,4 @@
-"""Delete sessions that no one has used for long (RETENTION_DAYS). They can be restored until they are purged."""
+"""Delete sessions that were not used for RETENTION_DAYS. They can be restored until they are purged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _ABOVE = ["__".join(["caller_session"] * level) for level in range(1, MOST_LEVEL
 
 
 def unused(before: datetime) -> QuerySet[Session]:
-    """Return the sessions without a change since a time. Pinned ones, those that run or wait, and those with a schedule
-    that is on, are in use.
+    """Return the sessions without a change since a time that are not in use in another way.
 
-    Sessions in which agents work for another one belong to that one: all are in use if one is.
+    Sessions that are pinned, run or wait, have a schedule that is on, or a draft that a user has written since, are in
+    use. A session in which an agent works for another one belongs to that one, and all are in use if one is.
     """
     is_used = ~Q(_is_resting(), updated_at__lt=before, building_until=None) | Q(_is_pinned()) | Q(_is_scheduled())
+    is_used |= Q(_is_drafted(before))
     there = Session.objects.exclude(status=Session.Status.DELETED)
     used_below = [~Exists(there.filter(is_used, **{above: OuterRef("pk")})) for above in _ABOVE]
     return there.filter(~is_used, *used_below, caller_session=None)
@@ -43,6 +44,10 @@ def _is_resting() -> Exists:
 
 def _is_pinned() -> Exists:
     return Exists(UserSessionState.objects.filter(session=OuterRef("pk"), pinned_at__isnull=False))
+
+
+def _is_drafted(since: datetime) -> Exists:
+    return Exists(UserSessionState.objects.filter(session=OuterRef("pk"), draft_at__gte=since))
 
 
 def _is_scheduled() -> Exists:

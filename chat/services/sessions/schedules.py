@@ -16,6 +16,7 @@ from chat.access import may_schedule, schedule_for, session_to_schedule
 from chat.errors import Forbidden, Invalid, NoSuchSchedule, ServiceError
 from chat.limits.rates import limited
 from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
+from chat.queries.turn_outcomes import Outcome, read_outcome
 from chat.recurrence import BadCron, next_after, valid_cron, zone_names
 from chat.services.messages.sending import Sent, add_message
 from chat.services.messages.validation import validate_message
@@ -25,14 +26,22 @@ from chat.services.transaction import SessionTransaction
 # The most schedules of a session, and the most removed ones that can be restored.
 MOST = 20
 MOST_REMOVED = 20
-# The most of a user in all sessions: those that are due at one moment delay the others'.
+# The most schedules of a user in all sessions. Schedules that are due at the same moment delay those of other users.
 MOST_OF_USER = 200
+# Failed runs in a row after which a schedule is paused.
+MOST_FAILURES = 5
+ENDS = {
+    Outcome.COMPLETED: Schedule.Outcome.COMPLETED,
+    Outcome.INTERRUPTED: Schedule.Outcome.INTERRUPTED,
+    Outcome.FAILED: Schedule.Outcome.FAILED,
+    Outcome.WITHDRAWN: Schedule.Outcome.WITHDRAWN,
+}
 
 
 @limited("changes", by="author")
 @transaction.atomic
 def add(*, author: User, session_id: str, text: str, cron: str, zone: str, is_on: bool = True) -> Schedule:
-    """Add a schedule of the author. Raises ServiceError, as Invalid if a value cannot be used or there are too many."""
+    """Add a schedule of the author. Raise ServiceError; it is Invalid for unusable values or too many schedules."""
     session, _role = session_to_schedule(author, session_id)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -57,9 +66,10 @@ def change(
     is_on: bool | None = None,
     seen: Collection[int] | None = None,
 ) -> Schedule:
-    """Change a schedule, or turn it on or off; None keeps a value. Turning it on forgets why it was paused.
+    """Change a schedule, or turn it on or off; None keeps a value. Turning it on clears the reason for its pause.
 
-    `seen` are revisions to which the change applies; None: any. Raises ServiceError, "stale" for another revision.
+    `seen` are the revisions to which the change applies; None means any. Raise ServiceError, "stale" for another
+    revision.
     """
     only_off = text is None and cron is None and zone is None and is_on is False
     row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
@@ -84,9 +94,9 @@ def change(
 @limited("changes", by="author")
 @transaction.atomic
 def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[int] | None = None) -> Schedule:
-    """Remove a schedule. The last ones can be restored, until they are purged. Removing it again changes nothing.
+    """Remove a schedule. The last MOST_REMOVED ones can be restored, until they are purged. Can be repeated.
 
-    `seen` is as in `change`. Raises ServiceError.
+    `seen` is as in `change`. Raise ServiceError.
     """
     row, _tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
@@ -102,7 +112,7 @@ def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[
 @limited("changes", by="author")
 @transaction.atomic
 def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
-    """Restore a removed schedule, on or off as it was. Raises ServiceError."""
+    """Restore a removed schedule, on or off as it was. Raise ServiceError."""
     row, tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
         return row
@@ -117,10 +127,11 @@ def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
 @limited("sends", by="author")
 @transaction.atomic
 def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
-    """Send the message of a schedule now, whether it is on or off. Raises ServiceError."""
+    """Send the message of a schedule now, whether it is on or off. Raise ServiceError."""
     row, _tx = _locked(author, session_id, schedule_id, only_own=True)
     if is_queued(row):
         raise ServiceError("queued", _("The last run is still in the queue."))
+    settle_last_run(row)
     sent = add_message(session=row.session, author=row.owner, text=row.text, schedule=row)
     record_run(row, sent, timezone.now())
     return sent
@@ -128,9 +139,9 @@ def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
 
 @transaction.atomic
 def pause_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
-    """Turn off a schedule of any user. Its dialog says that staff did, and its user can turn it on again.
+    """Turn off a schedule of any user. The schedule's dialog states that staff did, and the user can turn it on again.
 
-    Return False if it is off already. Raises NoSuchSchedule.
+    Return False if it is off already. Raise NoSuchSchedule.
     """
     row, _tx = _locked_for_staff(schedule_id, session_id)
     if not row.is_on:
@@ -143,14 +154,14 @@ def pause_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
 
 @transaction.atomic
 def resume_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
-    """Turn on a schedule of any user, whatever paused it. Return False if it is on already. Raises ServiceError."""
+    """Turn on a schedule of any user, whatever paused it. Return False if it is on already. Raise ServiceError."""
     row, tx = _locked_for_staff(schedule_id, session_id)
     if row.is_on:
         return False
     tx.require_active()
     if not may_schedule(row.owner, tx.session):
-        raise Forbidden(_("The person who made this schedule can’t write in its session anymore."))
-    _set(row, text=row.text, cron=row.cron, zone=row.zone)  # what was paused as invalid can be so still
+        raise Forbidden(_("The person who created this schedule can’t write in its session anymore."))
+    _set(row, text=row.text, cron=row.cron, zone=row.zone)  # it may have been paused as invalid
     row.is_on, row.next_at, row.paused, row.failures = True, _next(row), "", 0
     row.save()
     record(Kind.SCHEDULE_RESUMED, actor=author, person=row.owner_id, target=row)
@@ -166,14 +177,41 @@ def _locked_for_staff(schedule_id: str, session_id: str) -> tuple[Schedule, Sess
 
 
 def record_run(row: Schedule, sent: Sent, now: datetime) -> None:
-    """Store the message of a run that begins."""
+    """Store the message and the time of a run that begins."""
     row.last_run_at, row.last_message_id = now, sent.id
     row.last_outcome, row.last_error = Schedule.Outcome.RUNNING, ""
     row.save(update_fields=["last_run_at", "last_message_id", "last_outcome", "last_error"])
 
 
+def settle_last_run(row: Schedule) -> None:
+    """Record how a schedule's last run ended. Pause it after too many failures. The caller locks its session."""
+    outcome = ended(row)
+    if outcome is None:
+        return
+    row.last_outcome = outcome
+    if outcome == Schedule.Outcome.COMPLETED:
+        row.failures = 0
+    if outcome == Schedule.Outcome.FAILED:
+        count_failure(row)
+    row.save(update_fields=["last_outcome", "failures", "is_on", "paused", "next_at"])
+
+
+def ended(row: Schedule) -> Schedule.Outcome | None:
+    """Return how the last run ended, or None if it has not ended or its end is recorded."""
+    if row.last_outcome != Schedule.Outcome.RUNNING:
+        return None
+    return ENDS.get(read_outcome(row.session_id, row.last_message_id).outcome)
+
+
+def count_failure(row: Schedule) -> None:
+    """Count a failed run, and pause the schedule if it is one too many. The caller saves the row."""
+    row.failures += 1
+    if row.failures >= MOST_FAILURES and row.is_on:
+        row.is_on, row.paused, row.next_at = False, Schedule.Pause.FAILURES, None
+
+
 def is_queued(row: Schedule) -> bool:
-    """Return whether the message of the last run still waits for a turn. One that a stop put on hold does not."""
+    """Return whether the message of the last run is still queued, and was not held by a stop."""
     last = ChatMessage.objects.filter(pk=row.last_message_id, status=MessageStatus.QUEUED)
     return last.filter(removed_at=None, held=False).exists()
 
@@ -181,7 +219,7 @@ def is_queued(row: Schedule) -> bool:
 def _locked(
     author: User, session_id: str, schedule_id: str, *, only_own: bool, removed: bool = False
 ) -> tuple[Schedule, SessionTransaction]:
-    """Fetch a schedule, read after its session is locked, which all writers of schedules do first."""
+    """Lock a schedule's session, as all writers of schedules do, and return the schedule as read after that."""
     schedule_for(author, session_id, schedule_id, only_own=only_own)
     tx = SessionTransaction.lock(session_id)
     row = schedule_for(author, session_id, schedule_id, only_own=only_own)
@@ -191,7 +229,7 @@ def _locked(
 
 
 def _require_seen(row: Schedule, seen: Collection[int] | None) -> None:
-    """Refuse a change by a user who has not seen the present values. Raises ServiceError."""
+    """Raise ServiceError "stale" if a user changes a schedule whose present values they have not seen."""
     if seen is not None and row.revision not in seen:
         raise ServiceError("stale", _("This schedule was changed in the meantime."), revision=row.revision)
 
@@ -201,12 +239,12 @@ def _require_room(session: Session, owner_id: int | None) -> None:
     if kept.filter(session=session).count() >= MOST:
         raise Invalid(_("A session can have up to %(count)d schedules. Delete one first.") % {"count": MOST})
     if kept.filter(owner=owner_id).count() >= MOST_OF_USER:
-        message = _("A user can have up to %(count)d schedules in all sessions. Delete one first.")
+        message = _("A person can have up to %(count)d schedules in all sessions. Delete one first.")
         raise Invalid(message % {"count": MOST_OF_USER})
 
 
 def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
-    """Check the values and set them. Raises ServiceError."""
+    """Validate the values and set them, without saving. Raise ServiceError."""
     if zone not in zone_names():
         raise Invalid(_("Unknown time zone. Use a name such as Europe/Berlin."))
     try:

@@ -22,7 +22,7 @@ from chat.services.transaction import SessionTransaction
 TITLE_WORDS = 60
 # The longest title from a model, in characters. A longer line is not a title.
 LONGEST_TITLE = 100
-# How many characters of each of the first messages a model gets, and of how many messages.
+# The most characters of a message, and the most first messages, from which a model makes a title.
 EXCERPT = 2000
 FIRST = 4
 # The key in `Session.config` of an automatic title that a model or a user has not replaced yet.
@@ -62,9 +62,9 @@ def opening_words(text: str) -> str:
 
 
 def untitled(session_id: str) -> Untitled | None:
-    """Return the input for a title from a model; None if the title is not automatic or there is no model.
+    """Return the input for a title from a model, or None if the title is not automatic or there is no model.
 
-    Takes one query if the title is not automatic, else two.
+    Takes one query if the title is not automatic, otherwise two or more.
     """
     session = Session.objects.filter(pk=session_id).exclude(status=Session.Status.DELETED).first()
     if session is None or not _is_marked(session) or registry().is_demo(session.provider):
@@ -82,9 +82,9 @@ def untitled(session_id: str) -> Untitled | None:
 
 @transaction.atomic
 def retitle(*, session_id: str, title: str, tokens: int | None) -> None:
-    """Replace an automatic title by a model's, unless a user has set one since, and count the model's tokens.
+    """Replace an automatic title with a model's title, unless a user has set one since. Count the model's tokens.
 
-    An empty title keeps the current one, and no model is asked again. Raises NoSuchSession.
+    An empty title keeps the current one, and no model is asked again. Raise NoSuchSession.
     """
     tx = SessionTransaction.lock(session_id)
     session = tx.session
@@ -113,7 +113,7 @@ def is_title_from(session: Session, row: ChatMessage) -> bool:
 
 
 def title_in(reply: str) -> str:
-    """Return the title in a model's reply: one line without decoration; "" if there is none."""
+    """Return the title in a model's reply, as one line without decoration, or "" if there is none."""
     line = next(iter(reply.strip().splitlines()), "")
     plain = "".join(each if each.isprintable() or each in _JOINERS else " " for each in line)
     title = (

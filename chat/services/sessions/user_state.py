@@ -15,8 +15,8 @@ from chat.queries.session_list import is_said, said_by_others
 from chat.services.messages.validation import validate_text
 from chat.services.transaction import notify_session_lists
 
-# Messages that are looked at to find out who had unread ones; with more, everyone had.
-LOOKED_AT = 200
+# The most messages that are read to find users who had unread ones. If there are more, all users are notified.
+MOST_CHECKED = 200
 
 
 def pin(*, session: Session, user: User) -> None:
@@ -32,16 +32,17 @@ def unpin(*, session: Session, user: User) -> None:
 
 
 def take_into_list(*, session: Session, user: User) -> None:
-    """Take the session into the list of a user who opens it (UI-23). Later ones change nothing."""
+    """Add a session to the list of a user who opens it (UI-23). If it is there already, change nothing."""
     if not UserSessionState.objects.filter(session=session, user=user).exists():
         _create(session.pk, [user.pk])
         notify_session_lists(users=[user.pk])
 
 
 def mark_read(*, session: Session, user: User, revision: int) -> bool:
-    """Store that the user has read the session up to a revision. Return False if it was read so far before.
+    """Store that the user has read the session up to a revision. Return False if they had already read that far.
 
-    A mark takes no session into the list of a member of its workspace: it can arrive after they have left it.
+    A read mark does not add a session to the list of a member of its workspace, because it can arrive after the member
+    has left the session.
     """
     seen = min(revision, session.revision)
     state = state_of(user, session)
@@ -60,7 +61,7 @@ def mark_read(*, session: Session, user: User, revision: int) -> bool:
 
 @transaction.atomic
 def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
-    """Do what `mark_read` does for many users, by their ids, in as many queries as for a few."""
+    """Mark a session as read for many users, as `mark_read` does for one. `revisions` are by the users' ids."""
     session = Session.objects.filter(pk=session_id).only("revision", "workspace_role").first()
     if session is None:
         return
@@ -82,11 +83,11 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
     for revision, user_ids in by_revision.items():
         rows.filter(user__in=user_ids, read_revision__lt=revision).update(read_revision=revision)
     said = ChatMessage.objects.filter(is_said(), session=session_id, revision__gt=min(before[each] for each in moved))
-    last = list(said.order_by("-revision").values_list("revision", "user_id")[:LOOKED_AT])
+    last = list(said.order_by("-revision").values_list("revision", "user_id")[:MOST_CHECKED])
     had_unread = [
         user_id
         for user_id, revision in moved.items()
-        if len(last) == LOOKED_AT
+        if len(last) == MOST_CHECKED
         or mentioned[user_id] > before[user_id]
         or any(before[user_id] < at <= revision and user != user_id for at, user in last)
     ]
@@ -94,17 +95,17 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
 
 
 def keep_read(session_id: str, revision: int) -> None:
-    """Keep the session read, up to `revision`, for users who have read all messages: the change has no new text."""
+    """Raise the read mark of users who have read all messages to `revision`, because the change has no new text."""
     unread = ChatMessage.objects.filter(
         said_by_others(OuterRef("user")), session=session_id, revision__gt=OuterRef("read_revision")
     )
     readers = UserSessionState.objects.filter(~Exists(unread), session=session_id, read_revision__lt=revision)
-    # Messages that wait to be delivered are no unread text yet, but can mention people.
+    # Queued messages do not count as unread text yet, but can mention people.
     readers.exclude(mentioned_revision__gt=F("read_revision")).update(read_revision=revision)
 
 
 def save_draft(*, session: Session, user: User, text: str) -> None:
-    """Save the text of the user's composer for their other devices; "" clears it. Raises ServiceError."""
+    """Save the text of the user's composer for their other devices. "" clears it. Raise ServiceError."""
     draft_at = timezone.now() if text else None
     _of(session, user).update(draft=validate_text(text), draft_at=draft_at)
 
@@ -118,14 +119,14 @@ def delete_sent_draft(*, session: Session, user: User, sent: str) -> None:
 
 
 def state_of(user: User, session: Session) -> UserSessionState:
-    """Return the user's state of the session; a new one that is not stored if there is none."""
+    """Return the user's state of the session, or a new one that is not stored."""
     return UserSessionState.objects.filter(session=session, user=user).first() or UserSessionState(
         session=session, user=user
     )
 
 
 def _of(session: Session, user: User) -> QuerySet[UserSessionState]:
-    """Return the user's row for an update. Create it if it is missing, which two requests may do at the same time."""
+    """Return the query for the user's row. Create the row if it is missing; two requests may do so at the same time."""
     rows = UserSessionState.objects.filter(session=session, user=user)
     if not rows.exists():
         _create(session.pk, [user.pk])
@@ -137,7 +138,7 @@ def locked_states(
 ) -> QuerySet[UserSessionState]:
     """Return the rows of some users, locked in one order, within a transaction.
 
-    Where they are missing, they are created for the users in `create`, without it for all.
+    Missing rows are created for the users in `create`, or for all users if it is None.
     """
     _create(session_id, user_ids if create is None else create)
     rows = UserSessionState.objects.filter(session=session_id, user__in=user_ids)
@@ -149,8 +150,9 @@ def locked_states(
 def _create(session_id: str, user_ids: Collection[int]) -> None:
     """Create the rows that are missing.
 
-    The session is locked first: a transaction that sends a message holds it, and may create the same rows. Without the
-    lock, each could wait for the other: that one for the row, and this one's foreign key for the session.
+    The session is locked first, because a transaction that sends a message holds that lock and may create the same
+    rows. Without the lock, the two could wait for each other: one for the row, and the other's foreign key for the
+    session.
     """
     present = UserSessionState.objects.filter(session=session_id, user__in=user_ids).values_list("user_id", flat=True)
     if missing := set(user_ids).difference(present):

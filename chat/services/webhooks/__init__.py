@@ -1,1 +1,1 @@
-"""Webhooks of workspaces: manage them, record what happens, and keep what came of their deliveries."""
+"""Webhooks of workspaces: manage them, record events for them, and store the results of deliveries."""

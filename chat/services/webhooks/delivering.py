@@ -1,4 +1,4 @@
-"""Take deliveries that are due, one process at a time for each webhook, and record what came of them."""
+"""Take deliveries that are due, one process at a time for each webhook, and record their results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from chat.services.people.security_log import Kind, record
 Status, Problem = WebhookDelivery.Status, WebhookDelivery.Problem
 OffReason = Webhook.OffReason
 
-# Seconds after the first attempt, the second …; a delivery that fails once more has failed.
+# Seconds to wait after the first failed attempt, the second one, and so on. A failure after the last delay is final.
 RETRIES = (5, 60, 300, 1800, 7200, 28_800)
-# A delay is longer by up to this share, so that a receiver that is back is not asked by all at once.
+# Each delay is longer by a random share of up to this, so that a receiver that works again does not get all requests at
+# the same time.
 JITTER = 0.2
-# When the process that has taken a delivery is taken for dead. Longer than a request may take.
+# How long a process holds a delivery before it counts as dead. Longer than a request may take.
 LEASE = timedelta(seconds=60)
 OFF_AFTER = timedelta(days=5)
 KEPT = timedelta(days=30)
@@ -36,10 +37,10 @@ GONE = 410
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A delivery that this process sends now. `attempt` numbers its attempts, and fences what is recorded of them.
+    """A delivery that this process sends now.
 
-    `secrets` are those that sign it; none if they cannot be decrypted any more. `retries`: whether a failure is
-    followed by another attempt.
+    `attempt` is the number of the attempt; results of earlier attempts are not recorded. `secrets` sign the request;
+    there are none if they can no longer be decrypted. `retries` is True if another attempt follows a failure.
     """
 
     id: str
@@ -54,7 +55,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request: the status, None without an answer; why it failed, "" if it did not; and its time."""
+    """The result of a request. `status` is None if there was no response; `problem` is "" if the request succeeded."""
 
     status: int | None
     problem: str
@@ -62,7 +63,7 @@ class Answer:
 
 
 def due() -> dict[int, datetime]:
-    """Return the webhooks with deliveries that are due now or later, and since when or when."""
+    """Return when the next delivery of each webhook is due, or was due, by the webhook's id."""
     rows = due_deliveries().order_by().values_list("webhook").annotate(at=Min("next_at"))
     return dict(rows)
 
@@ -86,7 +87,7 @@ def take(webhook_id: int, now: datetime) -> Taken | None:
 
 @transaction.atomic
 def take_test(webhook: Webhook, now: datetime) -> Taken:
-    """Make a delivery that shows whether the address takes requests, also while the webhook is off."""
+    """Create and take a delivery that tests whether the address accepts requests, even if the webhook is off."""
     row = WebhookDelivery(webhook=webhook, event=TEST_EVENT, facts={"status": "test"}, happened_at=now, next_at=now)
     row.save(force_insert=True)
     return _begun(row, now, retries=False)
@@ -94,7 +95,7 @@ def take_test(webhook: Webhook, now: datetime) -> Taken:
 
 @transaction.atomic
 def take_again(delivery: WebhookDelivery, now: datetime) -> Taken:
-    """Take a delivery because a person asks for it. One that still waits for its next attempt keeps those after it."""
+    """Take a delivery that a user sends again. If it is still pending, a failure is followed by the usual attempts."""
     row = WebhookDelivery.objects.select_for_update().get(pk=delivery.pk)
     return _begun(row, now, retries=row.status == Status.PENDING and row.event != TEST_EVENT)
 
@@ -120,9 +121,9 @@ def _secrets_of(webhook: Webhook, now: datetime) -> tuple[str, ...]:
 
 @transaction.atomic
 def finish(taken: Taken, answer: Answer, now: datetime) -> bool:
-    """Record what came of an attempt, and let other processes have the webhook.
+    """Record the result of an attempt, and let other processes have the webhook.
 
-    Return False, and record nothing of it, if another attempt has begun since: the lease was over.
+    Return False and do not record the result if another attempt has begun since, because the lease had ended.
     """
     webhook = Webhook.objects.select_for_update().filter(pk=taken.webhook_id).first()
     if webhook is None:
@@ -143,14 +144,14 @@ def finish(taken: Taken, answer: Answer, now: datetime) -> bool:
 
 
 def delay_after(attempt: int) -> timedelta:
-    """Return how long to wait after a failed attempt, numbered from 1."""
+    """Return how long to wait after a failed attempt; `attempt` counts from 1."""
     return timedelta(seconds=RETRIES[attempt - 1] * random.uniform(1, 1 + JITTER))  # noqa: S311  # no secret
 
 
 def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> None:
-    """Turn a webhook off whose address is gone, or has taken nothing for days.
+    """Turn a webhook off if its address is gone, or has accepted nothing for OFF_AFTER.
 
-    Failures that do not count are those of tests, and of what a person sends again.
+    Failures of tests, and of deliveries that a user sends again, do not count (`counts`).
     """
     if not answer.problem:
         Webhook.objects.filter(pk=webhook.pk, failing_since__isnull=False).update(failing_since=None)
@@ -173,7 +174,7 @@ def _turn_off(webhook: Webhook, reason: Webhook.OffReason) -> None:
 
 
 def cancel_pending(webhook_id: int) -> None:
-    """End the deliveries of a webhook that is turned off. Each can still be sent by hand."""
+    """Cancel the pending deliveries of a webhook that is turned off. Users can still send each one again."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook_id, next_at__isnull=False)
     waiting.update(status=Status.FAILED, next_at=None, problem=Problem.OFF)
 
@@ -183,6 +184,6 @@ def _release(webhook_id: int, holder: str) -> None:
 
 
 def expired() -> tuple[Any, Any]:
-    """Return the deliveries that are too old to be kept, and the webhooks that were removed as long ago."""
+    """Return the deliveries that are too old to be kept, and the webhooks that were removed too long ago."""
     before = timezone.now() - KEPT
     return WebhookDelivery.objects.filter(happened_at__lt=before), Webhook.objects.filter(removed_at__lt=before)

@@ -1,4 +1,4 @@
-"""Add, change and remove the webhooks of a workspace. Its owners and admins may."""
+"""Add, change and remove the webhooks of a workspace, as its owner or admin."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from chat.services.webhooks import outbox
 from chat.services.webhooks.delivering import cancel_pending
 
 MOST_WEBHOOKS = 20
-# How long the secret before a new one also signs, so that receivers can be changed without losing a request.
+# How long the previous secret also signs, so that receivers can be changed without losing a request.
 PREVIOUS_SIGNS = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a form says of a webhook."""
+    """The settings of a webhook from a form or a request."""
 
     url: str
     events: Sequence[str]
@@ -42,12 +42,12 @@ class Given:
 
 
 def webhooks_of(user: User, workspace_id: int) -> QuerySet[Webhook]:
-    """Return the webhooks of a workspace that the user manages. Raises NoSuchWorkspace, Forbidden."""
+    """Return the webhooks of a workspace that the user manages. Raise NoSuchWorkspace, Forbidden."""
     return webhooks_in(workspace_where(user, Permission.MANAGE_WEBHOOKS, workspace_id).pk)
 
 
 def managed_webhook(user: User, webhook_id: int, *, removed: bool = False) -> Webhook:
-    """Fetch a webhook of a workspace whose webhooks the user manages. Raises ServiceError."""
+    """Fetch a webhook of a workspace whose webhooks the user manages. Raise ServiceError."""
     managed = workspaces_where(user, Permission.MANAGE_WEBHOOKS)
     rows = Webhook.objects.filter(pk=webhook_id, workspace__in=managed, removed_at__isnull=not removed)
     if (webhook := rows.first()) is None:
@@ -56,7 +56,7 @@ def managed_webhook(user: User, webhook_id: int, *, removed: bool = False) -> We
 
 
 def managed_delivery(user: User, delivery_id: str) -> WebhookDelivery:
-    """Fetch a delivery of a webhook that the user manages. Raises ServiceError."""
+    """Fetch a delivery of a webhook that the user manages. Raise ServiceError."""
     managed = workspaces_where(user, Permission.MANAGE_WEBHOOKS)
     rows = WebhookDelivery.objects.filter(webhook__workspace__in=managed, webhook__removed_at=None)
     found = rows.select_related("webhook").filter(pk=delivery_id).first() if ids.may_be_one(delivery_id) else None
@@ -67,7 +67,7 @@ def managed_delivery(user: User, delivery_id: str) -> WebhookDelivery:
 
 @transaction.atomic
 def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]:
-    """Add a webhook; return it with its signing secret, which is never shown again. Raises ServiceError."""
+    """Add a webhook; return it with its signing secret, which is never shown again. Raise ServiceError."""
     workspace = workspace_where(author, Permission.MANAGE_WEBHOOKS, workspace_id)
     _require_room(workspace.pk)
     secret = new_secret()
@@ -80,13 +80,13 @@ def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]
 
 @transaction.atomic
 def change(*, author: User, webhook_id: int, given: Given) -> Webhook:
-    """Change a webhook, which keeps its secret. Raises ServiceError."""
+    """Change a webhook, which keeps its secret. Raise ServiceError."""
     return amend(author=author, webhook_id=webhook_id, **asdict(given))
 
 
 @transaction.atomic
 def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
-    """Change some fields of `Given`, and leave the others as they are now. Raises ServiceError."""
+    """Change some fields of `Given`, and keep the others. Raise ServiceError."""
     if values.keys() == {"is_enabled"}:
         return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
     webhook = _locked(author, webhook_id)
@@ -99,7 +99,7 @@ def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
 
 @transaction.atomic
 def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
-    """Turn a webhook on or off. Deliveries that wait for another attempt end when it is turned off."""
+    """Turn a webhook on or off. Turning it off cancels its pending deliveries."""
     webhook = _locked(author, webhook_id)
     _switch(webhook, is_enabled=is_enabled)
     _save(webhook)
@@ -109,7 +109,7 @@ def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
 
 @transaction.atomic
 def renew_secret(*, author: User, webhook_id: int) -> tuple[Webhook, str]:
-    """Make a new signing secret; return it, which is never shown again. The old one signs for a day more."""
+    """Replace the signing secret. Return the new one, which is never shown again. The old one also signs for a day."""
     webhook = _locked(author, webhook_id)
     secret = new_secret()
     webhook.previous_secret, webhook.previous_until = webhook.secret, timezone.now() + PREVIOUS_SIGNS
@@ -121,7 +121,7 @@ def renew_secret(*, author: User, webhook_id: int) -> tuple[Webhook, str]:
 
 @transaction.atomic
 def remove(*, author: User, webhook_id: int) -> Webhook:
-    """Remove a webhook: nothing is recorded for it or sent to it. It can be restored. Raises ServiceError."""
+    """Remove a webhook, so that nothing is recorded for it or sent to it. It can be restored. Raise ServiceError."""
     webhook = _locked(author, webhook_id)
     webhook.removed_at = timezone.now()
     webhook.save(update_fields=["removed_at"])
@@ -131,7 +131,7 @@ def remove(*, author: User, webhook_id: int) -> Webhook:
 
 @transaction.atomic
 def restore(*, author: User, webhook_id: int) -> Webhook:
-    """Restore a removed webhook with its secret, and what waited to be delivered. Raises ServiceError."""
+    """Restore a removed webhook with its secret and its pending deliveries. Raise ServiceError."""
     webhook = _locked(author, webhook_id, removed=True)
     _require_room(webhook.workspace_id)
     webhook.removed_at = None
@@ -154,11 +154,11 @@ def _require_room(workspace_id: int) -> None:
 
 
 def _apply(webhook: Webhook, author: User, given: Given) -> None:
-    """Set what a form says, checked. Raises Invalid."""
+    """Validate settings and set them on a webhook, without saving it. Raise Invalid."""
     internal = settings.WEBHOOK_INTERNAL_HOSTS
     webhook.url = checked_address(given.url, internal_hosts=internal, setting="WEBHOOK_INTERNAL_HOSTS")
     if not set(given.events) <= set(WebhookEvent.values):
-        raise Invalid(_("That’s not one of the choices."))
+        raise Invalid(_("That’s not one of the options."))
     if not given.events:
         raise Invalid(_("Choose at least one event."))
     webhook.events = [event for event in WebhookEvent.values if event in given.events]

@@ -1,7 +1,7 @@
-"""Record what webhooks learn, in the transaction in which it happens: no crash can lose it or make it up.
+"""Record events for webhooks in the transaction in which they happen, so that no crash can lose or invent one.
 
-A transaction on a session knows from the statement that locks it whether its workspace has webhooks, so that all of
-this costs no statement where there are none.
+The statement that locks a session also reads whether its workspace has webhooks. So a workspace without webhooks needs
+no further statement.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from chat import ids
 from chat.bus.events import MessageEventName
 from chat.models import (
     ChatMessage,
@@ -26,12 +28,12 @@ from chat.models import (
 from chat.queries.webhooks import live_webhooks
 from chat.services.transaction import SessionTransaction
 
-# Those who deliver in this process. They are called on commit, from any thread.
+# Functions of this process that start deliveries. They are called on commit, from any thread.
 _listeners: list[Callable[[], None]] = []
 
 
 def listen(listener: Callable[[], None]) -> None:
-    """Call a function whenever deliveries may be due. It must return at once and raise nothing."""
+    """Call a function whenever deliveries may be due. It must return immediately and raise nothing."""
     _listeners.append(listener)
 
 
@@ -40,7 +42,7 @@ def unlisten(listener: Callable[[], None]) -> None:
 
 
 def wake_on_commit() -> None:
-    """Let this process deliver on commit. Without it, a process finds what is due at its next look."""
+    """Let this process deliver on commit. Otherwise the deliveries would wait for the next check of a process."""
     transaction.on_commit(_wake)
 
 
@@ -50,19 +52,19 @@ def _wake() -> None:
 
 
 def session_created(session: Session) -> None:
-    """Record that a person or a program has created a session, from nothing or as a copy."""
+    """Record that a user or an API client has created a session, as a new one or as a copy."""
     _record(session, WebhookEvent.SESSION_CREATED, {"status": "active"})
 
 
 def message_sent(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Record that a person has sent a message, at once or to the queue."""
+    """Record that a user has sent a message, directly or to the queue."""
     if tx.has_webhooks:
         status = "queued" if row.status == MessageStatus.QUEUED else "sent"
         _record(tx.session, WebhookEvent.MESSAGE_SENT, _facts(tx.session, row, status))
 
 
 def row_added(tx: SessionTransaction, name: MessageEventName, row: ChatMessage) -> None:
-    """Record the end of a turn, if a run has added its marker. Sub-agents report to those who asked them."""
+    """Record the end of a turn if the row is its marker. Turns in which an agent works for another one are left out."""
     if name != "turn_done" or not tx.has_webhooks or tx.session.caller_message_id:
         return
     is_failed = row.status == MessageStatus.FAILED
@@ -74,7 +76,7 @@ def row_added(tx: SessionTransaction, name: MessageEventName, row: ChatMessage) 
 
 
 def waiting(tx: SessionTransaction, row: ChatMessage | None = None) -> None:
-    """Record that people are asked something: by a call that still runs, or by those for which the turn waits."""
+    """Record that people are asked something, by a running call (`row`) or by calls for which the turn waits."""
     if not tx.has_webhooks or tx.run.delegating:
         return
     asking = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True)
@@ -90,14 +92,19 @@ def _facts(session: Session, row: ChatMessage | None, status: str) -> dict[str, 
 
 
 def _record(session: Session, event: WebhookEvent, facts: dict[str, Any]) -> None:
-    """Add a delivery for each webhook of the session's workspace that has chosen the event."""
-    chosen = [each for each in live_webhooks().filter(workspace=session.workspace_id) if event in each.events]
+    """Add a delivery for each webhook of the session's workspace that has chosen the event.
+
+    Deliveries are sent in the order of their ids, which contain the time of the database, because the events of a
+    session come from several processes, whose clocks may differ.
+    """
+    present = live_webhooks().filter(workspace=session.workspace_id).annotate(happened_at=Now())
+    chosen: list[Any] = [each for each in present if event in each.events]
     if not chosen:
         return
-    now = timezone.now()
     facts = {"agent": session.agent, "model": session.model, **facts}
+    common = {"event": event, "session": session, "facts": facts, "next_at": timezone.now()}
     rows = [
-        WebhookDelivery(webhook=each, event=event, session=session, facts=facts, happened_at=now, next_at=now)
+        WebhookDelivery(id=ids.delivery_id(each.happened_at), webhook=each, happened_at=each.happened_at, **common)
         for each in chosen
     ]
     WebhookDelivery.objects.bulk_create(rows)

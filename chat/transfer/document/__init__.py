@@ -1,1 +1,1 @@
-"""Parley's own form of a conversation, validated, and changed for the import."""
+"""Parley's own form of a conversation, its validation, and its changes for an import."""

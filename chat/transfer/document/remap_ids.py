@@ -1,4 +1,4 @@
-"""Replace the ids in a document; references keep pointing to the same objects."""
+"""Replace the ids in a document, so that references still point to the same objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DuplicateId(ValueError):
 
 
 class IdMap:
-    """New ids by old ids, one map for each kind. `keep`: ids in Parley's own form are kept (MSG-02)."""
+    """New ids by old ids, with one map for each kind. With `keep`, ids in Parley's own form are kept (MSG-02)."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self._keep = keep
@@ -52,7 +52,7 @@ def named_ids(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
-    """Return a message with new ids; one without an id gets one."""
+    """Return a message with new ids. A message without an id gets one."""
     new = {
         "id": new_ids.messages(message.id) or ids.message_id(),
         "run_id": new_ids.turns(message.run_id),
@@ -62,7 +62,7 @@ def remap_message(message: MessagePart, new_ids: IdMap) -> MessagePart:
     return message.model_copy(update=new)
 
 
-# Ids of messages in a revision.
+# The keys of a revision that contain ids of messages.
 PLACES = ("after", "anchor", "edited_message")
 
 
@@ -82,7 +82,7 @@ def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> R
         "session_id": session_id,
         "turn_id": new_ids.turns(before["turn_id"]),
         "response_id": new_ids.responses(before["response_id"]),
-        # Users of another server do not exist here.
+        # Users of another server do not exist on this one.
         "user_id": None,
         **dict.fromkeys({"edited_by_id", "stopped_by_id"} & before.keys()),
     }

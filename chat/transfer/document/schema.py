@@ -39,19 +39,32 @@ MAX_FILES = 10
 MAX_ASKED = 1000
 MAX_PROMPT_CHARS = 200_000
 
-Column = Literal["system_prompt", "title", "agent", "config", "provider", "model", "context_window"]
+Column = Literal[
+    "system_prompt",
+    "title",
+    "agent",
+    "config",
+    "mode",
+    "replies",
+    "replies_auto",
+    "provider",
+    "model",
+    "context_window",
+]
 Mode = Annotated[str, among(Session.Mode.values)]
 
 
 class Part(BaseModel):
-    """One object of the document; unknown members are dropped."""
+    """One object of the document. Unknown members are dropped."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
 class AttachmentPart(Part):
-    """A file: `data` is its bytes in base64, or None if they are missing; `entry` is the file of the archive
-    that holds them instead."""
+    """A file. `data` is its bytes in base64, or None if they are missing.
+
+    If an archive contains the file, `entry` is the name of its entry.
+    """
 
     id: Id = ""
     name: Text = "file"
@@ -60,7 +73,7 @@ class AttachmentPart(Part):
 
 
 class RevisionPart(Part):
-    """A message before `by` changed it."""
+    """A message before the user `by` changed it."""
 
     kind: Annotated[str, among(MessageRevision.Kind.values)]
     by: Name = ""
@@ -69,17 +82,17 @@ class RevisionPart(Part):
 
 
 class ChangePart(Part):
-    """The changed columns of the session, as they were before `by` changed them."""
+    """The changed columns of the session, as they were before the user `by` changed them."""
 
     kind: Annotated[str, among(SessionRevision.Kind.values)]
     revision: Count
     by: Name = ""
     at: Time
-    before: dict[Column, Text | Count | JsonObject | None]
+    before: dict[Column, Text | Count | bool | JsonObject | None]
 
 
 class RequestPart(Part):
-    """A request to the model: `rows` are pairs of a message id and its revision at that time."""
+    """A request to the model. `rows` are pairs of a message id and the message's revision at that time."""
 
     response_id: Annotated[Id, Field(min_length=1)]
     revision: Count = 0
@@ -98,7 +111,7 @@ class RequestPart(Part):
 
 
 class AskedPart(Part):
-    """What a running call asked people, and what they answered; members are named as in `chat.runs.elicitations`."""
+    """A question of a running call, and its answer. The members have the names that `chat.runs.elicitations` uses."""
 
     question: JsonObject
     asked_at: Time | None = None
@@ -108,13 +121,13 @@ class AskedPart(Part):
     withdrawn: Short = ""
 
     def record(self) -> dict[str, Any]:
-        """Return the record as a row has it."""
+        """Return the record in the form that a row stores."""
         values = self.model_dump(exclude_defaults=True)
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 
 
 class MessagePart(Part):
-    """One message; members are named as its columns."""
+    """One message. Its members have the names of its columns."""
 
     id: Id = ""
     sequence: Count | None = None
@@ -196,7 +209,7 @@ class SessionPart(Part):
 
 
 class Document(Part):
-    """A session with all that belongs to it."""
+    """A session with all of its data."""
 
     format: Annotated[str, among([FORMAT])] = FORMAT
     version: Literal[1] = 1
@@ -206,5 +219,5 @@ class Document(Part):
     messages: Annotated[list[MessagePart], Field(max_length=MAX_MESSAGES)] = []
 
     def began(self) -> datetime | None:
-        """The time of the first message."""
+        """Return the time at which the session began, or else that of the first message; None if neither is known."""
         return self.session.created_at or next((each.timestamp for each in self.messages if each.timestamp), None)

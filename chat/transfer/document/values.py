@@ -1,4 +1,4 @@
-"""Types of a document's values, limited to what can be stored and shown."""
+"""Types of a document's values. They are limited to values that can be stored and shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.snapshots import MessageSnapshot
 MAX_CHARS = 10_000_000
 MAX_INTEGER = 2**53
 MAX_DEPTH = 100
-# Other years are errors, and may not exist in every time zone.
+# Times in other years are errors, and may not exist in every time zone.
 YEARS = range(1970, 2200)
 
 
@@ -48,7 +48,7 @@ def _json(value: Any, depth: int = 0) -> Any:
 
 
 def _plain_words(data: Any) -> Any:
-    """Require a translatable text whose template does no more than name values, because it is formatted later."""
+    """Require a translatable text with a template that only names values, because it is formatted later."""
     words = data.get("words") if isinstance(data, dict) else None
     if words is not None:
         _check_words(words)
@@ -83,7 +83,7 @@ def _time(value: object) -> datetime:
 
 
 def among(values: Iterable[object]) -> AfterValidator:
-    """Accept one of these values."""
+    """Return a validator that accepts one of these values."""
     known = [str(value) for value in values]
 
     def check(value: str) -> str:
@@ -124,7 +124,10 @@ _KNOWN = {
 
 
 def _before(value: dict[str, Any]) -> dict[str, Any]:
-    """Validate a revision of a message and drop unknown members. Most kinds have flags only; an addition is empty."""
+    """Validate a revision of a message and drop unknown members.
+
+    Most kinds only have flags, and an addition is empty.
+    """
     known = {name: each for name, each in _json(value).items() if name in _KNOWN}
     if known:
         if known.keys() <= _FLAGS:

@@ -1,6 +1,6 @@
 """A session as JSON that Parley can import again (format "parley.session").
 
-Columns with default values are omitted. Users appear by name only.
+Columns with default values are omitted. Users appear only by name.
 """
 
 from __future__ import annotations
@@ -100,16 +100,16 @@ MESSAGE = (
     "created_at",
 )
 ATTACHMENT = ("id", "name", "kind", "media_type", "size", "width", "height", "pages")
-# Names in the file of columns that have another name here.
+# The names in the file of columns that have a different name in the database.
 NAMES = {"turn_id": "run_id"}
 REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "shared", "rows", "created_at")
 
 
 def session_record(session: Session) -> Json:
-    """Return the session's columns; `parent_session` is the id of the session that it was forked from."""
+    """Return the session's columns. `parent_session` is the id of the session from which it was forked."""
     parent = {"parent_session": session.parent_session_id} if session.parent_session_id else {}
     record = _columns(session, SESSION) | parent
-    if isinstance(config := record.get("config"), dict):  # each import sets its mark itself; files do not come with it
+    if isinstance(config := record.get("config"), dict):  # an import adds its own mark; forked files are not exported
         record["config"] = {name: value for name, value in config.items() if name not in (IMPORTED, FORKED_FILES)}
     return record
 
@@ -117,7 +117,7 @@ def session_record(session: Session) -> Json:
 def message_record(
     row: ChatMessage, text: str, revisions: Iterable[MessageRevision], attachments: Sequence[Json]
 ) -> Json:
-    """Return a message with its revisions, oldest first; `text` is its text so far."""
+    """Return a message with its revisions, oldest first. `text` is its current text."""
     changes = [{"kind": each.kind, **_change(each)} for each in revisions]
     asked = [{name: each[name] for name in each if name != "answered_by_id"} for each in records_of(row.asked)]
     parts = {"text": text, "asked": asked, "attachments": list(attachments), "revisions": changes}
@@ -125,7 +125,7 @@ def message_record(
 
 
 def attachment_record(row: Attachment, data: str | None) -> Json:
-    """Describe a file; `data` is its bytes in base64, or a placeholder for them."""
+    """Return the record of a file. `data` is its bytes in base64, or a placeholder for them."""
     content = {} if data is None else {"data": data}
     return _columns(row, ATTACHMENT) | content
 
@@ -139,7 +139,7 @@ def request_record(request: ModelRequest) -> Json:
 
 
 def _change(change: MessageRevision | SessionRevision) -> Json:
-    # Imported revisions have no user; the record has the name.
+    # Imported revisions have no user, so the name is taken from the record.
     before = dict(change.before)
     by = before.pop("by", "")
     before |= {name: None for name in ("user_id", "edited_by_id", "stopped_by_id") if before.get(name) is not None}
@@ -156,7 +156,7 @@ def _columns(row: Model, names: Sequence[str]) -> Json:
 
 @cache
 def _defaults(model: type[Model]) -> dict[str, tuple[object, ...]]:
-    """Return, by column, the values that are omitted."""
+    """Return the values that are omitted, by column."""
     return {field.name: _default(field) for field in model._meta.concrete_fields}
 
 
@@ -169,5 +169,5 @@ def _default(field: Field[Any, Any]) -> tuple[object, ...]:
 
 
 def plain(value: object) -> object:
-    """Return a value for JSON; times in ISO 8601."""
+    """Return a value in the form for JSON. Times are in ISO 8601."""
     return value.isoformat() if isinstance(value, datetime) else value

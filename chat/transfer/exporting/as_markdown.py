@@ -17,14 +17,14 @@ from agents.sources import cited, is_web_address, read_sources
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
 
-# A citation, or code, in which there is none.
+# A citation, or code, in which citations are not replaced.
 _CITATION = re.compile(
     r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`|\[([1-9][0-9]{0,2})\](?![(:])", re.DOTALL | re.MULTILINE
 )
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
-    """Return the document's head: title, time, model, and the folded system prompt."""
+    """Return the head of the document: title, time, model, and the folded system prompt."""
     facts = [_("Exported from Parley on %(time)s") % {"time": _time(now, zone)}, escaped(_model(session))]
     parts = [f"# {escaped(session.title) or _('Untitled session')}", f"*{' · '.join(filter(None, facts))}*"]
     if session.system_prompt:
@@ -33,7 +33,7 @@ def head(session: Session, zone: tzinfo, now: datetime) -> str:
 
 
 def message(row: ChatMessage, text: str, files: Sequence[Attachment], zone: tzinfo) -> str:
-    """Return one message, starting with an empty line; "" for turn markers."""
+    """Return one message, starting with an empty line, or "" for a marker of a turn."""
     if row.type in TURN_MARKERS:
         return ""
     parts = [f"### {' · '.join(_heading(row, zone))}", *_body(row, text), *_list(files)]
@@ -83,13 +83,13 @@ def _body(row: ChatMessage, text: str) -> list[str]:
 
 
 def cited_sources(row: ChatMessage, text: str) -> tuple[Source, ...]:
-    """Return the pages that a text is based on; of one that was cut off, those that it cites."""
+    """Return the sources of a text. If the text was cut off, return only the sources that it cites."""
     sources = read_sources(row.sources)
     return sources if row.status == MessageStatus.COMPLETE else cited(text, sources)
 
 
 def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
-    """Refer to footnotes where a text outside code cites a source."""
+    """Replace citations outside code with references to footnotes."""
     known = {str(source.number): source for source in sources}
 
     def reference(found: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
 
 
 def _reference(source: Source) -> str:
-    """Return a source as a link; a passage of a file of the workspace by its name alone, which a reader can find."""
+    """Return a source as a link. A passage of a workspace's file is only named, because it has no address."""
     title = escaped(source.title)
     return f"[{title}](<{source.url}>)" if is_web_address(source.url) else title
 

@@ -1,4 +1,4 @@
-"""Export all data of one user as a ZIP archive, written piece by piece.
+"""Export all data of one user as a ZIP archive, which is written piece by piece.
 
 It contains the user's own sessions completely, and the user's messages and files in sessions of others.
 """
@@ -51,7 +51,7 @@ from chat.transfer.exporting import as_json
 from chat.transfer.exporting.sessions import export_json, export_markdown
 
 Entry = tuple[str, Iterable[bytes]]
-# Seconds until the lease of an aborted export expires; a running export renews it.
+# Seconds until the lease of an aborted export expires. A running export renews its lease.
 LEASE_SECONDS = 60.0
 RENEWED_EVERY = 15.0
 PORTION = 256 * 1024
@@ -92,7 +92,7 @@ class ExportRunning(ServiceError):
 def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Iterator[bytes]:
     """Export all data of a user as a ZIP archive. `author` is None for operators' commands.
 
-    Raises ExportRunning, before anything is written, while another export of the same user runs.
+    Raise ExportRunning, before anything is written, while another export of the same user runs.
     """
     name = f"export {user.pk}"
     holder = leases.acquire(name, LEASE_SECONDS)
@@ -151,7 +151,7 @@ def _file(folder: str, file: Attachment) -> Iterator[Entry]:
 
 
 def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
-    """Describe a user's messages in sessions of others, with the user's revisions; titles only with access."""
+    """Yield a user's messages in sessions of others, with the user's revisions. Titles need access to the session."""
     titles = dict(sessions_of(user).order_by().values_list("pk", "title"))
     sizes = list(rows.order_by("session", "created_at", "pk").annotate(chars=Length("text")).values_list("pk", "chars"))
     for batch in batches(sizes, lambda row: row[1]):
@@ -167,7 +167,7 @@ def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
 
 
 def _suggestions(user: User) -> Iterator[Json]:
-    """Describe the edits that a user suggested; all are of messages of others."""
+    """Yield the edits that a user suggested. All of them are edits of other users' messages."""
     rows = Suggestion.objects.filter(user=user).select_related("message").order_by("created_at", "pk")
     for each in read_in_batches(rows.defer("message__text"), 20):
         yield {"session": each.message.session_id, "message": each.message_id, **_columns(each, SUGGESTION)}
@@ -218,7 +218,7 @@ def _drafts(user: User) -> Iterator[Json]:
 
 
 def _security_events(user: User) -> Iterator[Json]:
-    """Describe the log entries about a user's account."""
+    """Yield the log entries about a user's account."""
     kind = ContentType.objects.get_for_model(User)
     events = SecurityEvent.objects.filter(Q(actor=user) | Q(person=user)).order_by("at", "pk")
     for event in read_in_batches(events):

@@ -1,6 +1,6 @@
 """Export sessions as files, piece by piece, so that long sessions need little memory.
 
-The order of messages is read once, at the start; each message is read when it is written.
+The order of messages is read once, at the start. Each message is read when it is written.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from chat.transfer.exporting import as_json, as_markdown
 
 T = TypeVar("T")
 BATCH = 200
-# Bytes read from a file at once; a multiple of three, so that the base64 pieces can be concatenated.
+# Bytes that are read from a file in one step. A multiple of three, so that the base64 pieces can be concatenated.
 PORTION = 3 * 2**18
-# Placeholder prefix for a stored file's bytes; random, so that no content can contain it.
+# The prefix of the placeholder for a stored file's bytes. It is random, so that no content can contain it.
 _TOKEN = secrets.token_hex(16)
 _MARK = re.compile(f'"{_TOKEN}:([^"]*)"')
 
@@ -63,9 +63,9 @@ MEDIA_TYPES = {ExportFormat.JSON: "application/json", ExportFormat.MARKDOWN: "te
 def export_session(
     session: Session, author: User | None, role: SessionRole, form: ExportFormat, zone: tzinfo = UTC
 ) -> Iterator[str]:
-    """Export a session for a user with a role in it: viewers get what they see, others everything.
+    """Export a session for a user with a role in it. Viewers get what they can see, others get everything.
 
-    `author` is None for operators' commands. Raises RateLimited.
+    `author` is None for operators' commands. Raise RateLimited.
     """
     if author is not None:
         spend("exports", author.pk)
@@ -76,10 +76,11 @@ def export_session(
 
 
 def export_json(session: Session, *, whole: bool = True, files: bool = True) -> Iterator[str]:
-    """Write a session as a JSON document that can be imported again; one line is one message.
+    """Write a session as a JSON document that can be imported again. Each message is on one line.
 
-    `whole`: with removed messages and all revisions, as editors may see them; else the conversation, as a
-    viewer sees it and may fork it. `files`: with the bytes of attachments, in base64, read as they are written.
+    With `whole`, include removed messages and all revisions, which editors may see. Otherwise write only the
+    conversation, which a viewer may see and fork. With `files`, include the bytes of attachments in base64, which are
+    read during writing.
     """
     yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
     yield f'"session": {_dump(as_json.session_record(session))},\n'
@@ -128,11 +129,11 @@ def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
 
 
 def _sized(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
-    """Return the ids and text lengths of rows; batches are cut by length to bound memory."""
+    """Return the ids of rows and the lengths of their texts. Batches are cut by length, to limit memory."""
     return list(rows.annotate(chars=Length("text") + Length("result")).values_list("pk", "chars"))
 
 
-# prefetch_related creates a query set for each row, which takes longer than everything else.
+# prefetch_related creates a query set for each row, which would take longer than everything else.
 def _files(rows: Iterable[ChatMessage]) -> defaultdict[str, list[Attachment]]:
     files = Attachment.objects.filter(message__in=[row.pk for row in rows]).defer("text")
     return _grouped((each.message_id or "", each) for each in files)
@@ -151,13 +152,13 @@ def _grouped(pairs: Iterable[tuple[str, T]]) -> defaultdict[str, list[T]]:
 
 
 def _placed(row: ChatMessage, place: int | None) -> ChatMessage:
-    """Return the row at its place when the export started, unless it was removed since."""
+    """Return the row at its place at the start of the export, unless it has been removed in the meantime."""
     row.sequence = None if row.removed_at else place or row.sequence
     return row
 
 
 def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
-    """Return the texts of rows; of streaming ones, what is known so far."""
+    """Return the texts of rows. For streaming rows, this is their text up to now."""
     rows = list(rows)
     texts = {row.pk: row.text for row in rows}
     growing = [row for row in rows if row.status == MessageStatus.STREAMING]
@@ -165,7 +166,7 @@ def _texts(rows: Iterable[ChatMessage]) -> dict[str, str]:
 
 
 def _mark(attachment: Attachment) -> str | None:
-    """Return the placeholder of a file's bytes; None if the stored file is missing."""
+    """Return the placeholder of a file's bytes, or None if the stored file is missing."""
     stored = stored_name(attachment)
     return f"{_TOKEN}:{stored}" if default_storage.exists(stored) else None
 
@@ -181,7 +182,7 @@ def _array(name: str, values: Iterable[Json], *, with_files: bool = False) -> It
 
 
 def _filled(text: str) -> Iterator[str]:
-    """Yield JSON with placeholders replaced by the files' bytes."""
+    """Yield JSON in which placeholders are replaced by the files' bytes."""
     for place, piece in enumerate(_MARK.split(text)):
         if place % 2:
             yield '"'

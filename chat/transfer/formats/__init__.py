@@ -1,1 +1,1 @@
-"""The export formats of other products, each read into the one document form."""
+"""The export formats of other products. Each is read into the same form of a document."""

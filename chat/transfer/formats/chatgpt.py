@@ -1,7 +1,7 @@
-"""Conversations as ChatGPT exports them: a tree of messages, of which one path was on the screen.
+"""Read conversations from ChatGPT exports: trees of messages, of which one path was shown.
 
-The format is not documented. What is known of it: https://github.com/danny-avila/LibreChat (its import and the samples
-beside it), https://github.com/mohamed-chs/convoviz, https://github.com/mitkury/chatgpt-export-parser.
+The format is not documented. Sources about it: https://github.com/danny-avila/LibreChat (its import and samples),
+https://github.com/mohamed-chs/convoviz, https://github.com/mitkury/chatgpt-export-parser.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Sourc
 from chat.transfer.formats.turns import Turns, convert
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
-# The members of a conversation that are read.
+# The keys of a conversation that are read.
 KEYS = (
     *("title", "create_time", "update_time", "mapping", "current_node"),
     *("is_archived", "is_starred", "pinned_time", "default_model_slug"),
 )
-# Internal messages, which ChatGPT does not show either.
+# Internal messages, which ChatGPT does not show, either.
 _UNSEEN = ("user_editable_context", "model_editable_context", "reasoning_recap")
 
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
-    """Read one conversation along its current path, with the files in its archive."""
+    """Read one conversation along its current path, with the files from its archive."""
     return convert(
         Source.CHATGPT,
         conversation,
@@ -58,7 +58,7 @@ def _is_hidden(message: Json) -> bool:
 
 
 def _is_said(message: Json) -> bool:
-    """Return whether ChatGPT shows the message; most others in the tree are empty or hidden."""
+    """Return whether ChatGPT shows the message. Most others in the tree are empty or hidden."""
     content = as_dict(message.get("content"))
     return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
 

@@ -11,16 +11,16 @@ from chat.transfer.formats.parsed import Loss, Losses, as_dict, as_list, as_text
 from chat.transfer.formats.turns import MAX_FILES, with_places
 from chat.transfer.parsing.archive import Entries
 
-# Members of a content that describe its form.
+# Keys of a content that describe its form.
 _ABOUT = {"content_type", "language", "response_format_name", "model_set_context", "source_analysis_msg_id"}
-# Members that may hold the text; the first one present is used.
+# Keys that may contain the text. The first one that has text is used.
 _TEXTS = ("text", "result", "summary", "content", "output_str", "snippet")
 _PICTURES = ("image_asset_pointer",)
 
 
 @dataclass(slots=True)
 class Content:
-    """A message's text and files; each file has a `name` and the `entry` of the archive that holds it."""
+    """A message's text and files. Each file has a `name` and the `entry` of the archive that contains it."""
 
     text: str = ""
     files: list[Json] = field(default_factory=list)
@@ -36,7 +36,7 @@ def has_content(message: Json) -> bool:
 
 
 def read_content(message: Json, entries: Entries, left: Losses) -> Content:
-    """Read a message; a file that is missing in the archive is replaced by its name."""
+    """Read a message. A file that is missing in the archive is replaced by its name."""
     reader = _Reader(message, entries, left)
     text = reader.text()
     return Content(reader.with_attached(text), reader.files)
@@ -79,7 +79,7 @@ class _Reader:
         return text
 
     def with_attached(self, text: str) -> str:
-        """Add the files that the text does not place."""
+        """Add the files that have no place in the text."""
         missing, surplus = [], []
         for each in self._attached:
             file_id, name = as_text(each.get("id")), as_text(each.get("name"))
@@ -91,7 +91,7 @@ class _Reader:
                 self.files.append({"name": name[:255], "entry": entry})
             elif entry:
                 surplus.append(name)
-            elif not (is_picture and self._seen):  # an older export names pictures here, too
+            elif not (is_picture and self._seen):  # older exports also list images here
                 missing.append(name)
         self._left[Loss.FILES] += len(missing)
         self._left[Loss.SURPLUS] += len(surplus)
@@ -115,14 +115,14 @@ class _Reader:
         return ""
 
     def _plots(self) -> Iterator[str]:
-        """Return the images that executed code has drawn."""
+        """Yield the images that executed code has drawn."""
         run = as_dict(self._metadata.get("aggregate_result"))
         for each in map(as_dict, as_list(run.get("messages"))):
             if pointer := as_text(each.get("image_url")):
                 yield self._file({**each, "content_type": _PICTURES[0], "asset_pointer": pointer})
 
     def _file(self, data: Json) -> str:
-        """Take a file by its pointer; returns the text that marks its place if it is missing."""
+        """Add a file by its pointer. Return "", or a text that marks its place if it is missing."""
         pointer = as_text(data.get("asset_pointer"))
         if not pointer:
             return ""
@@ -137,7 +137,7 @@ class _Reader:
         return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
 
     def _is_seen(self, file_id: str) -> bool:
-        """Return whether the text places a file; pointers may contain more than the id."""
+        """Return whether the text contains a file. Pointers may contain more than the id."""
         return bool(file_id) and file_id in self._seen
 
 
@@ -157,7 +157,7 @@ def _thought(thought: Json) -> str:
 
 
 def _page(page: Json) -> str:
-    """A web page that was read: its title with its address, and its text."""
+    """Return a web page that was read: its title with its address, and its text."""
     title, address = as_text(page.get("title")), as_text(page.get("url"))
     head = titled_link(title or address, address) if title or address else ""
     return "\n".join(filter(None, (head, as_text(page.get("text")) or as_text(page.get("snippet")))))

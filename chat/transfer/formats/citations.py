@@ -1,8 +1,8 @@
-"""Citations in the texts of other products: their markers become Markdown links.
+"""Citations in the texts of other products. Their markers become Markdown links.
 
 ChatGPT puts markers between private-use characters or in lenticular brackets, and their sources into the message's
-metadata; see https://github.com/danny-avila/LibreChat (api/server/utils/import) and
-https://github.com/mohamed-chs/convoviz. Claude gives the position and source of each citation in a text block.
+metadata. See https://github.com/danny-avila/LibreChat (api/server/utils/import) and
+https://github.com/mohamed-chs/convoviz. Claude stores the position and source of each citation in a text block.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENCODED = {"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", '"': "%22", "\\": "%
 
 
 def with_sources(text: str, metadata: Json, left: Losses) -> str:
-    """Return a ChatGPT text with links in place of its markers, and further sources at its end."""
+    """Return a ChatGPT text with links instead of its markers, and further sources at its end."""
     if not metadata.get("content_references") and not _MARKER.search(text) and not _PRIVATE.search(text):
         return text
     by_marker, further = _references(metadata)
@@ -67,12 +67,12 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
 
 
 def with_list(text: str, sources: Iterable[Json]) -> str:
-    """Return a text with a list of those sources that it has no link to; each has a `title` or `name`, and a `url`."""
+    """Return a text with a list of the sources that it does not link. Each has a `title` or `name`, and a `url`."""
     return _with_list(text, list(_links(sources)))
 
 
 def titled_link(title: str, address: str) -> str:
-    """Return a Markdown link with a title; only the title if the address is not a web address."""
+    """Return a Markdown link with a title, or only the title if the address is not a web address."""
     links = list(_links([{"title": title, "url": address}]))
     return _link(*links[0]) if links else title
 
@@ -100,7 +100,7 @@ def _sources(reference: Json) -> Iterator[Json]:
 
 
 def _shown(reference: Json) -> str:
-    """Return the text for a reference without a source: an entity's name, or ""."""
+    """Return the text for a reference without a source: an entity's name, or "" if it is hidden."""
     name = as_text(reference.get("name")) or as_text(reference.get("alt"))
     return "" if reference.get("type") == "hidden" else _PRIVATE.sub("", name)
 
@@ -153,7 +153,7 @@ def _with_list(text: str, links: Sequence[Link]) -> str:
 
 
 def _links(sources: Iterable[Json]) -> Iterator[Link]:
-    """Return the (title, address) of web sources, without duplicates."""
+    """Yield the (title, address) pairs of web sources, without duplicates."""
     seen = set()
     for source in sources:
         address = _address(as_text(source.get("url")))

@@ -1,6 +1,6 @@
 """Read conversations from claude.ai exports: lists of messages with blocks, or with one text in older exports.
 
-The format is not documented; see https://github.com/osteele/claude-chat-viewer and
+The format is not documented. See https://github.com/osteele/claude-chat-viewer and
 https://github.com/yetanotherchris/openwebui-importer.
 """
 
@@ -50,7 +50,7 @@ def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversatio
 
 
 def _path(conversation: Json, left: Losses) -> list[Json]:
-    """Return the messages up to the last one if they refer to their parents, else all."""
+    """Return the messages of the branch with the last one if messages refer to their parents, else all messages."""
     messages = [each for each in as_list(conversation.get("chat_messages")) if isinstance(each, dict)]
     by_id = {as_text(each.get("uuid")): each for each in messages}
     if len(by_id) < len(messages) or not any(as_text(each.get("parent_message_uuid")) in by_id for each in messages):
@@ -93,7 +93,7 @@ def _read_human(message: Json, turns: Turns, left: Losses, time: str | None, ent
 
 
 def _files(message: Json, entries: Entries, left: Losses) -> tuple[list[Json], str]:
-    """Return a message's files, with extracted text or data from the archive, and lines for missing ones."""
+    """Return a message's files, with extracted text or data from the archive, and lines for files that are missing."""
     kept: list[Json] = []
     missing, surplus = list[str](), list[str]()
     for each in [*as_list(message.get("attachments")), *as_list(message.get("files"))]:
@@ -133,7 +133,7 @@ def _read_block(block: Json, turns: Turns, left: Losses, time: str | None) -> No
 
 
 def _call(block: Json) -> tuple[str, str]:
-    """Return what links a call to its result: an id if the export has one, else the tool's name."""
+    """Return the key that links a call to its result, and the tool's name. Without an id, the key is the name."""
     name = as_text(block.get("name")) or "unknown"
     return as_text(block.get("tool_use_id")) or as_text(block.get("id")) or name, name
 

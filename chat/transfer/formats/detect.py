@@ -15,7 +15,7 @@ KEYS = frozenset([*OWN_KEYS, *chatgpt.KEYS, *claude.KEYS, *open_webui.KEYS, *lib
 
 
 def parse_conversation(value: Any, entries: Entries = NO_ENTRIES) -> ParsedConversation | None:
-    """Read a value as a conversation; None if no format matches. `entries` are the files in its archive."""
+    """Read a value as a conversation, or return None if no format matches. `entries` are the files in its archive."""
     match value:
         case {"format": str() as name} if name == FORMAT:
             return ParsedConversation(Source.PARLEY, value)

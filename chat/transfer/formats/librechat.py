@@ -1,6 +1,6 @@
 """Read conversations from LibreChat exports: flat lists of messages, or trees with `children`.
 
-See its source, https://github.com/danny-avila/LibreChat (useExportConversation.ts in client/src/hooks,
+For the format, see its source, https://github.com/danny-avila/LibreChat (useExportConversation.ts in client/src/hooks,
 packages/data-provider/src/types), and the samples of its import.
 """
 
@@ -26,7 +26,7 @@ _RESULTS = {"search": "organic", "news": "topStories", "ref": "references"}
 
 
 def read(conversation: Json) -> ParsedConversation:
-    """Read the branch of one conversation that has its latest message."""
+    """Read the branch of one conversation that contains its latest message."""
     options = as_dict(conversation.get("options"))
     parsed = convert(
         Source.LIBRECHAT,
@@ -50,7 +50,7 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
     by_id = {as_text(each.get("messageId")): each for each in messages}
     if len(by_id) < len(messages) or not any(as_text(each.get("parentMessageId")) in by_id for each in messages):
         return messages
-    # If several have the same time, or none has one, the last in the list.
+    # If several messages have the latest time, or none has a time, this is the last one in the list.
     last = max(reversed(messages), key=lambda each: as_time(each.get("createdAt")) or "")
     return path_to(by_id, as_text(last.get("messageId")), "parentMessageId", left)
 
@@ -123,7 +123,7 @@ def _read_part(
 
 
 def _user_text(parts: list[Json], left: Losses, text: str) -> tuple[str, list[Json]]:
-    """Return a user's text, from the message or its parts, with the images whose data is in the parts."""
+    """Return a user's text, from the message or its parts, and the images whose data is in the parts."""
     lines, files = [text], list[Json]()
     for part in parts:
         match part.get("type"):
@@ -140,7 +140,7 @@ def _user_text(parts: list[Json], left: Losses, text: str) -> tuple[str, list[Js
 
 
 def _picture(part: Json) -> Json | None:
-    """Return an image whose data is in its part."""
+    """Return an image whose data is in its part, or None if the data is not there."""
     address = part.get("image_url")
     return data_file("image", as_text(address) or as_text(as_dict(address).get("url")))
 
@@ -166,7 +166,7 @@ def _made(message: Json, left: Losses) -> list[str]:
 
 
 def _results(message: Json) -> dict[tuple[str, str, str], str]:
-    """Return links to search results by the turn, kind and number that citations use."""
+    """Return links to search results, by the turn, kind and number that citations use."""
     links = {}
     for each in map(as_dict, as_list(message.get("attachments"))):
         search = as_dict(each.get("web_search"))
@@ -178,7 +178,7 @@ def _results(message: Json) -> dict[tuple[str, str, str], str]:
 
 
 def _with_sources(text: str, links: dict[tuple[str, str, str], str], left: Losses) -> str:
-    """Return a text with links in place of its citations."""
+    """Return a text with links instead of its citations."""
 
     def replace(cited: re.Match[str]) -> str:
         link = links.get((cited[1], cited[2], cited[3]), "")

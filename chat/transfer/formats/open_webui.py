@@ -1,7 +1,7 @@
 """Read chats from Open WebUI exports: trees of messages, with typed items, or with HTML blocks in older chats.
 
-See its source, https://github.com/open-webui/open-webui (backend/open_webui/utils/middleware.py,
-src/lib/utils/index.ts), and from the sample in https://github.com/danny-avila/LibreChat.
+For the format, see its source, https://github.com/open-webui/open-webui (backend/open_webui/utils/middleware.py,
+src/lib/utils/index.ts), and the sample in https://github.com/danny-avila/LibreChat.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Return the parts of a text: kinds, attributes and bodies of blocks. Text outside of blocks has the kind ""."""
+    """Yield the parts of a text: kind, attributes and body of each block. Text outside blocks has the kind ""."""
     at = 0
     while match := _BLOCK.search(text, at):
         end = text.find(_BLOCK_END, match.end())
@@ -178,7 +178,7 @@ def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
 
 
 def _unpacked(text: str, members: tuple[str, ...] = ()) -> str:
-    """Return the text in an attribute's JSON; with `members`, only these keys of its object."""
+    """Return the text in an attribute's JSON. With `members`, return only these keys of its object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -197,7 +197,7 @@ def _sources(message: Json) -> Iterator[Json]:
 
 
 def _files(message: Json, left: Losses) -> tuple[list[Json], str]:
-    """Return a message's files whose data or text is in it, and lines for the others."""
+    """Return a message's files whose data or text it contains, and lines for the other files."""
     kept: list[Json] = []
     missing, surplus = list[str](), list[str]()
     for each in map(as_dict, as_list(message.get("files"))):

@@ -1,4 +1,4 @@
-"""A conversation from a file of any format, with counts of lost content."""
+"""A conversation from a file of any format, with counts of the content that was lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chat.transfer.document.values import MAX_DEPTH, YEARS
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
 
 MAX_KINDS = 10
-# Larger values are milliseconds.
+# Larger values are in milliseconds.
 MAX_SECONDS_VALUE = 1e11
 MAX_KIND_CHARS = 40
 
@@ -32,7 +32,7 @@ class Source(StrEnum):
 
 
 class Loss(StrEnum):
-    """Kinds of content that an import loses."""
+    """The kinds of content that an import can lose."""
 
     BRANCHES = "branches"
     FILES = "files"
@@ -43,7 +43,7 @@ class Loss(StrEnum):
 
 
 class Losses(Counter[Loss]):
-    """Counts of what a conversation lost; `kinds` are the names of unknown parts."""
+    """Counts of the content that a conversation lost. `kinds` are the names of unknown parts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ class Losses(Counter[Loss]):
 
 @dataclass(frozen=True, slots=True)
 class ParsedConversation:
-    """One conversation in Parley's own form, not validated yet.
+    """One conversation in Parley's own form, which is not validated yet.
 
-    `entries` are the other files of its archive, which attachments can refer to.
+    `entries` are the other files in its archive, to which attachments can refer.
     """
 
     source: Source
@@ -78,7 +78,7 @@ class ParsedConversation:
 
     @property
     def began(self) -> str:
-        """The start time in the file's own format; "" if it has none."""
+        """The start time in the file's own format, or "" if there is none."""
         session = self.document.get("session")
         time = session.get("created_at") if isinstance(session, dict) else None
         return time if isinstance(time, str) and len(time) < 40 else ""
@@ -92,7 +92,7 @@ class ParsedConversation:
 
 
 def as_text(value: object) -> str:
-    """Return a value if it is text, else "". Characters that a database rejects become U+FFFD (MSG-12)."""
+    """Return a value if it is a text, else "". Characters that a database rejects become U+FFFD (MSG-12)."""
     return clean(value) if isinstance(value, str) else ""
 
 
@@ -105,7 +105,7 @@ def as_dict(value: object) -> Json:
 
 
 def as_time(value: object) -> str | None:
-    """Return ISO 8601 in UTC for seconds or milliseconds since 1970 or ISO text; None for anything else."""
+    """Return an ISO 8601 time in UTC for seconds or milliseconds since 1970 or ISO text; None for anything else."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             time = datetime.fromtimestamp(value / 1000 if value > MAX_SECONDS_VALUE else value, UTC)
@@ -118,7 +118,7 @@ def as_time(value: object) -> str | None:
 
 
 def require_json(value: object, depth: int = 0) -> Any:
-    """Return a JSON value that every database can store. Raises ValueError if it is too deep or has NaN or infinity."""
+    """Return a JSON value that every database can store. Raise ValueError if it is too deep or has NaN or infinity."""
     match value:
         case str():
             return clean(value)

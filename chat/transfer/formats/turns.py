@@ -33,7 +33,7 @@ def convert(
     pinned: bool = False,
     entries: Entries = NO_ENTRIES,
 ) -> ParsedConversation:
-    """Convert one conversation: `path` finds its messages, `read` adds them; the strings are field names."""
+    """Convert one conversation. `path` returns its messages, and `read` adds them; the strings are field names."""
     left = Losses()
     start = as_time(conversation.get(began))
     turns = Turns(start)
@@ -55,7 +55,7 @@ def first_words(text: str) -> str:
 
 
 def arguments_of(value: object) -> Json:
-    """Return a tool's arguments: an object as it is, anything else (or a too deep object) as text in `input`."""
+    """Return an object of arguments unchanged. Return anything else, or an object that is too deep, as `input`."""
     try:
         given = require_json(json.loads(value) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
@@ -69,7 +69,10 @@ def arguments_of(value: object) -> Json:
 
 
 def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> list[Json]:
-    """Return the messages up to a leaf, each following the one that its member `parent` names; count the others."""
+    """Return the messages up to a leaf.
+
+    Each follows the one that its member `parent` names. Count the others as lost.
+    """
     path = []
     while leaf in by_id:
         path.append(by_id.pop(leaf))
@@ -79,23 +82,23 @@ def path_to(by_id: dict[str, Json], leaf: str, parent: str, left: Losses) -> lis
 
 
 def text_file(name: str, text: str) -> Json:
-    """Return a document's attachment with a text."""
+    """Return an attachment of a document with a text as its content."""
     return {"name": name[:255], "data": base64.b64encode(text.encode()).decode()}
 
 
 def data_file(name: str, url: str) -> Json | None:
-    """Return a document's attachment with the bytes in a `data:` URL; None if it is another URL."""
+    """Return an attachment of a document with the bytes of a `data:` URL, or None for another URL."""
     match = _DATA.match(url)
     return {"name": name[:255], "data": url[match.end() :]} if match else None
 
 
 def with_places(text: str, names: list[str], words: str) -> str:
-    """Return a text with lines for files that are missing; `words` say why."""
+    """Return a text with lines for files that are missing. `words` is the reason."""
     return "\n\n".join(filter(None, [text, *(f"[File {name}: {words}]" for name in names)]))
 
 
 class Turns:
-    """Collect messages in order; one without a time gets the time of the message before it."""
+    """Collects messages in order. A message without a time gets the time of the message before it."""
 
     def __init__(self, began: str | None) -> None:
         self.messages: list[Json] = []
@@ -106,7 +109,7 @@ class Turns:
         self._is_asking = False
 
     def say(self, text: str, time: str | None, attachments: list[Json] | None = None) -> None:
-        """Add a user's message; several in a row start one turn."""
+        """Add a user's message. Several in a row start one turn."""
         if not self._is_asking:
             self.end()
             self._turn = ids.turn_id()
@@ -119,7 +122,7 @@ class Turns:
         self._add({"role": "system", "text": text}, time)
 
     def answer(self, text: str, time: str | None, model: str = "", attachments: list[Json] | None = None) -> None:
-        """Add an assistant's message, perhaps with files that it or a tool created."""
+        """Add an assistant's message, with the files that the assistant or a tool created."""
         self._respond({"text": text, "attachments": attachments or []}, time, model)
 
     def think(self, text: str, time: str | None, model: str = "") -> None:
@@ -137,7 +140,7 @@ class Turns:
         return self._open[call_id]
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
-        """Add a tool's result; a result without a call is added with a call of its own."""
+        """Add a tool's result. If there is no call for it, add one."""
         row = self._open.get(call_id) or self._waiting(name) or self.call(call_id, name, {}, time)
         before = row.get("result", "")
         row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
@@ -151,7 +154,7 @@ class Turns:
         self._add({"type": "error", "text": text}, time)
 
     def end(self) -> None:
-        """Close the turn that is open."""
+        """Close the open turn, if there is one."""
         if self._turn:
             self._add({"type": "turn_done"}, None)
         self._turn = self._response = ""
@@ -172,11 +175,11 @@ class Turns:
         """Return the first words of the first user message."""
         texts = (each.get("text", "") for each in self.messages if each.get("role") == "user")
         lines = [line for text in texts for line in text.splitlines() if line.strip()]
-        # Lines in brackets are placeholders of files.
+        # Lines in brackets are placeholders for files.
         return first_words(next((line for line in lines if not line.startswith("[")), next(iter(lines), "")))
 
     def _add(self, row: Json, time: str | None) -> Json:
-        # Times are those of the parts' ends in some exports: no message is earlier than the one before it.
+        # In some exports, times are those at which a part ended. So no message may be earlier than the one before it.
         self._time = max(time, self._time or "") if time else self._time
         made = {**row, "run_id": self._turn, "timestamp": self._time, "created_at": self._time}
         self.messages.append(made)

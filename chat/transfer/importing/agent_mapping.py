@@ -19,16 +19,16 @@ from chat.transfer.document.schema import SessionPart
 
 @dataclass(slots=True)
 class MappedAgent:
-    """Columns of a session, and notes for the user about what was changed."""
+    """Columns of a session, and notes for the user about changes."""
 
     columns: Json
     notes: list[str] = field(default_factory=list)
 
 
 def map_agent(part: SessionPart) -> MappedAgent:
-    """Choose the agent, model and tools of a session: those of its file as far as they are offered here."""
+    """Choose the agent, model and tools of a session. Take those of its file as far as this server offers them."""
     agent = presets.offered(part.agent) or presets.preset()
-    if not part.agent:  # from another product
+    if not part.agent:  # the file is from another product
         prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
         own = {"agent": agent.name, "config": presets.copy_of(agent)}
         return MappedAgent({**own, **_model(agent.provider, agent.model), **prompt})
@@ -52,9 +52,9 @@ def _model(provider: str, model: str) -> Json:
 
 
 def _config(config: Json, agent: AgentPreset) -> Json:
-    """Return the session's copy of its agent, limited to the tools and rounds that users may choose here.
+    """Return the session's copy of its agent, limited to the tools and rounds that users may choose on this server.
 
-    Approvals and files of a workspace do not come from a file: they are the agent's, as on this server.
+    Approvals and files of a workspace are not taken from the file. They are those of the agent on this server.
     """
     tools, rounds = config.get("tools"), config.get("max_rounds")
     if not isinstance(tools, list) or type(rounds) is not int or rounds < 1:
@@ -72,7 +72,7 @@ def _config(config: Json, agent: AgentPreset) -> Json:
 
 
 def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> Json:
-    """Return the other agents of a file, with tools, rounds and models that this server offers."""
+    """Return the other agents of a file, limited to the tools, rounds and models that this server offers."""
     entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     made = []
     for each in entries[:MOST_AGENTS]:
@@ -104,7 +104,7 @@ def _others(found: object, agent: AgentPreset, allowed: set[str], most: int) -> 
 
 
 def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
-    """Return the file's hosts that any offered agent may reach; if none remains, those of the session's agent."""
+    """Return the file's hosts that an offered agent may reach. If none remains, return those of the session's agent."""
     hosts = [host for host in wanted if isinstance(host, str)] if isinstance(wanted, list) else []
     on_offer = presets.presets()
     if any(not preset.allowed_hosts for preset in on_offer):

@@ -36,15 +36,15 @@ from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import Error, Head, Outline, Problem
 
 MEGABYTE = 1024 * 1024
-# At most this many conversations and problems of a file are listed.
+# The most conversations and problems of a file that are listed.
 MAX_LISTED = 20_000
 MAX_PROBLEMS = 100
-# Larger files, and archives with more content, are read in a child process, which takes a second to start.
+# In bytes. Larger files, and archives with more content, are read in a child process, which takes a second to start.
 SMALL_FILE_BYTES = 250_000
 SMALL_UNPACKED_BYTES = 1_000_000
 # Other compression methods may need gigabytes of memory for a small entry.
 CHEAP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Twice the unpacked size goes through the pipe at most: text that is escaped, and ids.
+# Escaped text and ids can make the output of a process up to twice as large as the unpacked file.
 _processes = ProcessPool(
     "chat.transfer.reading.child",
     Limits(cpu_seconds=60.0, seconds=180.0, memory_mb=512, output_bytes=1 << 30, queue_seconds=60.0),
@@ -54,7 +54,7 @@ _processes = ProcessPool(
 
 @dataclass(frozen=True, slots=True)
 class OperatorLimits:
-    """The limit of an operator's command: it reads files in its own process, up to `most` bytes unpacked."""
+    """The limit of an operator's command. It reads files in its own process, up to `most` unpacked bytes."""
 
     most: int
 
@@ -85,7 +85,7 @@ class ImportResult:
 
 
 def limit_bytes() -> int:
-    """Return the maximal size of a file in bytes, unpacked."""
+    """Return the maximum size of an unpacked file in bytes."""
     megabytes: int = settings.MAX_IMPORT_MB
     return megabytes * MEGABYTE
 
@@ -93,7 +93,7 @@ def limit_bytes() -> int:
 def list_conversations(
     file: IO[bytes], client: Disconnect | None = None, limits: OperatorLimits | None = None
 ) -> FileContents:
-    """List the conversations in a file. Raises ServiceError if it is too large or unreadable."""
+    """List the conversations in a file. Raise ServiceError if it is too large or unreadable."""
     outlines: list[Outline] = []
     problems: list[str] = []
     for kind, body in _parts("outlines", file, client=client, limits=limits):
@@ -121,15 +121,15 @@ def import_file(
 ) -> ImportResult:
     """Import the conversations with the `chosen` indexes, or all. Each is imported completely or not at all.
 
-    The caller has checked that the owner may use `workspace`; None is the owner's current one. The import ends when
-    the client disconnects. `is_stored`: the file was uploaded, and counted for the rate limit, by an earlier request.
-    Raises RateLimited, and ServiceError when nothing could be imported.
+    The caller has checked that the owner may use `workspace`; None means the owner's current one. The import ends when
+    the client disconnects. With `is_stored`, an earlier request has uploaded the file and counted it for the rate
+    limit. Raise RateLimited, and ServiceError if nothing could be imported.
     """
     if limits is None:
         spend("import_requests" if is_stored else "imports", owner.pk)
         require_storage(owner, 0)
     for session_id in incomplete.abandoned().filter(owner=owner).values_list("pk", flat=True):
-        sessions.discard(session_id)  # frees its ids
+        sessions.discard(session_id)  # this frees its ids
     run = _Import(owner, workspace or current_workspace(owner), file, client, limits)
     try:
         run.run(chosen, keep_ids=keep_ids)
@@ -182,11 +182,11 @@ class _Import:
                 head = Head.model_validate_json(body)
                 if not self._import_session(head, parts, keep_ids=keep_ids):
                     retry.append(head.index)
-        if retry:  # another import took their ids after the check
+        if retry:  # another import has used their ids after the check
             self.run(retry, keep_ids=False)
 
     def _import_session(self, head: Head, parts: Iterator[tuple[bytes, bytes]], *, keep_ids: bool) -> bool:
-        """Import one conversation; return False if its ids are taken."""
+        """Import one conversation. Return False if its ids are taken."""
         is_own = head.source != Source.PARLEY
         made = SessionImport(
             head, owner=self._owner, workspace=self._workspace, files=self._files, is_own=is_own, keep_ids=keep_ids
@@ -204,14 +204,14 @@ class _Import:
                 self.outcome.imported.append(made.finish(loss_notes(head.left, head.kinds)))
         except IdsTaken:
             return False
-        except NoSuchSession:  # it was too slow, and was deleted as abandoned
+        except NoSuchSession:  # the import took too long, so the session was deleted as abandoned
             raise _failed("time") from None
         finally:
             made.discard()
         return not taken
 
     def _add_part(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
-        """Add a part; return True if its ids are taken."""
+        """Add a part. Return True if its ids are taken."""
         try:
             made.add(kind, body)
         except IdsTaken:
@@ -227,7 +227,7 @@ def _parts(
     client: Disconnect | None,
     limits: OperatorLimits | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
-    """Read a file here or in a child process; yield the kind and body of each part. Raises ServiceError."""
+    """Read a file in this or in a child process, and yield the kind and body of each part. Raise ServiceError."""
     return_connection()
     with ExitStack() as stack:
         most = limits.most if limits else limit_bytes()
@@ -283,7 +283,7 @@ def _copy(file: IO[bytes]) -> IO[bytes]:
 
 
 def _failed(reason: Reason) -> ServiceError:
-    """Return the error for a file that could not be read to its end."""
+    """Return the error for a file that could not be read completely."""
     if reason == "cancelled":
         return ServiceError("cancelled", _("The import was cancelled."))
     if reason == "busy":

@@ -1,4 +1,4 @@
-"""Messages for users about an import: what failed and why, and what differs from the file."""
+"""Messages for users about an import: failures with their reasons, and differences from the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def no_conversations() -> ServiceError:
 
 
 def problem_message(problem: Problem) -> str:
-    """Return a message that names a conversation that was not imported, and why."""
+    """Return a message with the name of a conversation that was not imported, and the reason."""
     name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}
     words = _("“%(title)s” was not imported: %(reason)s")
     return words % {"title": name, "reason": _reason(problem)}
@@ -41,7 +41,7 @@ def _reason(problem: Problem) -> str:
 
 
 def _rule(kind: str) -> str:
-    """Describe the rule that a value breaks, by the type of the validation error."""
+    """Return the rule that a value breaks, in words. `kind` is the type of the validation error."""
     match kind:
         case "missing":
             return _("it is missing.")
@@ -63,7 +63,7 @@ def _rule(kind: str) -> str:
 
 
 def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
-    """Describe what a conversation of another product lost; `kinds` are the names of unknown parts."""
+    """Return messages about lost content of another product's conversation. `kinds` are the names of unknown parts."""
     words = {
         Loss.BRANCHES: ngettext(
             "%(count)s message of another branch was left out.",
@@ -71,13 +71,13 @@ def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
             left.get(Loss.BRANCHES, 0),
         ),
         Loss.FILES: ngettext(
-            "%(count)s file or picture is not in the export. Its place is marked.",
-            "%(count)s files or pictures are not in the export. Their places are marked.",
+            "%(count)s file or image is not in the export. Its place is marked.",
+            "%(count)s files or images are not in the export. Their places are marked.",
             left.get(Loss.FILES, 0),
         ),
         Loss.SURPLUS: ngettext(
-            "%(count)s file was left out, because a message takes up to ten. Its place is marked.",
-            "%(count)s files were left out, because a message takes up to ten. Their places are marked.",
+            "%(count)s file was left out, because a message can have up to ten. Its place is marked.",
+            "%(count)s files were left out, because a message can have up to ten. Their places are marked.",
             left.get(Loss.SURPLUS, 0),
         ),
         Loss.CITATIONS: ngettext(

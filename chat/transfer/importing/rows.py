@@ -1,6 +1,6 @@
-"""Create rows from the parts of a file, and insert them exactly as they are.
+"""Create rows from the parts of a file, and insert them unchanged.
 
-The rows belong to the user who imports; no other user becomes their author.
+The rows belong to the importing user. No other user becomes their author.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from chat.transfer.document.schema import ChangePart, MessagePart, RequestPart, 
 def session_row(
     part: SessionPart, chosen: Json, *, session_id: str, owner: User, workspace: Workspace, began: datetime | None
 ) -> Session:
-    """Create the session; `chosen` columns take precedence over the file's."""
+    """Create the session. The `chosen` columns take precedence over the file's."""
     parent = sessions_of(owner).filter(pk=part.parent_session).first() if part.parent_session else None
     own = part.model_dump(exclude={"parent_session", "created_at", "updated_at"})
-    if part.replies_auto:  # only its owner can write in it
+    if part.replies_auto:  # only its owner can write in the new session
         own["replies"] = Session.Replies.ALL
     begun = began or timezone.now()
     return Session(
@@ -49,7 +49,10 @@ def session_row(
 
 
 def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMessage:
-    """Create a message. Names are kept. Messages with the owner's name, or all of users if `is_own`, get the owner."""
+    """Create a message with the sender's name from the file. With `is_own`, all users' messages get the owner's name.
+
+    A user's message with the owner's name belongs to the owner. Others belong to no account.
+    """
     columns = part.model_dump(exclude={"attachments", "revisions", "run_id", "asked"})
     columns["asked"] = [each.record() for each in part.asked] or None
     columns["timestamp"] = part.timestamp or session.created_at
@@ -91,7 +94,7 @@ def request_row(part: RequestPart, session: Session) -> ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class PreparedInsert:
-    """Rows that are ready to insert. Preparing them takes longer than the insert, and needs no lock."""
+    """Rows that are ready to insert. Preparing them takes longer than the insert, but needs no lock."""
 
     statement: str
     values: list[list[Any]]
@@ -119,7 +122,7 @@ def prepare_insert(rows: Sequence[Model]) -> PreparedInsert:
 
 
 def _signed(before: Mapping[Any, Any], by: str) -> Json:
-    """Add the author's name, because most authors have no account here."""
+    """Return `before` with the author's name, because most authors have no account on this server."""
     return {**before, "by": by} if by else dict(before)
 
 

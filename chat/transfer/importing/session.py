@@ -1,4 +1,4 @@
-"""Import one conversation: it becomes a private session of the user who imports it, or nothing."""
+"""Import one conversation completely, as a private session of the importing user, or not at all."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from chat.transfer.importing.rows import (
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import FilePart, Head
 
-# Attachments of one import, and the time for reading them.
+# The most attachments of one import, and the most seconds for reading them.
 MAX_FILES = 200
 MAX_SECONDS = 60.0
-# File names in a note.
+# The most file names in a note, and the most characters of a name.
 MAX_NAMED = 5
 MAX_NAME_CHARS = 80
 LONGEST_TITLE = 200
@@ -57,12 +57,12 @@ TABLES = {"session": Session, "message": ChatMessage, "attachment": Attachment, 
 
 
 class IdsTaken(Exception):
-    """Another import has used the same ids since they were checked."""
+    """Another import has used the same ids after they were checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """An imported session. `messages` counts those it shows; `notes` tell the user what differs from the file."""
+    """An imported session. `messages` counts those it shows. `notes` tell the user the differences from the file."""
 
     session: Session
     messages: int
@@ -71,7 +71,7 @@ class ImportedSession:
 
 
 class FileReader:
-    """Read the attachments of one import, within its limits unless an operator imports them."""
+    """Reads the attachments of one import. It applies the limits unless an operator imports them."""
 
     def __init__(self, user: User, *, is_bounded: bool = True) -> None:
         self._user = user
@@ -84,7 +84,7 @@ class FileReader:
         return self._is_bounded and (self._count >= MAX_FILES or self._seconds >= MAX_SECONDS)
 
     def read(self, data: bytes) -> Contents | None:
-        """Return a file's validated content; None if it cannot be used."""
+        """Return a file's validated content, or None if it cannot be used."""
         started = time.monotonic()
         self._count += 1
         try:
@@ -96,9 +96,9 @@ class FileReader:
 
 
 class SessionImport:
-    """Write the parts of one conversation (`chat.transfer.reading.conversations`) in their order, batch by batch.
+    """Writes the parts of one conversation (`chat.transfer.reading.conversations`) in their order, batch by batch.
 
-    `keep_ids`: use the file's ids if none of them exists here, else new ones.
+    With `keep_ids`, it uses the file's ids if none of them exists on this server. Otherwise it creates new ones.
     """
 
     def __init__(
@@ -119,7 +119,10 @@ class SessionImport:
         self._left_out = 0
 
     def add(self, kind: bytes, body: bytes) -> None:
-        """Add a part. Raises IdsTaken, or NoSuchSession after too long. Written rows stay until `discard`."""
+        """Add a part.
+
+        Raise IdsTaken, or NoSuchSession if the import took too long. Written rows stay until `discard`.
+        """
         if kind == reading.IDS:
             self._keep_ids = self._keep_ids and not _is_in_use(reading.Ids.validate_json(body))
             return
@@ -128,7 +131,7 @@ class SessionImport:
             self._write(kind, body, session)
 
     def finish(self, notes: Sequence[str] = ()) -> ImportedSession:
-        """Make the session visible to its owner. Raises IdsTaken and NoSuchSession as `add` does."""
+        """Make the session visible to its owner. Raise IdsTaken and NoSuchSession, as `add` does."""
         session = self._session or self._create_session()
         with transaction.atomic():
             incomplete.complete(session, self._head.session.status)
@@ -160,11 +163,11 @@ class SessionImport:
         )
         with self._detecting_taken_ids():
             prepare_insert([session]).run()
-        self._session = session  # not before: `discard` must not delete another import's session of this id
+        self._session = session  # only now: `discard` must not delete another import's session with this id
         return session
 
     def _title(self) -> str:
-        """Return the file's title, marked if the owner already has a session of this title."""
+        """Return the file's title, marked if the owner already has a session with this title."""
         title = self._head.session.title
         present = Session.objects.filter(owner=self._owner, workspace=self._workspace, title=title)
         if not title or not present.exclude(status=Session.Status.DELETED).exists():
@@ -220,15 +223,17 @@ class SessionImport:
         )
 
     def _notes(self) -> list[str]:
-        """Return notes about what differs from the file."""
+        """Return notes about differences from the file."""
         lost = ngettext(
             "%(count)s file could not be used: %(names)s.",
             "%(count)s files could not be used: %(names)s.",
             len(self._lost),
         )
         loss_notes = ngettext(
-            "%(count)s file was left out: an import takes up to %(most)s files, and a minute to read them.",
-            "%(count)s files were left out: an import takes up to %(most)s files, and a minute to read them.",
+            "%(count)s file was left out: an import can have up to %(most)s files "
+            "and take up to a minute to read them.",
+            "%(count)s files were left out: an import can have up to %(most)s files "
+            "and take up to a minute to read them.",
             self._left_out,
         )
         queued = ngettext(
@@ -252,7 +257,7 @@ class SessionImport:
 
 
 def _insert(session: Session, rows: Sequence[Model]) -> None:
-    """Insert rows in a transaction of their own, prepared before it takes locks."""
+    """Insert rows in a separate transaction. They are prepared before it takes locks."""
     prepared = prepare_insert(rows)
     with transaction.atomic():
         incomplete.touch(session)

@@ -1,4 +1,4 @@
-"""Read untrusted JSON in parts: wanted values are built one by one, all others are skipped without being built."""
+"""Read untrusted JSON in parts: build wanted values one by one, and skip all others without building them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _PLAIN = re.compile(PLAIN.encode())
 _MARK = re.compile(MARK.encode(), re.DOTALL)
 _TOKEN = re.compile(rb'[ \t\r\n]*+(?:("(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++)|([\[{])|([\]}])|([,:]))', re.DOTALL)
-# Valid contents of brackets: s is a string, v any other value.
+# The valid contents of brackets. s stands for a string, v for any other value.
 _SHAPES = {b"[]": re.compile(r"(?:[sv](?:,[sv])*+)?"), b"{}": re.compile(r"(?:s:[sv](?:,s:[sv])*+)?")}
 _OPENING, _CLOSING = b"[{", b"]}"
 # Some exports are an object that contains the list of conversations.
 CONTAINER = "conversations"
-# Some exports nest each message in the one that it answers: two levels for each message.
+# Some exports nest each message in the one that it answers, with two levels per message.
 TREE = "messagesTree"
-# An object with one of these is a conversation itself.
+# An object with one of these keys is itself a conversation.
 _OF_CONVERSATIONS = frozenset(["format", "mapping", "chat_messages", "messages", "chat"])
 
 
@@ -37,7 +37,7 @@ class Unreadable(ValueError):  # describes the file
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value: the wanted members of an object, None for anything else. `size` is in bytes."""
+    """A value. `members` are the wanted members of an object, or None for anything else. `size` is in bytes."""
 
     members: dict[str, Any] | None
     size: int
@@ -47,7 +47,8 @@ class Part:
 def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None = None) -> Iterator[Part]:
     """Yield the values of a list, of the list in an object's CONTAINER, or of JSON lines.
 
-    `is_wanted` is asked before each value is built; without it, all are. Raises Unreadable, perhaps after some values.
+    `is_wanted` is called before each value to decide whether it is built. Without it, all are built. Raise Unreadable,
+    possibly after some values.
     """
     at = _after(_GAP, data, 0)
     if data[at : at + 1] == b"[":
@@ -69,7 +70,7 @@ def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] |
 def _listed(
     data: Data, at: int, wanted: Collection[str], is_wanted: Callable[[], bool] | None
 ) -> Generator[Part, None, int]:
-    """Yield the values of the list that starts at `at`; return the index after its end."""
+    """Yield the values of the list that starts at `at`. Return the index after its end."""
     at = _after(_GAP, data, at + 1)
     while at < len(data) and data[at : at + 1] != b"]":
         part, at = _part(data, at, wanted, is_wanted, is_listed=True)
@@ -93,7 +94,7 @@ def _part(
 
 
 def _container(data: Data, at: int) -> tuple[int, int] | None:
-    """Return the start of the list in an object's CONTAINER and the end of the object; None if it has none."""
+    """Return the start of the list in an object's CONTAINER and the end of the object, or None if there is none."""
     if data[at : at + 1] != b"{":
         return None
     place = None
@@ -119,7 +120,7 @@ def _object(data: Data, at: int, wanted: Collection[str]) -> tuple[dict[str, Any
 
 
 def _built_in_parts(data: Data, start: int, end: int) -> Any:
-    """Build a value; the items of a list or object one by one, to avoid a second copy of all of them."""
+    """Build a value. The items of a list or object are built one by one, to avoid a second copy of all of them."""
     kind = data[start : start + 1]
     if kind == b"[":
         return [_built(data, *place) for place in _items(data, start)]
@@ -129,7 +130,7 @@ def _built_in_parts(data: Data, start: int, end: int) -> Any:
 
 
 def _members(data: Data, at: int) -> Iterator[tuple[str | None, int, int]]:
-    """Yield the key of each member of an object with the bounds of its value; finally None and the object's end."""
+    """Yield each member of an object: its key and the bounds of its value. Finally yield None and the object's end."""
     at = _after(_SPACE, data, at + 1)
     if data[at : at + 1] == b"}":
         yield None, at, at + 1
@@ -167,7 +168,7 @@ def _items(data: Data, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _end(data: Data, at: int) -> int:
-    """Return the end of the value that starts at `at`. Skipped values are scanned for brackets only."""
+    """Return the end of the value that starts at `at`. Only the brackets of skipped values are scanned."""
     if data[at : at + 1] not in (b"[", b"{"):
         found = _STRING.match(data, at) or _PLAIN.match(data, at)
         if found is None:
@@ -193,7 +194,7 @@ def _built(data: Data, start: int, end: int) -> Any:
 
 
 def _built_flat(data: Data, start: int, end: int) -> Any:
-    """Build a value of any depth: Python's parser recurses for each level and fails after some hundred."""
+    """Build a value of any depth. Python's parser recurses at each level, and fails after some hundred."""
     stack: list[tuple[bytes, list[str], list[Any]]] = [(b"", [], [])]
     while start < end:
         token = _TOKEN.match(data, start, end)

@@ -1,4 +1,4 @@
-"""Iterate over the values in a file: a JSON document, a list, JSON lines, or a ZIP archive of them."""
+"""Iterate over the values in a file: a JSON document, a list, JSON lines, or a ZIP archive that contains them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chat.transfer.parsing.json_parts import Data, Unreadable, objects
 
 __all__ = ["TooLargeToRead", "Unreadable", "Value", "values_in"]
 
-# One list may be split into several files.
+# A list may be split into several files.
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
@@ -33,7 +33,7 @@ _BROKEN_ZIP = (
 )
 # OpenAI's privacy portal exports an archive of archives.
 MAX_ARCHIVE_DEPTH = 2
-# The maximal size of an archive's central directory, in bytes: about 50,000 entries.
+# The maximum size of an archive's central directory in bytes. It is enough for about 50,000 entries.
 MAX_DIRECTORY = 5_000_000
 _ARCHIVE_END = b"PK\x05\x06"
 _LONGEST_ARCHIVE_END = 22 + 65_535
@@ -44,14 +44,14 @@ class NothingInside(Unreadable):
 
 
 class TooLargeToRead(ValueError):  # describes the file
-    """The file exceeds a limit, perhaps only after it is unpacked."""
+    """The file exceeds a limit. This may only be found after it is unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a file: its wanted members, or None if it is not an object or was not chosen.
+    """One value of a file. `members` are its wanted members, or None if it is not an object or was not chosen.
 
-    `size` is in bytes. `is_listed`: it is one of several, among which only conversations are expected.
+    `size` is in bytes. `is_listed`: it is one of several values, all of which should be conversations.
     """
 
     members: dict[str, Any] | None
@@ -63,10 +63,10 @@ class Value:
 def values_in(
     file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None = None
 ) -> Iterator[Value]:
-    """Yield the objects of a file, each with its `wanted` members only.
+    """Yield the objects of a file, with only their `wanted` members. Only one value is built at a time.
 
-    `most` is in bytes, unpacked. With `chosen`, only values with these indexes are built. Raises Unreadable, TooMuch.
-    Only one value is built at a time.
+    `most` is the limit for the unpacked file in bytes. With `chosen`, only values with these indexes are built. Raise
+    Unreadable and TooLargeToRead.
     """
     indexes = count()
     is_wanted = None if chosen is None else lambda: next(indexes) in chosen
@@ -87,7 +87,7 @@ def _values(
 
 
 def _mapped(file: IO[bytes], most: int) -> Data:
-    """Return a file's content; a file on disk is mapped instead of copied."""
+    """Return a file's content. A file on disk is mapped into memory instead of copied."""
     try:
         found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # the file is in memory, or empty
@@ -98,11 +98,11 @@ def _mapped(file: IO[bytes], most: int) -> Data:
 
 
 def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
-    """Yield each JSON file of an archive, or of the archives in it, and whether its name is one of conversations."""
+    """Yield each JSON file of an archive and of archives in it, and whether it has the name of a conversation file."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
-            names = list(dict.fromkeys(archive.namelist()))  # of several entries with one name, the last is read
+            names = list(dict.fromkeys(archive.namelist()))  # of entries with the same name, the last is read
             if depth < MAX_ARCHIVE_DEPTH and not any(map(_CONVERSATIONS.fullmatch, names)):
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
@@ -123,7 +123,7 @@ def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[b
 
 
 def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
-    """Unpack an inner archive; ignore one without JSON, because portals add others."""
+    """Unpack an inner archive. Ignore one without JSON, because privacy portals add such archives."""
     try:
         yield from _unpacked(file, room, depth)
     except NothingInside:
@@ -131,7 +131,7 @@ def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes
 
 
 def _require_short_directory(file: IO[bytes]) -> None:
-    """Raise TooLargeToRead for an archive of millions of entries, before they are listed."""
+    """Raise TooLargeToRead for an archive with millions of entries, before they are listed."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _LONGEST_ARCHIVE_END))
     end = file.read()
@@ -141,7 +141,7 @@ def _require_short_directory(file: IO[bytes]) -> None:
 
 
 def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
-    """Return the names of conversation files in an archive, or else of all its JSON."""
+    """Return the names of the conversation files in an archive, or of all JSON files if there are none."""
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
     others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
     if not found and not others:

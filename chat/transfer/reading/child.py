@@ -1,6 +1,6 @@
 """The child process in which `chat.transfer.importing.files` reads large files.
 
-It configures as much of Django as the models need, without the settings of the server.
+It configures only the parts of Django that the models need, without the settings of the server.
 """
 
 from __future__ import annotations

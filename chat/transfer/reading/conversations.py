@@ -3,9 +3,9 @@
 A part is a letter for its type, followed by JSON of the classes below, because parts may come from another process. To
 add a format, write a module that converts a value to a `ParsedConversation`, and call it in `formats/detect.py`.
 
-    outlines        an OUTLINE of each conversation.
-    conversations   for each chosen one HEAD; IDS, CHANGES, batches of MESSAGES, each with its REVISIONS and with a
-                    FILE and its DATA for each file; REQUESTS; END. Or a PROBLEM, if it cannot be imported.
+    outlines        yields an OUTLINE of each conversation.
+    conversations   yields for each chosen one: HEAD; IDS; CHANGES; batches of MESSAGES, each followed by its REVISIONS
+                    and by a FILE and its DATA for each file; REQUESTS; END. If it cannot be imported: a PROBLEM.
 
 Both end with an ERROR if the rest of the file cannot be read.
 """
@@ -22,7 +22,7 @@ from typing import IO, Any, Literal
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from chat.models import TURN_MARKERS, MessageRole, MessageType
-from chat.transfer.document.normalise import normalise
+from chat.transfer.document.normalize import normalize
 from chat.transfer.document.remap_ids import DuplicateId, named_ids, require_unique
 from chat.transfer.document.schema import (
     AttachmentPart,
@@ -41,7 +41,7 @@ from chat.transfer.parsing.values import TooLargeToRead, Unreadable, values_in
 OUTLINE, HEAD, IDS, CHANGES, MESSAGES, REVISIONS, FILE, DATA, REQUESTS, END, PROBLEM, ERROR = (
     bytes([letter]) for letter in b"OHICMVFDREPX"
 )
-# Rows and bytes in one part, which one short transaction writes. A larger row is a part by itself.
+# The most rows and bytes in one part, which is written in one short transaction. A larger row is a separate part.
 MAX_ROWS = 500
 MAX_BYTES = 1_000_000
 MAX_IDS = 5_000
@@ -51,7 +51,7 @@ AT_WORK = ("streaming", "pending", "running", "waiting")
 
 
 class Outline(BaseModel):
-    """One conversation in a file. `began` is ISO 8601 or ""; `count` its messages, `size` its bytes in the file."""
+    """One conversation in a file. `began` is an ISO 8601 time or "". `count` is in messages, `size` in bytes."""
 
     index: int
     source: Source
@@ -62,7 +62,7 @@ class Outline(BaseModel):
 
 
 class Head(BaseModel):
-    """The session of a conversation, with the file's ids, and notes about what differs from the file."""
+    """The session of a conversation, with the file's ids, and counts for notes about differences from the file."""
 
     index: int
     source: Source
@@ -77,14 +77,14 @@ class Head(BaseModel):
 
 
 class MessageRecord(BaseModel):
-    """A record of the message with this index in the last batch."""
+    """A revision of the message with this index in the last batch."""
 
     message: int
     revision: RevisionPart
 
 
 class FilePart(BaseModel):
-    """A file of the message with this index in the last batch. Its data follows, which is empty if it is missing."""
+    """A file of the message with this index in the last batch. Its data follows, and is empty if it is missing."""
 
     message: int
     id: str
@@ -93,7 +93,7 @@ class FilePart(BaseModel):
 
 
 class Problem(BaseModel):
-    """A conversation that cannot be imported. `place` is the position of the error, `kind` pydantic's error type."""
+    """A conversation that cannot be imported. `place` is the position of the error, `kind` is pydantic's error type."""
 
     index: int
     title: str
@@ -119,7 +119,7 @@ Requests = TypeAdapter(list[RequestPart])
 
 
 def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """List the conversations in a file, and values that are none. The limit is in bytes of the unpacked file."""
+    """List the conversations in a file, and problems with other values. `most` limits the unpacked file in bytes."""
     for read in _found(file, most, None):
         if isinstance(read, Error):
             yield _part(ERROR, read)
@@ -136,7 +136,10 @@ def outlines(file: IO[bytes], most: int) -> Iterator[bytes]:
 def conversations(
     file: IO[bytes], most: int, chosen: Collection[int] | None, longest: int, largest_file: int
 ) -> Iterator[bytes]:
-    """Read the conversations with these indexes, or all, with limits for texts (in characters) and files (in bytes)."""
+    """Read the conversations with these indexes, or all.
+
+    `longest` limits texts in characters, `largest_file` in bytes.
+    """
     for read in _found(file, most, None if chosen is None else frozenset(chosen)):
         if isinstance(read, Error):
             yield _part(ERROR, read)
@@ -181,29 +184,29 @@ def _conversation(index: int, conversation: ParsedConversation, longest: int, la
         if long := next((place for place, text in _texts(document) if len(text) > longest), ""):
             yield _part(PROBLEM, Problem(index=index, title=conversation.title, reason="long", place=long))
             return
-        normalised = normalise(document, datetime.now(UTC))
-        require_unique(normalised)
+        normalized = normalize(document, datetime.now(UTC))
+        require_unique(normalized)
     except (ValidationError, DuplicateId, RecursionError) as error:
         yield _part(PROBLEM, _problem(index, conversation.title, error))
         return
-    yield _part(HEAD, _head(index, conversation, document, normalised))
-    yield from (IDS + each for each, _ in _lists(map(_json, named_ids(normalised)), MAX_IDS))
-    yield from (CHANGES + each for each, _ in _lists(map(_json, normalised.changes)))
+    yield _part(HEAD, _head(index, conversation, document, normalized))
+    yield from (IDS + each for each, _ in _lists(map(_json, named_ids(normalized)), MAX_IDS))
+    yield from (CHANGES + each for each, _ in _lists(map(_json, normalized.changes)))
     done = 0
-    for encoded, count in _lists(_json(each.model_copy(update=APART)) for each in normalised.messages):
+    for encoded, count in _lists(_json(each.model_copy(update=APART)) for each in normalized.messages):
         yield MESSAGES + encoded
-        batch = normalised.messages[done : done + count]
+        batch = normalized.messages[done : done + count]
         done += count
         records = (MessageRecord(message=n, revision=each) for n, row in enumerate(batch) for each in row.revisions)
         yield from (REVISIONS + each for each, _ in _lists(map(_json, records)))
         for number, row in enumerate(batch):
             yield from _files(number, row, conversation.entries, largest_file)
-    yield from (REQUESTS + each for each, _ in _lists(map(_json, normalised.requests)))
+    yield from (REQUESTS + each for each, _ in _lists(map(_json, normalized.requests)))
     yield END
 
 
 def _lists(items: Iterable[bytes], most: int = MAX_ROWS) -> Iterator[tuple[bytes, int]]:
-    """Join encoded items to lists, with their counts."""
+    """Join encoded items into lists, and yield each list with its number of items."""
     batch: list[bytes] = []
     size = 0
     for item in items:
@@ -224,16 +227,16 @@ def _part(kind: bytes, value: BaseModel) -> bytes:
     return kind + _json(value)
 
 
-def _head(index: int, conversation: ParsedConversation, document: Document, normalised: Document) -> Head:
+def _head(index: int, conversation: ParsedConversation, document: Document, normalized: Document) -> Head:
     return Head(
         index=index,
         source=conversation.source,
         left={kind: count for kind, count in conversation.left.items() if count},
         kinds=conversation.left.kinds,
         pinned=conversation.pinned,
-        session=normalised.session,
-        began=normalised.began(),
-        shown=sum(map(_is_shown, normalised.messages)),
+        session=normalized.session,
+        began=normalized.began(),
+        shown=sum(map(_is_shown, normalized.messages)),
         waiting=_count(document.messages, WAITING),
         at_work=_count(document.messages, AT_WORK),
     )
@@ -248,7 +251,7 @@ def _count(messages: Sequence[MessagePart], statuses: Sequence[str]) -> int:
 
 
 def _texts(document: Document) -> Iterator[tuple[str, str]]:
-    """Return the texts of messages and their revisions, with their positions."""
+    """Yield the texts of messages and of their revisions, with their positions."""
     for number, message in enumerate(document.messages):
         yield f"messages.{number}.text", message.text
         yield f"messages.{number}.result", message.result
@@ -265,7 +268,7 @@ def _files(number: int, message: MessagePart, entries: Entries, largest: int) ->
 
 
 def _decoded(file: AttachmentPart, largest: int) -> bytes:
-    """Return a file's data; empty if it is missing or too large."""
+    """Return a file's data. It is empty if it is missing or too large."""
     if file.data is None or len(file.data) > (largest + 3) * 4 // 3:
         return b""
     try:

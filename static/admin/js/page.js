@@ -1,20 +1,20 @@
-// What all pages of the admin do: times in the viewer's zone, and menus that close as those of the page do.
-import { localise, tellZone } from "../../js/ui/time.js";
+// All pages of the admin: shows times in the user's time zone, and closes open menus on Escape and presses outside.
+import { localizeTimes, storeTimeZone } from "../../js/ui/time.js";
 
 const MENUS = "details:is(.filter, .row-menu)";
 
-localise(document);
-const { zone } = tellZone();
+localizeTimes(document);
+const { zone } = storeTimeZone();
 for (const place of document.querySelectorAll("[data-zone]")) place.textContent = zone.replaceAll("_", " ");
 
-function close(menu) {
+function closeMenu(menu) {
   if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
   menu.open = false;
 }
 
 addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector(`${MENUS}[open]`);
-  if (menu) close(menu);
+  if (menu) closeMenu(menu);
 });
 addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll(`${MENUS}[open]`)) if (!menu.contains(event.target)) menu.open = false;

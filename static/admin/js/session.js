@@ -1,29 +1,29 @@
-/* Says on a session's page what its agent does now, and that the session has moved on. */
+// A session's page in the admin: shows at intervals what the agent does, and whether the session has changed since.
 const facts = document.getElementById("session-facts");
 const INTERVAL = 3000;
 
-async function look() {
+async function fetchState() {
   if (document.hidden) return;
   const answer = await fetch(facts.dataset.stateUrl, { headers: { Accept: "application/json" } });
   if (!answer.ok || answer.redirected) return;
-  tell(await answer.json());
+  showState(await answer.json());
 }
 
-function tell(now) {
+function showState(now) {
   document.getElementById("session-run").innerHTML = now.state;
   document.getElementById("session-state").innerHTML = now.status;
   document.getElementById("session-stop")?.toggleAttribute("hidden", !now.works);
   document.getElementById("session-moved").hidden = String(now.revision) === facts.dataset.revision;
 }
 
-async function watch() {
+async function poll() {
   try {
-    await look();
+    await fetchState();
   } catch {
-    // The server is away for a moment: the next look tells.
+    // The server cannot be reached at the moment. The next request shows the state.
   }
-  setTimeout(watch, INTERVAL);
+  setTimeout(poll, INTERVAL);
 }
 
-setTimeout(watch, INTERVAL);
-document.addEventListener("visibilitychange", () => look().catch(() => {}));
+setTimeout(poll, INTERVAL);
+document.addEventListener("visibilitychange", () => fetchState().catch(() => {}));

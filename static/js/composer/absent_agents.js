@@ -1,23 +1,23 @@
-// Agents that a sent text mentions, but that are not in the session: offers to add them (RUN-17).
-import { ask, page } from "../messages/session.js";
-import { fill, words } from "../ui/i18n.js";
-import { toast } from "../ui/toast.js";
-import { namesOfSession } from "./completion.js";
+// Offers to add an agent that a sent text mentions if it is not in the session (RUN-17).
+import { page, sendCommand } from "../messages/session.js";
+import { format, words } from "../ui/i18n.js";
+import { showToast } from "../ui/toast.js";
+import { fetchNames } from "./completion.js";
 
-const SHOWN = 20; // seconds
+const TOAST_SECONDS = 20; // seconds
 
-/** Offers to add the agent that a sent text mentions, if it is not in the session. */
-export async function offerAbsent(text) {
-  const { absent = [] } = (await namesOfSession()) ?? {};
-  const there = JSON.parse(page.dataset.agents || "[]").map(({ name }) => name);
-  const agent = absent.find((each) => !there.includes(each.name) && isMentioned(each, text));
+/** Shows a toast that offers to add the first such agent. */
+export async function offerAbsentAgent(text) {
+  const { absent = [] } = (await fetchNames()) ?? {};
+  const present = JSON.parse(page.dataset.agents || "[]").map(({ name }) => name);
+  const agent = absent.find((each) => !present.includes(each.name) && isMentioned(each, text));
   if (!agent) return;
-  const run = () => ask({ type: "add_agent", agent: agent.name });
+  const run = () => sendCommand({ type: "add_agent", agent: agent.name });
   const action = { label: words.agentAdd, run };
-  toast(fill(words.agentAbsent, { name: agent.title }), { action, seconds: SHOWN });
+  showToast(format(words.agentAbsent, { name: agent.title }), { action, seconds: TOAST_SECONDS });
 }
 
 function isMentioned({ name, title }, text) {
-  const written = [name, title].map((each) => each.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
-  return new RegExp(`(?<![A-Za-z0-9_.@])@(?:${written})(?![\\p{L}\\p{N}_-])`, "iu").test(text);
+  const pattern = [name, title].map((each) => each.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+  return new RegExp(`(?<![A-Za-z0-9_.@])@(?:${pattern})(?![\\p{L}\\p{N}_-])`, "iu").test(text);
 }

@@ -1,271 +1,294 @@
 // Writing, dictating and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
 import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
-import { pendingOf, showPending } from "../messages/list.js";
-import { toEnd } from "../messages/scroll.js";
-import { ask, live, page } from "../messages/session.js";
-import { keep, kept } from "../net/storage.js";
-import { offer, on, TOUCH } from "../ui/commands.js";
-import { composing, field, fits, grow, insert, restore, sends, unfinished, write } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
-import { late } from "../ui/late.js";
-import { notice, say, settle } from "../ui/notice.js";
-import * as behavior from "./behavior.js";
-import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "./completion.js";
-import * as drafts from "./drafts.js";
-import { looked, Outbox, remember } from "./drafts.js";
+import { findPending, showPending } from "../messages/list.js";
+import { scrollToEnd } from "../messages/scroll.js";
+import { live, page, sendCommand } from "../messages/session.js";
+import { readStored, writeStored } from "../net/storage.js";
+import { addCommand, onAction, TOUCH } from "../ui/commands.js";
 import {
-  areThere,
+  checkLength,
+  field,
+  growWithText,
+  insertText,
+  isComposing,
+  isSendKey,
+  promptToComplete,
+  restoreText,
+  setText,
+} from "../ui/field.js";
+import { format, words } from "../ui/i18n.js";
+import { lazyImport } from "../ui/loading.js";
+import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import * as behavior from "./behavior.js";
+import {
+  commandSource,
+  connectCompletion,
+  handleCompletionKey,
+  mentionSource,
+  runIfCommand,
+  unescapeSlash,
+} from "./completion.js";
+import * as drafts from "./drafts.js";
+import { recallOnArrow, rememberSent, UnsentMessages } from "./drafts.js";
+import {
   connectDropping,
   connectUploads,
-  giveFilesBack,
-  hasFiles,
-  refresh,
-  take,
-  tryAgain,
+  ensureUploaded,
+  hasUploadedFiles,
+  refreshFiles,
+  restoreFiles,
+  retryFailed,
+  takeUploaded,
 } from "./uploads.js";
 
-// Reports at intervals that the user is typing: "parley:typing" on the document (LIVE-05).
+// Reports typing by the event "parley:typing" on the document, at most once per interval (LIVE-05).
 
-const EVERY = 3_000;
-let toldAt = -EVERY;
+const TYPING_INTERVAL_MS = 3_000;
+let reportedAt = -TYPING_INTERVAL_MS;
 
-/** Ignores text that a script inserts, and commands. */
+/** Reports typing. Ignores text that a script inserts, and commands. */
 function connectTyping() {
   field.addEventListener("input", (event) => {
     if (!event.isTrusted || !field.value.trim() || field.value.startsWith("/")) return;
-    if (event.timeStamp - toldAt < EVERY) return;
-    toldAt = event.timeStamp;
+    if (event.timeStamp - reportedAt < TYPING_INTERVAL_MS) return;
+    reportedAt = event.timeStamp;
     document.dispatchEvent(new Event("parley:typing"));
   });
 }
 
 // While the agent works: Stop, and the composer's placeholder (RUN-07, UI-09).
 
-/** Asks the agent to stop. Harmless to repeat. */
-async function stop() {
+/** Asks the agent to stop. The request can be repeated safely. */
+async function stopAgent() {
   if (isIdle()) return;
   setPart("status", words.stopping);
-  say(words.stopping);
-  if (!(await ask({ type: "cancel" }))) showIdleAgain();
+  announce(words.stopping);
+  if (!(await sendCommand({ type: "cancel" }))) showIdleAgain();
 }
 
-function connectWorking() {
-  on("stop", () => {
-    if (!TOUCH.matches) field.focus(); // the button is about to be disabled, and would lose the focus
-    stop();
+function connectStop() {
+  onAction("stop", () => {
+    if (!TOUCH.matches) field.focus(); // the button is about to be disabled, which would lose the focus
+    stopAgent();
   });
-  offer({
+  addCommand({
     id: "stop",
     label: words.stopTheAgent,
     icon: "circle-stop",
     keys: "Esc",
     slash: "stop",
-    run: stop,
+    run: stopAgent,
     can: () => !isIdle(),
   });
-  new MutationObserver(tell).observe(page, { attributeFilter: ["data-status", "data-agent", "data-replies"] });
-  tell();
+  new MutationObserver(updatePlaceholder).observe(page, {
+    attributeFilter: ["data-status", "data-agent", "data-replies"],
+  });
+  updatePlaceholder();
 }
 
-/** Escape stops the agent if the field is empty. */
-function stopped(event) {
-  if (event.key !== "Escape" || composing(event) || field.value || isIdle()) return false;
-  stop();
+/** Stops the agent on Escape if the field is empty. Returns whether it did. */
+function stopOnEscape(event) {
+  if (event.key !== "Escape" || isComposing(event) || field.value || isIdle()) return false;
+  stopAgent();
   return true;
 }
 
-function tell() {
+function updatePlaceholder() {
   const { idle, mentions, waiting, working } = field.dataset;
   const isWaiting = page.dataset.status === "waiting";
   if (!isIdle() && !isWaiting) field.placeholder = working;
   else if (!behavior.repliesTo("all"))
-    field.placeholder = mentions; // others do not skip a question either
-  else field.placeholder = isWaiting ? waiting : fill(idle, { name: page.dataset.agent });
+    field.placeholder = mentions; // the agent ignores other messages, even while it has a question
+  else field.placeholder = isWaiting ? waiting : format(idle, { name: page.dataset.agent });
 }
 
-// The keys for sending are explained below the field until the user has sent ten messages in this browser.
+// A hint below the field explains the keys for sending, until the user has sent ten messages in this browser.
 
-const EXPLAINED = 10;
-const SENT = "parley:sent-count";
+const HINT_MESSAGES = 10;
+const SENT_COUNT = "parley:sent-count";
 
 function showHint() {
-  form.toggleAttribute("data-practised", Number(kept(SENT)) >= EXPLAINED);
+  form.toggleAttribute("data-practised", Number(readStored(SENT_COUNT)) >= HINT_MESSAGES);
 }
 
 function countSent() {
-  if (Number(kept(SENT)) < EXPLAINED) keep(SENT, String(Number(kept(SENT)) + 1));
+  if (Number(readStored(SENT_COUNT)) < HINT_MESSAGES)
+    writeStored(SENT_COUNT, String(Number(readStored(SENT_COUNT)) + 1));
   showHint();
 }
 
-const SLOW = 400; // ms after which an unconfirmed message is shown as being sent
+const PENDING_DELAY_MS = 400; // ms after which an unconfirmed message is shown as being sent
 const form = document.getElementById("composer");
 
 /** Loads the prompts of MCP servers when the user types a command. */
-function findPrompts() {
-  if (field.value.startsWith("/") && live.state === "connected") late(() => import("./prompts.js"));
+function loadPrompts() {
+  if (field.value.startsWith("/") && live.state === "connected") lazyImport(() => import("./prompts.js"));
 }
 
 export class Composer {
-  #outbox = new Outbox(`${page.dataset.viewerId}:${page.dataset.session}`);
-  #sent;
-  #suggested = "";
+  #unsent = new UnsentMessages(`${page.dataset.viewerId}:${page.dataset.session}`);
+  #onSent;
+  #suggestion = "";
 
-  /** `sent` is called when a message goes out over an open connection. */
+  /** `onSent` is called when a message is sent over an open connection. */
   constructor(sent) {
-    this.#sent = sent;
+    this.#onSent = sent;
     form.addEventListener("submit", (event) => this.#submit(event));
-    field.addEventListener("keydown", keys);
+    field.addEventListener("keydown", handleKey);
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));
-    live.addEventListener("open", tryAgain);
-    live.addEventListener("open", () => live.addEventListener("open", refresh), { once: true });
-    live.addEventListener("frame", ({ detail }) => detail.op === "message" && sentElsewhere(detail));
+    live.addEventListener("open", retryFailed);
+    live.addEventListener("open", () => live.addEventListener("open", refreshFiles), { once: true });
+    live.addEventListener("frame", ({ detail }) => detail.op === "message" && refreshFilesIfSent(detail));
     drafts.connect();
     connectTyping();
-    connectWorking();
+    connectStop();
     behavior.connect();
-    connectUploads(this.#outbox.pending().flatMap(({ files = [] }) => files));
+    connectUploads(this.#unsent.pending().flatMap(({ files = [] }) => files));
     connectDropping();
     connectDictation();
     connectCompletion(commandSource, mentionSource);
-    field.addEventListener("input", findPrompts);
-    grow(field);
+    field.addEventListener("input", loadPrompts);
+    growWithText(field);
     showHint();
-    if (!TOUCH.matches) field.focus(); // on a phone that would cover half the page with the keyboard
-    for (const entry of this.#outbox.pending()) showPending(entry);
+    if (!TOUCH.matches) field.focus(); // on a phone the keyboard would cover half the page
+    for (const entry of this.#unsent.pending()) showPending(entry);
   }
 
-  /** Sends unconfirmed messages again, in order. Harmless to repeat: the key identifies each message. */
+  /** Sends unconfirmed messages again, in order. The server ignores repetitions, because each message has a key. */
   resend() {
-    for (const entry of this.#outbox.pending()) this.#send(entry);
+    for (const entry of this.#unsent.pending()) this.#send(entry);
   }
 
-  /** Returns messages that waited too long to the field, for the user to decide; returns whether there were any. */
+  /** Moves messages that waited too long back to the field. Returns whether there were any. */
   restoreStale() {
-    const stale = this.#outbox.takeStale();
-    for (const entry of stale) giveBack(entry);
+    const stale = this.#unsent.removeStale();
+    for (const entry of stale) restoreUnsent(entry);
     return stale.length > 0;
   }
 
-  /** Handles the server's confirmation. The pending row stays until the message itself arrives. */
+  /**
+   * Handles the server's confirmation. The pending row stays for a moment if the message itself has not arrived yet.
+   */
   confirmed(key, arrived) {
-    this.#outbox.take(key);
-    const pending = pendingOf(key);
+    this.#unsent.remove(key);
+    const pending = findPending(key);
     if (arrived || pending?.hidden) pending?.remove();
     else setTimeout(() => pending?.remove(), 300);
   }
 
   refused(key) {
-    const entry = this.#outbox.take(key);
-    pendingOf(key)?.remove();
-    if (entry) giveBack(entry);
+    const entry = this.#unsent.remove(key);
+    findPending(key)?.remove();
+    if (entry) restoreUnsent(entry);
   }
 
-  /** Disables sending for good; the draft can still be read and copied. */
+  /** Disables sending permanently. The draft can still be read and copied. */
   close() {
     field.readOnly = true;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
   }
 
-  /** Fills in a suggested text. Replaces an earlier suggestion, never the user's own text. */
+  /** Fills in a suggested text, above the user's own text. Replaces an earlier suggestion that was not changed. */
   suggest(prompt) {
-    const { text, from, to } = unfinished(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
-    if (field.value === this.#suggested) write("");
-    this.#suggested = text;
-    restore(text);
+    const { text, from, to } = promptToComplete(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
+    if (field.value === this.#suggestion) setText("");
+    this.#suggestion = text;
+    restoreText(text);
     field.focus();
     field.setSelectionRange(from, to);
   }
 
   #submit(event) {
     event.preventDefault();
-    if (field.readOnly || commanded(field.value) || !fits(field.value)) return;
-    if (!areThere()) return;
-    const text = said(field.value);
-    const files = take();
+    if (field.readOnly || runIfCommand(field.value) || !checkLength(field.value)) return;
+    if (!ensureUploaded()) return;
+    const text = unescapeSlash(field.value);
+    const files = takeUploaded();
     if (!text.trim() && !files.length) return;
-    const entry = this.#outbox.add(text, files);
-    if (text.trim()) remember(text);
+    const entry = this.#unsent.add(text, files);
+    if (text.trim()) rememberSent(text);
     countSent();
-    write("");
-    showPending(entry, live.state === "connected" ? SLOW : 0);
+    setText("");
+    showPending(entry, live.state === "connected" ? PENDING_DELAY_MS : 0);
     this.#send(entry);
-    if (text.includes("@")) late(() => import("./absent_agents.js")).then((agents) => agents?.offerAbsent(text));
-    toEnd();
+    if (text.includes("@"))
+      lazyImport(() => import("./absent_agents.js")).then((agents) => agents?.offerAbsentAgent(text));
+    scrollToEnd();
     field.focus();
   }
 
   #send({ key, text, files = [] }) {
     const attachments = files.map(({ id }) => id);
-    if (live.send({ type: "send", text, key, attachments, ref: `send:${key}` })) this.#sent();
+    if (live.send({ type: "send", text, key, attachments, ref: `send:${key}` })) this.#onSent();
   }
 }
 
-/** A message of this user's, from whatever device, has taken the files that were attached there. */
-function sentElsewhere({ html }) {
-  if (hasFiles() && html.includes(` data-user-id="${page.dataset.viewerId}"`)) refresh();
+/** Refreshes the attached files after the user has sent a message, perhaps on another device. */
+function refreshFilesIfSent({ html }) {
+  if (hasUploadedFiles() && html.includes(` data-user-id="${page.dataset.viewerId}"`)) refreshFiles();
 }
 
-/** Returns an unsent message to the field. */
-export function giveBack({ text, files = [] }) {
-  if (text) restore(text);
-  if (files.length) giveFilesBack(files);
+/** Puts an unsent message and its files back into the composer. */
+export function restoreUnsent({ text, files = [] }) {
+  if (text) restoreText(text);
+  if (files.length) restoreFiles(files);
 }
 
-function keys(event) {
-  if (chosen(event)) event.stopPropagation();
-  else if (sends(event)) form.requestSubmit();
-  else if (!looked(event) && !stopped(event)) return;
+function handleKey(event) {
+  if (handleCompletionKey(event)) event.stopPropagation();
+  else if (isSendKey(event)) form.requestSubmit();
+  else if (!recallOnArrow(event) && !stopOnEscape(event)) return;
   event.preventDefault();
 }
 
-// Dictation, in browsers with speech recognition: inserts the recognised text at the caret.
+// Dictation, in browsers with speech recognition: inserts the recognized text at the caret.
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
-const button = document.querySelector("[data-action=dictate]");
-let listening = null;
+const dictateButton = document.querySelector("[data-action=dictate]");
+let recognition = null;
 
 function connectDictation() {
   if (!Recognition) return;
-  button.hidden = false;
-  on("dictate", toggleDictation);
-  offer({ id: "dictate", label: words.dictate, icon: "mic", run: toggleDictation });
-  addEventListener("pagehide", () => listening?.abort());
-  field.form.addEventListener("submit", () => listening?.stop());
+  dictateButton.hidden = false;
+  onAction("dictate", toggleDictation);
+  addCommand({ id: "dictate", label: words.dictate, icon: "mic", run: toggleDictation });
+  addEventListener("pagehide", () => recognition?.abort());
+  field.form.addEventListener("submit", () => recognition?.stop());
 }
 
 function toggleDictation() {
-  if (listening) return listening.stop();
-  listening = new Recognition();
-  listening.lang = document.documentElement.lang;
-  listening.continuous = true;
-  listening.onresult = dictated;
-  listening.onerror = dictationFailed;
-  listening.onend = () => showListening(null);
-  listening.start();
-  showListening(listening);
-  settle("dictation");
+  if (recognition) return recognition.stop();
+  recognition = new Recognition();
+  recognition.lang = document.documentElement.lang;
+  recognition.continuous = true;
+  recognition.onresult = insertDictated;
+  recognition.onerror = reportDictationError;
+  recognition.onend = () => setRecognition(null);
+  recognition.start();
+  setRecognition(recognition);
+  clearNoticeAfterSuccess("dictation");
 }
 
-/** Inserts each sentence once, when its result is final. */
-function dictated({ results, resultIndex }) {
+/** Inserts the final results. Interim results are ignored, because they repeat and change. */
+function insertDictated({ results, resultIndex }) {
   for (const result of [...results].slice(resultIndex)) {
     if (!result.isFinal) continue;
     const before = field.value.slice(0, field.selectionStart);
-    const said = result[0].transcript.trim();
-    insert(before && !/\s$/.test(before) ? ` ${said}` : said);
+    const text = result[0].transcript.trim();
+    insertText(before && !/\s$/.test(before) ? ` ${text}` : text);
   }
 }
 
-function dictationFailed({ error }) {
+function reportDictationError({ error }) {
   if (["no-speech", "aborted"].includes(error)) return;
   const isDenied = ["not-allowed", "service-not-allowed", "audio-capture"].includes(error);
-  notice(isDenied ? words.microphoneDenied : words.dictationFailed, { about: "dictation" });
+  showNotice(isDenied ? words.microphoneDenied : words.dictationFailed, { about: "dictation" });
 }
 
-function showListening(now) {
-  const was = listening;
-  listening = now;
-  button.setAttribute("aria-pressed", String(now !== null));
-  if (now) say(words.listening);
-  else if (was && !TOUCH.matches) field.focus();
+function setRecognition(next) {
+  const previous = recognition;
+  recognition = next;
+  dictateButton.setAttribute("aria-pressed", String(next !== null));
+  if (next) announce(words.listening);
+  else if (previous && !TOUCH.matches) field.focus();
 }

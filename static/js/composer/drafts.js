@@ -1,131 +1,134 @@
-// What the user has written: drafts, stored at once in this browser and soon on the server for the user's other devices,
-// and sent messages.
+// Drafts, which are stored in this browser immediately and on the server a little later, for the user's other devices.
+// Also the texts that the user has sent.
 import { live, page } from "../messages/session.js";
-import { keep, kept, parsed } from "../net/storage.js";
-import { parse } from "../ui/dom.js";
-import { begin, composing, field, write } from "../ui/field.js";
+import { parseJson, readStored, writeStored } from "../net/storage.js";
+import { parseHtml } from "../ui/dom.js";
+import { field, initializeText, isComposing, setText } from "../ui/field.js";
 
-const EVERY = 2_000;
-const NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;
-const ASKED_AT = Date.now() - performance.now(); // when this page was requested
-// `said` is the draft that the server has; a different one was typed here since. `told` may still be on its way there.
-let said = field?.defaultValue ?? "";
-let saidAt = 0;
-let told = said;
-let timer = 0;
+const SEND_INTERVAL_MS = 2_000;
+const DRAFT_NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;
+const PAGE_REQUESTED_AT = Date.now() - performance.now(); // when this page was requested
+// The draft that the server has confirmed. If the field's text differs, the user has changed it since.
+let confirmedText = field?.defaultValue ?? "";
+let confirmedAt = 0;
+let sentText = confirmedText; // the draft that was sent last, which may not be confirmed yet
+let sendTimer = 0;
 let sentAt = 0;
-let mirrored = null; // another tab's draft, until the user types here
+let mirroredText = null; // another tab's draft, until the user types here
 
-/** Starts with the newest draft: this browser's, or the server's when the page was rendered. */
+/** Fills in the newest draft: that of this browser, or that of the server, which was rendered with the page. */
 export function connect() {
-  const mine = parsed(kept(NAME));
-  begin(mine && isNewer(mine) ? mine.text : field.defaultValue);
-  field.setSelectionRange(field.value.length, field.value.length); // continue at the end
-  field.addEventListener("input", edited);
-  addEventListener("storage", followed);
-  addEventListener("pagehide", flush);
-  document.addEventListener("visibilitychange", () => document.hidden && flush());
-  live.addEventListener("open", soon);
-  live.addEventListener("frame", ({ detail }) => detail.op === "message" && sentElsewhere(detail));
+  const mine = parseJson(readStored(DRAFT_NAME));
+  initializeText(mine && isNewer(mine) ? mine.text : field.defaultValue);
+  field.setSelectionRange(field.value.length, field.value.length); // the user goes on at the end
+  field.addEventListener("input", handleInput);
+  addEventListener("storage", syncFromStorage);
+  addEventListener("pagehide", sendNow);
+  document.addEventListener("visibilitychange", () => document.hidden && sendNow());
+  live.addEventListener("open", sendSoon);
+  live.addEventListener("frame", ({ detail }) => detail.op === "message" && clearIfSentElsewhere(detail));
 }
 
-/** Whether this browser's draft is newer than the one that the server rendered. */
+/** Returns whether this browser's draft is newer than the one that the server rendered. */
 function isNewer({ text, said, at, saidAt }) {
-  return (text !== said && at >= Number(field.dataset.draftAt || 0)) || saidAt > ASKED_AT;
+  return (text !== said && at >= Number(field.dataset.draftAt || 0)) || saidAt > PAGE_REQUESTED_AT;
 }
 
-/** Sends the draft to the server at once. */
-function flush() {
-  clearTimeout(timer);
-  timer = 0;
+/** Sends the draft to the server immediately. */
+function sendNow() {
+  clearTimeout(sendTimer);
+  sendTimer = 0;
   const text = field.value;
-  if (text === told || live.state !== "connected") return;
-  told = text;
+  if (text === sentText || live.state !== "connected") return;
+  sentText = text;
   sentAt = Date.now();
   live.request({ type: "draft", text }).then(
-    () => known(text),
-    () => (told = said), // it stays in this browser and is sent with the next change
+    () => recordConfirmed(text),
+    () => (sentText = confirmedText), // so that the next change sends it again
   );
 }
 
-/** Leaves the stored draft alone: another tab may have a newer one. */
-function known(text) {
-  said = text;
-  saidAt = Date.now();
-  keepDraft(parsed(kept(NAME)) ?? undefined);
+/** Stores which draft the server has. Keeps the stored text, because another tab may have stored a newer one. */
+function recordConfirmed(text) {
+  confirmedText = text;
+  confirmedAt = Date.now();
+  storeDraft(parseJson(readStored(DRAFT_NAME)) ?? undefined);
 }
 
-function edited() {
-  mirrored = null;
-  keepDraft();
-  if (field.value) soon();
-  else flush();
+function handleInput() {
+  mirroredText = null;
+  storeDraft();
+  if (field.value) sendSoon();
+  else sendNow();
 }
 
-function soon() {
-  if (field.value !== told) timer ||= setTimeout(flush, Math.max(0, sentAt + EVERY - Date.now()));
+function sendSoon() {
+  if (field.value !== sentText) sendTimer ||= setTimeout(sendNow, Math.max(0, sentAt + SEND_INTERVAL_MS - Date.now()));
 }
 
-function keepDraft({ text, at } = { text: field.value, at: Date.now() }) {
-  keep(NAME, text || said ? JSON.stringify({ text, said, at, saidAt }) : "");
+function storeDraft({ text, at } = { text: field.value, at: Date.now() }) {
+  writeStored(
+    DRAFT_NAME,
+    text || confirmedText ? JSON.stringify({ text, said: confirmedText, at, saidAt: confirmedAt }) : "",
+  );
 }
 
 /**
- * Shows another tab's draft unless this tab has a different one of its own. The previous value in the storage is not
- * always the one that this tab has seen, because tabs write at the same time.
+ * Shows another tab's draft, unless the user has typed a different one in this tab. The previous value in the storage
+ * is not always the one that this tab has seen, because several tabs can write at the same time.
  */
-function followed(event) {
-  if (event.key !== NAME) return;
-  const [before, after] = [parsed(event.oldValue), parsed(event.newValue)];
-  said = told = after?.said ?? "";
-  const isFollowing = field.value === mirrored || field.value === (before?.text ?? "");
-  if (isFollowing && field.value !== (after?.text ?? "")) follow(after?.text ?? "");
+function syncFromStorage(event) {
+  if (event.key !== DRAFT_NAME) return;
+  const [before, after] = [parseJson(event.oldValue), parseJson(event.newValue)];
+  confirmedText = sentText = after?.said ?? "";
+  const isFollowing = field.value === mirroredText || field.value === (before?.text ?? "");
+  if (isFollowing && field.value !== (after?.text ?? "")) mirrorDraft(after?.text ?? "");
 }
 
 /** Clears a draft that was sent from another device. */
-function sentElsewhere({ id, html }) {
-  if (!field.value || field.value !== said || document.getElementById(id)) return;
-  const message = parse(html).firstElementChild;
+function clearIfSentElsewhere({ id, html }) {
+  if (!field.value || field.value !== confirmedText || document.getElementById(id)) return;
+  const message = parseHtml(html).firstElementChild;
   if (message?.dataset.userId !== page.dataset.viewerId) return;
   if (!message.querySelector(".plain, .queued-text")?.textContent.startsWith(field.value)) return;
-  said = told = "";
-  follow("");
-  keepDraft();
+  confirmedText = sentText = "";
+  mirrorDraft("");
+  storeDraft();
 }
 
 /** Shows a draft from another tab or device. */
-function follow(text) {
-  mirrored = text;
-  field.removeEventListener("input", edited);
-  write(text);
-  field.addEventListener("input", edited);
+function mirrorDraft(text) {
+  mirroredText = text;
+  field.removeEventListener("input", handleInput);
+  setText(text);
+  field.addEventListener("input", handleInput);
 }
 
-// Sent messages: stored until the server has them, across lost connections and reloads (LIVE-04), and recalled by
-// arrow-up in an empty field, the newest first.
+// Sent messages. They are stored until the server has them, also across lost connections and reloads (LIVE-04).
+// Arrow-up in an empty field recalls their texts, newest first.
 
-const A_DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
-export class Outbox {
+export class UnsentMessages {
   #name;
-  #entries; // the storage has a copy, beside the entries of other tabs
+  #entries; // the storage has a copy, and the entries of other tabs
 
   constructor(name) {
     this.#name = `parley:outbox:${name}`;
-    this.#entries = this.#stored();
+    this.#entries = this.#readStored();
   }
 
-  /** Stores a text with its files and returns the entry; its key makes a repeated send harmless (MSG-02). */
+  /** Stores a text with its files and returns the entry. Its key lets the server ignore repeated sends (MSG-02). */
   add(text, files) {
     const entry = { key: crypto.randomUUID?.() ?? randomKey(), text, files, at: Date.now() };
     this.#entries.push(entry);
-    this.#copy();
+    this.#store();
     return entry;
   }
 
   /** Removes and returns an entry that the server has accepted or refused. */
-  take(key) {
-    return this.#remove((entry) => entry.key === key)[0];
+  remove(key) {
+    return this.#removeWhere((entry) => entry.key === key)[0];
   }
 
   pending() {
@@ -133,78 +136,78 @@ export class Outbox {
   }
 
   /** Removes and returns entries that are too old to be sent without asking the user. */
-  takeStale() {
-    return this.#remove(isStale);
+  removeStale() {
+    return this.#removeWhere(isStale);
   }
 
-  #remove(condition) {
+  #removeWhere(condition) {
     const removed = this.#entries.filter(condition);
     this.#entries = this.#entries.filter((entry) => !removed.includes(entry));
-    this.#copy(removed);
+    this.#store(removed);
     return removed;
   }
 
-  #stored() {
-    return parsed(kept(this.#name)) ?? [];
+  #readStored() {
+    return parseJson(readStored(this.#name)) ?? [];
   }
 
-  #copy(removed = []) {
+  #store(removed = []) {
     const known = new Set([...this.#entries, ...removed].map((entry) => entry.key));
-    const entries = [...this.#stored().filter((entry) => !known.has(entry.key)), ...this.#entries];
-    keep(this.#name, entries.length ? JSON.stringify(entries) : "");
+    const entries = [...this.#readStored().filter((entry) => !known.has(entry.key)), ...this.#entries];
+    writeStored(this.#name, entries.length ? JSON.stringify(entries) : "");
   }
 }
 
-const isStale = (entry) => Date.now() - entry.at >= A_DAY;
+const isStale = (entry) => Date.now() - entry.at >= DAY_MS;
 
-// crypto.randomUUID exists on secure origins only; Parley also runs on http in a home network.
+// crypto.randomUUID exists only on secure origins, and Parley also runs over http in home networks.
 function randomKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 // Recalling sent texts.
 
-const MOST = 50;
-const SENT = `parley:sent:${page.dataset.viewerId}:${page.dataset.session}`;
-let found = []; // the recalled texts, newest first
-let recalled = -1;
+const MAX_SENT = 50;
+const SENT_NAME = `parley:sent:${page.dataset.viewerId}:${page.dataset.session}`;
+let recallable = []; // the recalled texts, newest first
+let recalledIndex = -1;
 
 /** Stores a sent text. */
-export function remember(text) {
-  const sent = [...sentBefore().filter((other) => other !== text), text];
-  keep(SENT, JSON.stringify(sent.slice(-MOST)));
+export function rememberSent(text) {
+  const sent = [...storedTexts().filter((other) => other !== text), text];
+  writeStored(SENT_NAME, JSON.stringify(sent.slice(-MAX_SENT)));
 }
 
-/** Handles arrow-up and arrow-down through sent texts; returns true if the key was one of these. */
-export function looked(event) {
-  if (composing(event) || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
-  const looking = recalled >= 0 && field.value === found[recalled];
-  if (!looking) recalled = -1;
-  if (event.key === "ArrowUp" && (looking || !field.value)) return older();
-  if (!looking || !["ArrowDown", "Escape"].includes(event.key)) return false;
-  recall(event.key === "Escape" ? -1 : recalled - 1);
+/** Handles arrow-up and arrow-down, which go through sent texts. Returns true if it has handled the key. */
+export function recallOnArrow(event) {
+  if (isComposing(event) || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return false;
+  const isRecalling = recalledIndex >= 0 && field.value === recallable[recalledIndex];
+  if (!isRecalling) recalledIndex = -1;
+  if (event.key === "ArrowUp" && (isRecalling || !field.value)) return recallOlder();
+  if (!isRecalling || !["ArrowDown", "Escape"].includes(event.key)) return false;
+  recall(event.key === "Escape" ? -1 : recalledIndex - 1);
   return true;
 }
 
-function older() {
-  if (recalled < 0) found = sentHere();
-  if (recalled + 1 < found.length) recall(recalled + 1);
-  return found.length > 0;
+function recallOlder() {
+  if (recalledIndex < 0) recallable = sentTexts();
+  if (recalledIndex + 1 < recallable.length) recall(recalledIndex + 1);
+  return recallable.length > 0;
 }
 
 function recall(number) {
-  recalled = number;
-  write(found[recalled] ?? "");
+  recalledIndex = number;
+  setText(recallable[recalledIndex] ?? "");
   field.setSelectionRange(field.value.length, field.value.length);
 }
 
-function sentHere() {
+function sentTexts() {
   const shown = document.querySelectorAll("#messages .user.mine .plain, #queue .queued.mine .queued-text");
-  const texts = [...sentBefore(), ...[...shown].map((element) => element.textContent)];
+  const texts = [...storedTexts(), ...[...shown].map((element) => element.textContent)];
   return [...new Set(texts.reverse())].filter((text) => text.trim());
 }
 
-function sentBefore() {
-  const sent = parsed(kept(SENT));
+function storedTexts() {
+  const sent = parseJson(readStored(SENT_NAME));
   return Array.isArray(sent) ? sent : [];
 }

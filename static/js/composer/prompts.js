@@ -1,93 +1,107 @@
-// Prompts of MCP servers as commands behind "/": the text of one is put into the composer, where the user can change it.
+// Prompts of MCP servers, as commands after "/". Such a command puts the prompt's text into the composer.
 import { page } from "../messages/session.js";
-import { post, valueAt } from "../net/http.js";
-import { offer, withControl } from "../ui/commands.js";
-import { answerOf, make } from "../ui/dom.js";
-import { field, write } from "../ui/field.js";
+import { fetchJson, post } from "../net/http.js";
+import { addCommand, hasControl } from "../ui/commands.js";
+import { createElement, openDialog } from "../ui/dom.js";
+import { field, setText } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
-import { notice } from "../ui/notice.js";
+import { showNotice } from "../ui/notice.js";
 
 const address = `/sessions/${page.dataset.session}/prompts`;
-let isKnown = false;
-let isAsking = false;
-let names = new Set();
+let changes = 0; // changes of the session
+let fetchedAfter = -1; // the changes before the last request for the prompts
+let isFetching = false;
+let availableNames = new Set();
 
-/** Fetches the prompts when the user types the first "/", and again after the session's agents or tools have changed. */
-async function look() {
-  if (isKnown || isAsking || !field.value.startsWith("/")) return;
-  isAsking = true;
-  const found = (await valueAt(address))?.prompts;
-  isAsking = false;
-  if (!found) return; // the next key asks again
-  isKnown = true;
-  names = new Set(found.map(({ name }) => name));
+/**
+ * Fetches the prompts when the user types the first "/", and again after the session's agents or tools have changed.
+ */
+async function fetchPrompts() {
+  if (fetchedAfter === changes || isFetching || !field.value.startsWith("/")) return;
+  isFetching = true;
+  const before = changes;
+  const found = (await fetchJson(address))?.prompts;
+  isFetching = false;
+  if (!found) return; // tried again with the next key
+  fetchedAfter = before;
+  availableNames = new Set(found.map(({ name }) => name));
   for (const prompt of found) {
-    offer({
+    addCommand({
       id: `prompt-${prompt.name}`,
       label: prompt.title,
       icon: "text-quote",
       slash: prompt.name.toLowerCase(),
-      can: () => names.has(prompt.name),
-      run: (argument) => use(prompt, argument),
+      can: () => availableNames.has(prompt.name),
+      run: (argument) => insertPrompt(prompt, argument),
     });
   }
   if (found.length && field.value.startsWith("/")) field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-async function use(prompt, argument) {
-  const given = prompt.arguments.length ? await asked(prompt, argument) : {};
-  if (given === null) return;
-  try {
-    const { text } = await post(
-      `${address}/fill`,
-      { name: prompt.name, arguments: JSON.stringify(given) },
-      words.promptFailed,
-    );
-    write(text);
-    field.focus();
-  } catch (error) {
-    notice(error.message);
-  }
+/** Puts the text of a prompt into the composer. `argument` is what the user has typed after the command. */
+async function insertPrompt(prompt, argument) {
+  const [first] = prompt.arguments;
+  let values = first ? { [first.name]: argument } : {};
+  let problem = "";
+  do {
+    if (first) values = await askForArguments(prompt, values, problem);
+    if (values === null) return;
+    try {
+      const request = { name: prompt.name, arguments: JSON.stringify(values) };
+      const { text } = await post(`${address}/fill`, request, words.promptFailed);
+      setText(text);
+      return field.focus();
+    } catch (error) {
+      problem = error.message;
+    }
+  } while (first); // the entered values are shown again, with the problem
+  showNotice(problem);
 }
 
-/** Returns the mark of a required argument; screen readers know it from the field. */
-const mark = () => make("span", { className: "required", ariaHidden: "true", textContent: " *" });
+/** Returns the mark of a required argument. It is hidden from screen readers, because the field has the attribute. */
+const createRequiredMark = () =>
+  createElement("span", { className: "required", ariaHidden: "true", textContent: " *" });
 
-/** Asks for the arguments in a dialog; resolves to their values, or to null. */
-async function asked(prompt, first) {
-  const inputs = prompt.arguments.map(({ name, required }, place) =>
-    make("textarea", { className: "input argument", name, required, value: place ? "" : first, rows: 2, dir: "auto" }),
+/** Returns the label with the field of an argument. */
+function createField({ name, description, required }, value) {
+  const properties = { className: "input argument", name, required, value, rows: 2, dir: "auto" };
+  return createElement(
+    "label",
+    { className: "field" },
+    createElement("span", { textContent: name }, required ? createRequiredMark() : ""),
+    createElement("textarea", properties),
+    createElement("span", { className: "help", textContent: description }),
   );
-  const fields = prompt.arguments.map(({ name, description, required }, place) =>
-    make(
-      "label",
-      { className: "field" },
-      make("span", { textContent: name }, required ? mark() : ""),
-      inputs[place],
-      make("span", { className: "help", textContent: description }),
-    ),
-  );
-  const cancel = make("button", {
+}
+
+/**
+ * Asks for the arguments in a dialog that has these values and shows a problem, if there is one. Resolves to the new
+ * values, or to null if the user cancels.
+ */
+async function askForArguments(prompt, values, problem) {
+  const fields = prompt.arguments.map((argument) => createField(argument, values[argument.name] ?? ""));
+  if (problem) fields.push(createElement("p", { className: "errors", role: "alert", textContent: problem }));
+  const cancel = createElement("button", {
     type: "button",
     className: "button",
     textContent: words.promptCancel,
     onclick: () => dialog.close(""),
   });
-  const done = make("button", { className: "button primary", value: "use", textContent: words.promptInsert });
-  const heading = make("h2", { textContent: prompt.title, dir: "auto" });
-  const bar = make("div", { className: "confirm-bar" }, done, cancel);
-  const form = make("form", { method: "dialog", className: "dialog-body" }, heading, ...fields, bar);
+  const done = createElement("button", { className: "button primary", value: "use", textContent: words.promptInsert });
+  const heading = createElement("h2", { textContent: prompt.title, dir: "auto" });
+  const bar = createElement("div", { className: "confirm-bar" }, done, cancel);
+  const form = createElement("form", { method: "dialog", className: "dialog-body" }, heading, ...fields, bar);
   form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && withControl(event)) form.requestSubmit(done);
+    if (event.key === "Enter" && hasControl(event)) form.requestSubmit(done);
   });
-  const dialog = make("dialog", { className: "dialog confirm", ariaLabel: prompt.title }, form);
-  if ((await answerOf(dialog)) !== "use") return null;
-  return Object.fromEntries(inputs.map((input) => [input.name, input.value]));
+  const dialog = createElement("dialog", { className: "dialog confirm", ariaLabel: prompt.title }, form);
+  if ((await openDialog(dialog)) !== "use") return null;
+  return Object.fromEntries([...form.querySelectorAll("textarea")].map(({ name, value }) => [name, value]));
 }
 
 /** Called when the user has typed the first "/". */
 export function connect() {
-  look();
-  field.addEventListener("input", look);
-  page.addEventListener("parley:changed", () => (isKnown = false));
+  fetchPrompts();
+  field.addEventListener("input", fetchPrompts);
+  page.addEventListener("parley:session-changed", () => changes++);
 }

@@ -1,20 +1,20 @@
-// Attaches files that are dropped on the page or pasted into its field, and very long pasted texts. They are uploaded to
-// the page's session; at home, to a session that is created with the first file.
-import { post, sendFile, textAt, valueAt } from "../net/http.js";
-import { keep as keepStored, kept, parsed } from "../net/storage.js";
-import { offer, on } from "../ui/commands.js";
-import { copyOf, make } from "../ui/dom.js";
-import { field, insert, isWithin } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
-import { notice, say, settle } from "../ui/notice.js";
+// Attaches files: chosen, dropped or pasted ones, and very long pasted texts. They are uploaded to the page's session.
+// On the home page, the first file creates the session.
+import { fetchJson, fetchText, post, uploadFile } from "../net/http.js";
+import { parseJson, readStored, writeStored as keepStored } from "../net/storage.js";
+import { addCommand, onAction } from "../ui/commands.js";
+import { cloneTemplate, createElement } from "../ui/dom.js";
+import { field, insertText, isWithinLimit } from "../ui/field.js";
+import { format, words } from "../ui/i18n.js";
+import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 
 // The chips of files in the composer: name, progress and errors.
 
 const UNITS = ["", "\u00a0KB", "\u00a0MB"];
 
-/** Creates a chip, as the upload's element. */
+/** Creates a chip and stores it as the upload's element. */
 function drawChip(upload) {
-  upload.element = copyOf("chip");
+  upload.element = cloneTemplate("chip");
   updateChip(upload);
   return upload.element;
 }
@@ -24,21 +24,21 @@ function updateChip(upload) {
   element.dataset.state = state;
   element.dataset.kind = upload.meta?.kind ?? upload.file?.type.split("/")[0] ?? "";
   element.style.setProperty("--done", upload.done ?? 0);
-  const [, stem, ending = ""] = /^(.+?)(\.[^.]{1,8})?$/s.exec(name) ?? ["", name]; // long names keep their ending
+  const [, base, ending = ""] = /^(.+?)(\.[^.]{1,8})?$/s.exec(name) ?? ["", name]; // long names keep their ending
   const shown = element.querySelector(".chip-name");
-  if (shown.textContent !== stem + ending) shown.replaceChildren(make("span", { textContent: stem }), ending);
-  element.querySelector(".chip-detail").textContent = detail(upload);
+  if (shown.textContent !== base + ending) shown.replaceChildren(createElement("span", { textContent: base }), ending);
+  element.querySelector(".chip-detail").textContent = chipDetail(upload);
   element.querySelector("[data-action=upload-retry]").hidden = state !== "failed" || !upload.canRetry;
   element.querySelector("[data-action=upload-as-text]").hidden = !(upload.text
-    ? isWithin(upload.text)
+    ? isWithinLimit(upload.text)
     : upload.meta?.pasted);
-  element.querySelector("[data-action=upload-remove] .sr-only").textContent = fill(words.removeFile, { name });
+  element.querySelector("[data-action=upload-remove] .sr-only").textContent = format(words.removeFile, { name });
   showPicture(element.querySelector("img"), upload.meta);
 }
 
-function detail({ state, problem, done, size }) {
+function chipDetail({ state, problem, done, size }) {
   if (state === "failed") return problem;
-  return state === "sending" ? fill(words.uploadedPart, { percent: Math.round(done * 100) }) : sized(size);
+  return state === "sending" ? format(words.uploadedPart, { percent: Math.round(done * 100) }) : formatSize(size);
 }
 
 function showPicture(image, meta) {
@@ -48,272 +48,281 @@ function showPicture(image, meta) {
 }
 
 /** Formats a file size like the server: 512 bytes, 1.2 MB. */
-function sized(bytes) {
-  const step = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2;
-  const places = step ? 1 : 0;
-  const form = step ? {} : { style: "unit", unit: "byte", unitDisplay: "long" };
+function formatSize(bytes) {
+  const unit = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : 2;
+  const digits = unit ? 1 : 0;
+  const form = unit ? {} : { style: "unit", unit: "byte", unitDisplay: "long" };
   const number = new Intl.NumberFormat(document.documentElement.lang, {
     ...form,
-    minimumFractionDigits: places,
-    maximumFractionDigits: places,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
   });
-  return `${number.format(bytes / 1024 ** step)}${UNITS[step]}`;
+  return `${number.format(bytes / 1024 ** unit)}${UNITS[unit]}`;
 }
 
-// Files of the message being written: uploaded at once, shown as chips, sent with the text.
+// The files of the message that the user is writing. They are uploaded immediately, and sent with the message.
 
 const page = document.getElementById("main");
-const NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
-const ASKED_AT = Date.now() - performance.now(); // when this page was requested
+const FILES_NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
+const PAGE_REQUESTED_AT = Date.now() - performance.now(); // when this page was requested
 const list = document.getElementById("uploads");
-const gone = new Set(); // ids of files that were sent or removed here
-const waiting = []; // for the first file at home, which creates the session
-let begun = ""; // that session
-let isBeginning = false;
-let uploads = []; // {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
+const removedIds = new Set(); // ids of files that were sent or removed here
+const waitingUploads = []; // uploads on the home page that wait until the first file has created the session
+let createdSession = ""; // the id of the session that was created by the first file
+let isCreatingSession = false;
+// {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
+let uploads = [];
 
 const isUploading = () => uploads.some(({ state }) => state === "sending");
 const hasFailed = () => uploads.some(({ state }) => state === "failed");
 
 let isAwaited = false; // whether the message is sent when all uploads are done
 
-/** Whether all files are uploaded. Shows a failed one; waits for the others and sends then. */
-export function areThere() {
-  if (hasFailed()) notice(words.uploadsFailed, { action: removal(), about: "uploads" });
-  else if (isUploading()) waitForFiles(true);
+/** Returns whether all files are uploaded. If not, shows which failed, or sends the message when they are uploaded. */
+export function ensureUploaded() {
+  if (hasFailed()) showNotice(words.uploadsFailed, { action: removeFailedAction(), about: "uploads" });
+  else if (isUploading()) setAwaited(true);
   else return true;
   return false;
 }
 
-/** Returns the offer to remove the failed files together; null if there is only one, which has its own button. */
-function removal() {
+/** Returns the action that removes all failed files, or null for a single one, which has a button of its own. */
+function removeFailedAction() {
   const failed = uploads.filter(({ state }) => state === "failed");
   const run = () => {
-    set(uploads.filter(({ state }) => state !== "failed"));
+    setUploads(uploads.filter(({ state }) => state !== "failed"));
     field.focus();
   };
-  return failed.length > 1 ? { label: fill(words.uploadsRemove, { count: failed.length }), run } : null;
+  return failed.length > 1 ? { label: format(words.uploadsRemove, { count: failed.length }), run } : null;
 }
 
-/** Sends the message when the files are uploaded, unless the user types on. */
-function waitForFiles(waits) {
-  isAwaited = waits;
-  field.form.querySelector(".send span").textContent = waits ? words.uploading : words.send;
+/** Sets whether the message is sent when all files are uploaded. Typing cancels this. */
+function setAwaited(isWaiting) {
+  isAwaited = isWaiting;
+  field.form.querySelector(".send span").textContent = isWaiting ? words.uploading : words.send;
 }
 
-function settled() {
+function sendIfUploaded() {
   const wasAwaited = isAwaited;
-  if (!hasFailed()) settle("uploads");
+  if (!hasFailed()) clearNoticeAfterSuccess("uploads");
   if (isUploading()) return;
-  waitForFiles(false);
+  setAwaited(false);
   if (wasAwaited && !hasFailed()) field.form.requestSubmit();
 }
 
-/** Returns the session that has the files; "" at home before the first file is uploaded. */
-export const sessionOfFiles = () => page.dataset.session ?? uploads.find(({ meta }) => meta)?.meta.session ?? begun;
+/** Returns the id of the session that has the files, or "" on the home page before the first file is uploaded. */
+export const sessionOfFiles = () =>
+  page.dataset.session ?? uploads.find(({ meta }) => meta)?.meta.session ?? createdSession;
 
-/** Forgets the session that the files created: it may have been deleted. */
-export const forgetSession = () => (begun = "");
+/** Forgets the session that the first file created, because it may have been deleted. */
+export const forgetSession = () => (createdSession = "");
 
 /** Removes the uploaded files from the composer and returns them, to be sent. */
-export function take() {
+export function takeUploaded() {
   const ready = uploads.filter(({ state }) => state === "ready").map(({ meta }) => meta);
-  for (const { id } of ready) gone.add(id);
-  set(uploads.filter(({ state }) => state !== "ready"));
+  for (const { id } of ready) removedIds.add(id);
+  setUploads(uploads.filter(({ state }) => state !== "ready"));
   return ready;
 }
 
-/** Returns uploaded files to the composer that were not sent. */
-export function giveFilesBack(metas) {
-  for (const { id } of metas) gone.delete(id);
-  set([...uploads, ...metas.map(known)]);
+/** Puts uploaded files that were not sent back into the composer. */
+export function restoreFiles(metas) {
+  for (const { id } of metas) removedIds.delete(id);
+  setUploads([...uploads, ...metas.map(createUploaded)]);
 }
 
-/** Uploads files; `text` is the pasted text that a file was created from. */
-export function add(files, text = "") {
+/** Uploads files. `text` is the pasted text from which a file was created. */
+function addFiles(files, text = "") {
   const fresh = [...files].map((file) => ({ name: file.name, size: file.size, file, text }));
-  set([...uploads, ...fresh]);
-  for (const upload of fresh) send(upload);
+  setUploads([...uploads, ...fresh]);
+  for (const upload of fresh) startUpload(upload);
 }
 
 /** `unsent` are the files of messages that are not confirmed yet. */
 export function connectUploads(unsent = []) {
-  for (const { id } of unsent) gone.add(id);
-  set(stored().map(known));
-  if (page.dataset.session) follow(parsed(field.form.dataset.files) ?? [], ASKED_AT);
-  addEventListener("storage", ({ key }) => key === NAME && follow(stored()));
-  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  for (const { id } of unsent) removedIds.add(id);
+  setUploads(storedFiles().map(createUploaded));
+  if (page.dataset.session) syncFiles(parseJson(field.form.dataset.files) ?? [], PAGE_REQUESTED_AT);
+  addEventListener("storage", ({ key }) => key === FILES_NAME && syncFiles(storedFiles()));
+  document.addEventListener("visibilitychange", () => document.hidden || refreshFiles());
   const chooser = document.getElementById("files");
-  on("attach", () => chooser.click());
-  offer({ id: "attach", label: words.attachFiles, icon: "paperclip", slash: "attach", run: () => chooser.click() });
+  onAction("attach", () => chooser.click());
+  addCommand({
+    id: "attach",
+    label: words.attachFiles,
+    icon: "paperclip",
+    slash: "attach",
+    run: () => chooser.click(),
+  });
   chooser.addEventListener("change", () => {
-    add(chooser.files);
+    addFiles(chooser.files);
     chooser.value = "";
     field.focus();
   });
-  field.addEventListener("input", () => isAwaited && waitForFiles(false));
-  on("upload-retry", (button) => send(uploadOf(button)));
-  on("upload-remove", (button) => leave(uploadOf(button)));
-  on("upload-as-text", (button) => asText(uploadOf(button)));
+  field.addEventListener("input", () => isAwaited && setAwaited(false));
+  onAction("upload-retry", (button) => startUpload(findUpload(button)));
+  onAction("upload-remove", (button) => removeUpload(findUpload(button)));
+  onAction("upload-as-text", (button) => insertAsText(findUpload(button)));
 }
 
 /** Repeats uploads that failed with the connection. */
-export function tryAgain() {
-  for (const upload of uploads) if (upload.state === "failed" && upload.canRetry) send(upload);
+export function retryFailed() {
+  for (const upload of uploads) if (upload.state === "failed" && upload.canRetry) startUpload(upload);
 }
 
-function send(upload) {
+function startUpload(upload) {
   const session = sessionOfFiles();
-  change(upload, { state: "sending", done: 0, problem: "" });
-  if (session) sendTo(session, upload, new FormData());
-  else if (isBeginning) waiting.push(upload);
-  else beginWith(upload);
+  updateUpload(upload, { state: "sending", done: 0, problem: "" });
+  if (session) uploadTo(session, upload, new FormData());
+  else if (isCreatingSession) waitingUploads.push(upload);
+  else createSessionWith(upload);
 }
 
-/** Creates the session as home's form says. The other files follow; if this fails, the next one creates it. */
-function beginWith(upload) {
-  isBeginning = true;
+/** Creates the session with the home page's form and a file. If this fails, the next file creates it. */
+function createSessionWith(upload) {
+  isCreatingSession = true;
   const body = new FormData(field.form);
-  body.delete("text"); // the user is still typing
-  sendTo("new", upload, body).onloadend = () => {
-    isBeginning = false;
-    for (const other of waiting.splice(0)) if (uploads.includes(other)) send(other);
+  body.delete("text"); // the user has not finished it
+  uploadTo("new", upload, body).onloadend = () => {
+    isCreatingSession = false;
+    for (const other of waitingUploads.splice(0)) if (uploads.includes(other)) startUpload(other);
   };
 }
 
-function sendTo(session, upload, body) {
+function uploadTo(session, upload, body) {
   body.append("file", upload.file, upload.name);
-  const request = sendFile(`/sessions/${session}/attachments`, body, {
-    progress: (done, total) => change(upload, { done: total ? done / total : 0 }),
-    answered: (answer) => answered(upload, answer),
-    failed: () => failed(upload),
+  const request = uploadFile(`/sessions/${session}/attachments`, body, {
+    progress: (done, total) => updateUpload(upload, { done: total ? done / total : 0 }),
+    answered: (answer) => handleResponse(upload, answer),
+    failed: () => failUpload(upload),
   });
-  change(upload, { request });
+  updateUpload(upload, { request });
   return request;
 }
 
-/** Offers no retry for a refused file: it would be refused again. */
-function answered(upload, { status, response }) {
+/** Handles the response. A refused file has no button to try again, because it would be refused again. */
+function handleResponse(upload, { status, response }) {
   if (status === 404) forgetSession();
-  if (status !== 201) return failed(upload, response?.message, status >= 500 || status === 429);
-  begun = response.session ?? begun;
-  const session = begun || undefined;
-  change(upload, {
+  if (status !== 201) return failUpload(upload, response?.message, status >= 500 || status === 429);
+  createdSession = response.session ?? createdSession;
+  const session = createdSession || undefined;
+  updateUpload(upload, {
     state: "ready",
-    meta: { ...response, at: Date.now(), session, pasted: upload.text !== "" && isWithin(upload.text) },
+    meta: { ...response, at: Date.now(), session, pasted: upload.text !== "" && isWithinLimit(upload.text) },
     name: response.name,
     size: response.size,
   });
-  say(fill(words.fileAttached, { name: upload.name }));
-  keep();
+  announce(format(words.fileAttached, { name: upload.name }));
+  storeFiles();
 }
 
-function failed(upload, problem = words.uploadFailed, canRetry = true) {
-  change(upload, { state: "failed", problem, canRetry });
+function failUpload(upload, problem = words.uploadFailed, canRetry = true) {
+  updateUpload(upload, { state: "failed", problem, canRetry });
   upload.element?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on phones the chips scroll in one line
-  say(problem);
+  announce(problem);
 }
 
-function change(upload, values) {
+function updateUpload(upload, values) {
   Object.assign(upload, values);
   if (uploads.includes(upload)) updateChip(upload);
-  if (values.state) settled();
+  if (values.state) sendIfUploaded();
 }
 
-function leave(upload) {
-  gone.add(upload.meta?.id);
+function removeUpload(upload) {
+  removedIds.add(upload.meta?.id);
   const next = upload.element.nextElementSibling ?? upload.element.previousElementSibling;
-  set(uploads.filter((other) => other !== upload));
+  setUploads(uploads.filter((other) => other !== upload));
   upload.request?.abort();
-  const isUnused = !page.dataset.session && !uploads.length; // home's session, whose only file this was
+  const isUnused = !page.dataset.session && !uploads.length; // the session was created for this file alone
   const values = isUnused ? { begun: "yes" } : {};
   if (isUnused) forgetSession();
-  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, values, "").catch(() => {}); // the server deletes unsent files later
+  // The server deletes unsent files later.
+  if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, values, "").catch(() => {});
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();
 }
 
-/** Fetches the pasted text of a file: after a reload only the server has it. */
-async function asText(upload) {
-  const text = upload.text || (await textAt(upload.meta.url));
-  if (text === null) return notice(words.notLoaded);
-  leave(upload);
-  insert(text);
+/** Puts the pasted text of a file into the field. After a reload the text is fetched from the server. */
+async function insertAsText(upload) {
+  const text = upload.text || (await fetchText(upload.meta.url));
+  if (text === null) return showNotice(words.notLoaded);
+  removeUpload(upload);
+  insertText(text);
 }
 
-function set(next) {
+function setUploads(next) {
   for (const upload of uploads) if (!next.includes(upload)) upload.element.remove();
   for (const upload of next) if (!upload.element) list.append(drawChip(upload));
   uploads = next;
-  keep();
-  settled();
+  storeFiles();
+  sendIfUploaded();
 }
 
-const known = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });
-const uploadOf = (button) => uploads.find(({ element }) => element.contains(button));
+const createUploaded = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });
+const findUpload = (button) => uploads.find(({ element }) => element.contains(button));
 
-/** Shows the files that another tab, or the server, has. Those that were uploaded `since` then stay. */
-function follow(theirs, since = Infinity) {
+/** Shows the files of another tab or the server. Files that were uploaded here at or after `since` stay. */
+function syncFiles(others, since = Infinity) {
   const has = (meta) => uploads.some((upload) => upload.meta?.id === meta.id);
-  const stay = uploads.filter(({ meta }) => !meta || meta.at >= since || theirs.some(({ id }) => id === meta.id));
-  set([...stay, ...theirs.filter((meta) => !has(meta) && !gone.has(meta.id)).map(known)]);
+  const stay = uploads.filter(({ meta }) => !meta || meta.at >= since || others.some(({ id }) => id === meta.id));
+  setUploads([...stay, ...others.filter((meta) => !has(meta) && !removedIds.has(meta.id)).map(createUploaded)]);
 }
 
-/** Shows the files that the server has: other devices of the user upload, send and remove them, too. */
-export async function refresh() {
+/** Shows the files that the server has, because the user's other devices can upload, send and remove files, too. */
+export async function refreshFiles() {
   if (!page.dataset.session || isUploading()) return;
-  const asked = Date.now();
-  const answer = await valueAt(`/sessions/${page.dataset.session}/attachments/unsent`);
-  if (answer && !isUploading()) follow(answer.files, asked);
+  const requestedAt = Date.now();
+  const answer = await fetchJson(`/sessions/${page.dataset.session}/attachments/unsent`);
+  if (answer && !isUploading()) syncFiles(answer.files, requestedAt);
 }
 
-/** Whether a file is attached that another device can send. */
-export const hasFiles = () => uploads.some(({ meta }) => meta);
+/** Returns whether uploaded files are attached, which the user could also send on another device. */
+export const hasUploadedFiles = () => uploads.some(({ meta }) => meta);
 
-function keep() {
+function storeFiles() {
   const metas = uploads.filter(({ meta }) => meta).map(({ meta }) => meta);
-  if (JSON.stringify(metas) === JSON.stringify(stored())) return;
-  keepStored(NAME, JSON.stringify(metas));
+  if (JSON.stringify(metas) === JSON.stringify(storedFiles())) return;
+  keepStored(FILES_NAME, JSON.stringify(metas));
 }
 
-function stored() {
-  const metas = parsed(kept(NAME));
+function storedFiles() {
+  const metas = parseJson(readStored(FILES_NAME));
   return Array.isArray(metas) ? metas : [];
 }
 
-const LONG = 10_000; // characters; a longer pasted text becomes a file
+const LONG_PASTE = 10_000; // characters; a longer pasted text becomes a file
 
 export function connectDropping() {
-  field.addEventListener("paste", pasted);
-  document.addEventListener("dragenter", entered);
-  document.addEventListener("dragover", (event) => isFiles(event) && event.preventDefault());
-  document.addEventListener("drop", dropped);
+  field.addEventListener("paste", handlePaste);
+  document.addEventListener("dragenter", showDropTarget);
+  document.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  document.addEventListener("drop", handleDrop);
 }
 
-function pasted(event) {
+function handlePaste(event) {
   const { files } = event.clipboardData;
   const text = event.clipboardData.getData("text/plain");
   if (files.length && !text)
-    add(files); // copied spreadsheets and documents include an image
-  else if (text.length > LONG) add([new File([text], words.pastedFile, { type: "text/plain" })], text);
+    addFiles(files); // with a text, the files are only images of copied cells or paragraphs
+  else if (text.length > LONG_PASTE) addFiles([new File([text], words.pastedFile, { type: "text/plain" })], text);
   else return;
   event.preventDefault();
 }
 
-const isFiles = (event) => event.dataTransfer?.types.includes("Files");
+const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
 
-/** Ignores elements of the page that are dragged. */
-function entered(event) {
-  if (!isFiles(event) || document.querySelector(".drop-here, dialog:modal")) return;
-  const cover = copyOf("drop-here");
+/** Shows where to drop files, if files are dragged and not an element of the page. */
+function showDropTarget(event) {
+  if (!hasFiles(event) || document.querySelector(".drop-here, dialog:modal")) return;
+  const cover = cloneTemplate("drop-here");
   cover.addEventListener("dragleave", () => cover.remove());
   page.append(cover);
 }
 
-function dropped(event) {
-  if (!isFiles(event)) return;
+function handleDrop(event) {
+  if (!hasFiles(event)) return;
   event.preventDefault();
   if (!page.contains(event.target)) return;
   document.querySelector(".drop-here")?.remove();
-  add(event.dataTransfer.files);
+  addFiles(event.dataTransfer.files);
   field.focus();
 }

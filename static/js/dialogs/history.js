@@ -1,67 +1,67 @@
-// The dialog for versions of a text and for removed messages, with live updates and Restore.
-import { restoreAttempt } from "../messages/actions.js";
-import { insist } from "../messages/insist.js";
+// The dialog with the versions of a text, or with removed messages, which can be restored. It updates while it is open.
+import { tryRequest } from "../messages/requests.js";
+import { restoreAttempt } from "../messages/retry.js";
 import { live } from "../messages/session.js";
-import { textAt, valueAt } from "../net/http.js";
-import { on } from "../ui/commands.js";
-import { make, parse } from "../ui/dom.js";
+import { fetchJson, fetchText } from "../net/http.js";
+import { onAction } from "../ui/commands.js";
+import { createElement, parseHtml } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
-import { notice, settle } from "../ui/notice.js";
-import { localise } from "../ui/time.js";
-import { toast } from "../ui/toast.js";
+import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { localizeTimes } from "../ui/time.js";
+import { showToast } from "../ui/toast.js";
 
-const SOON = 150;
-const PROMPT = "system_prompt";
+const DELAY_MS = 150;
+const PROMPT_ID = "system_prompt";
 let dialog = null;
 let address = "";
-let shown = "";
-let due = 0;
+let shownHtml = "";
+let refreshTimer = 0;
 
-/** Opens the dialog from an address below the session's. */
+/** Opens the dialog with the content of a path below the session's address. */
 export async function show(path) {
-  const html = await textAt(location.pathname + path);
-  if (html === null) return notice(words.notLoaded);
-  settle();
+  const html = await fetchText(location.pathname + path);
+  if (html === null) return showNotice(words.notLoaded);
+  clearNoticeAfterSuccess();
   dialog?.remove();
   address = location.pathname + path;
-  shown = html;
-  dialog = parse(html).querySelector("dialog");
-  localise(dialog);
+  shownHtml = html;
+  dialog = parseHtml(html).querySelector("dialog");
+  localizeTimes(dialog);
   document.body.append(dialog);
-  dialog.addEventListener("close", closed, { once: true });
+  dialog.addEventListener("close", handleClose, { once: true });
   dialog.showModal();
 }
 
-function closed() {
-  clearTimeout(due);
+function handleClose() {
+  clearTimeout(refreshTimer);
   const { of } = dialog.dataset;
   dialog.remove();
   dialog = null;
-  // Its opener may have been rendered again.
+  // The element that opened the dialog may have been replaced.
   if (document.activeElement === document.body)
     (document.getElementById(of) ?? document.getElementById("main")).focus({ preventScroll: true });
 }
 
-/** Updates the dialog. Closes versions that the user has opened: they may belong to another text now. */
+/** Updates the dialog. Closes opened versions, because their numbers can belong to other texts then. */
 async function refresh() {
-  const mine = dialog;
-  const html = await textAt(address);
-  if (html === null || html === shown || mine !== dialog || !mine) return;
-  shown = html;
-  const fresh = parse(html).querySelector("dialog");
-  const hadFocus = bodyOf(mine).contains(document.activeElement);
-  mine.dataset.newest = fresh.dataset.newest;
-  localise(fresh);
-  bodyOf(mine).replaceChildren(...bodyOf(fresh).childNodes);
-  if (hadFocus) bodyOf(mine).focus({ preventScroll: true });
+  const current = dialog;
+  const html = await fetchText(address);
+  if (html === null || html === shownHtml || current !== dialog || !current) return;
+  shownHtml = html;
+  const fresh = parseHtml(html).querySelector("dialog");
+  const hadFocus = bodyOf(current).contains(document.activeElement);
+  current.dataset.newest = fresh.dataset.newest;
+  localizeTimes(fresh);
+  bodyOf(current).replaceChildren(...bodyOf(fresh).childNodes);
+  if (hadFocus) bodyOf(current).focus({ preventScroll: true });
 }
 
 const bodyOf = (element) => element.querySelector(".dialog-body");
 
-/** Fetches a version in full and the present text; null, after a notice, if that failed. */
-async function version({ dataset: { id = dialog.dataset.of, at } }) {
-  const value = await valueAt(`${location.pathname}version?${new URLSearchParams({ id, at })}`);
-  if (!value) toast(words.notLoaded);
+/** Resolves to the full text of a version and the present text, or after a notice to null if the request failed. */
+async function fetchVersion({ dataset: { id = dialog.dataset.of, at } }) {
+  const value = await fetchJson(`${location.pathname}version?${new URLSearchParams({ id, at })}`);
+  if (!value) showToast(words.notLoaded);
   return value;
 }
 
@@ -70,15 +70,15 @@ async function toggleWhole(button) {
   const open = bar.parentElement.querySelector(":scope > .whole");
   if (open) open.remove();
   else {
-    const value = await version(button);
+    const value = await fetchVersion(button);
     if (!value || !button.isConnected || bar.previousElementSibling?.matches(".whole")) return; // requested twice
-    bar.before(wholeOf(value.text));
+    bar.before(createWhole(value.text));
   }
   button.setAttribute("aria-expanded", String(!open));
 }
 
-function wholeOf(text) {
-  return make("pre", {
+function createWhole(text) {
+  return createElement("pre", {
     className: "whole",
     tabIndex: 0,
     textContent: text,
@@ -89,35 +89,35 @@ function wholeOf(text) {
 }
 
 async function restoreVersion(button) {
-  const asked = dialog;
-  const { of } = asked.dataset;
-  const value = await version(button);
-  if (!value || asked !== dialog) return;
-  if (String(value.newest) !== asked.dataset.newest) return refused(words.justChanged);
+  const openedDialog = dialog;
+  const { of } = openedDialog.dataset;
+  const value = await fetchVersion(button);
+  if (!value || openedDialog !== dialog) return;
+  if (String(value.newest) !== openedDialog.dataset.newest) return showRefusal(words.justChanged);
   const prompt = { type: "set_system_prompt", system_prompt: value.text, seen: value.now };
-  const command = of === PROMPT ? prompt : { type: "edit", id: of, text: value.text, revision: value.revision };
-  await insist(() => live.request(command), { label: words.stopAndRestore, tell: toast });
+  const command = of === PROMPT_ID ? prompt : { type: "edit", id: of, text: value.text, revision: value.revision };
+  await tryRequest(() => live.request(command), { label: words.stopAndRestore, report: showToast });
 }
 
-function refused(text) {
-  toast(text);
+function showRefusal(text) {
+  showToast(text);
   refresh();
 }
 
 function restoreRemoved({ dataset: { id } }) {
   const task = async () => {
     await live.request({ type: "restore", id });
-    toast(words.messageRestored);
+    showToast(words.messageRestored);
   };
-  return insist(task, { label: words.stopAndRestore, tell: toast });
+  return tryRequest(task, { label: words.stopAndRestore, report: showToast });
 }
 
-async function older(button) {
+async function loadOlder(button) {
   const item = button.parentElement;
-  const html = await textAt(`${address}${address.includes("?") ? "&" : "?"}before=${button.dataset.before}`);
-  if (html === null) return toast(words.notLoaded);
-  const fresh = parse(html);
-  localise(fresh);
+  const html = await fetchText(`${address}${address.includes("?") ? "&" : "?"}before=${button.dataset.before}`);
+  if (html === null) return showToast(words.notLoaded);
+  const fresh = parseHtml(html);
+  localizeTimes(fresh);
   const first = fresh.querySelector("li");
   if (!first) return item.remove();
   item.replaceWith(fresh);
@@ -126,14 +126,14 @@ async function older(button) {
 }
 
 export function connect() {
-  on("restore-attempt", (button) => restoreAttempt(button.dataset.id, toast));
-  on("version-whole", toggleWhole);
-  on("version-restore", restoreVersion);
-  on("restore-removed", restoreRemoved);
-  on("older-changes", older);
+  onAction("restore-attempt", (button) => restoreAttempt(button.dataset.id, showToast));
+  onAction("version-whole", toggleWhole);
+  onAction("version-restore", restoreVersion);
+  onAction("restore-removed", restoreRemoved);
+  onAction("older-changes", loadOlder);
   live.addEventListener("frame", ({ detail: { op } }) => {
     if (!dialog || !["message", "remove", "session", "synced"].includes(op)) return;
-    clearTimeout(due);
-    due = setTimeout(refresh, SOON);
+    clearTimeout(refreshTimer);
+    refreshTimer = setTimeout(refresh, DELAY_MS);
   });
 }

@@ -1,17 +1,17 @@
 // The picker of the agent and model for the next answers: models by provider, with a search field if there are many.
-// The page passes `ask`, which carries out a command: over the session's socket, or at home in the form.
-import { textAt } from "../net/http.js";
-import { parse } from "../ui/dom.js";
-import { fill, words } from "../ui/i18n.js";
-import { notice } from "../ui/notice.js";
-import { ENDS, Options, PAGES } from "../ui/options.js";
-import { close, openBox, place } from "../ui/popover.js";
+// The page passes `sendCommand`, which sends a command to the session, or on the home page changes the form.
+import { fetchText } from "../net/http.js";
+import { parseHtml } from "../ui/dom.js";
+import { format, words } from "../ui/i18n.js";
+import { showNotice } from "../ui/notice.js";
+import { END_KEYS, OptionList, PAGE_KEYS } from "../ui/options.js";
+import { closePopover, openPopover, positionPopover } from "../ui/popover.js";
 
 // Choosing by name, for "/agent" and "/model".
 
-const FRESH = 30_000;
-let asked = null;
-let askedAt = 0;
+const CACHE_MS = 30_000;
+let cachedHtml = null;
+let fetchedAt = 0;
 
 const KINDS = {
   agent: {
@@ -36,42 +36,44 @@ const KINDS = {
 
 /** Returns the picker's entries of a kind, as choices of a command. */
 export async function choices(kind) {
-  if (!asked || Date.now() - askedAt > FRESH) asked = fetched();
-  const options = [...parse(await asked).querySelectorAll(`[data-${kind}]`)];
+  if (!cachedHtml || Date.now() - fetchedAt > CACHE_MS) cachedHtml = fetchHtml();
+  const options = [...parseHtml(await cachedHtml).querySelectorAll(`[data-${kind}]`)];
   return options.map((option) => KINDS[kind].choice(option.dataset));
 }
 
-/** Chooses by name ("provider/name" for a model) or by a unique part of it; resolves to false if there is no match. */
-export async function choose(kind, name, ask) {
+/** Chooses by name, "provider/name" or a unique part of these. Resolves to false if none matches or it is refused. */
+export async function choose(kind, name, sendCommand) {
   const known = await choices(kind);
   const wanted = name.toLowerCase();
-  const alike = known.filter(({ label, argument }) => `${label}\n${argument}`.toLowerCase().includes(wanted));
+  const partial = known.filter(({ label, argument }) => `${label}\n${argument}`.toLowerCase().includes(wanted));
   const chosen =
-    known.find(({ label, argument }) => [label, argument].includes(name)) ?? (alike.length === 1 ? alike[0] : null);
-  if (chosen) return (await ask(chosen.command)) !== null;
-  notice(fill(KINDS[kind].none, { name }));
+    known.find(({ label, argument }) => [label, argument].includes(name)) ?? (partial.length === 1 ? partial[0] : null);
+  if (chosen) return (await sendCommand(chosen.command)) !== null;
+  showNotice(format(KINDS[kind].none, { name }));
   return false;
 }
 
-async function fetched() {
-  askedAt = Date.now();
-  return (await textAt(document.getElementById("model").dataset.address)) ?? "";
+async function fetchHtml() {
+  fetchedAt = Date.now();
+  const html = await fetchText(document.getElementById("model").dataset.address);
+  if (html === null) cachedHtml = null; // the next call tries again
+  return html ?? "";
 }
 
 /** Opens the list at its button. */
-export async function openPicker(button, ask) {
-  const box = openBox(button, { className: "picker", label: button.title });
+export async function openPicker(button, sendCommand) {
+  const box = openPopover(button, { className: "picker", label: button.title });
   if (!box) return;
   box.textContent = words.loading;
-  const html = await textAt(button.dataset.address);
+  const html = await fetchText(button.dataset.address);
   if (!box.isConnected) return;
   if (html === null) {
-    close();
-    return notice(words.notLoaded);
+    closePopover();
+    return showNotice(words.notLoaded);
   }
   box.innerHTML = html;
-  place();
-  new Picker(box, ask);
+  positionPopover();
+  new Picker(box, sendCommand);
 }
 
 class Picker {
@@ -80,26 +82,30 @@ class Picker {
   #field;
   #options;
 
-  constructor(box, ask) {
+  constructor(box, sendCommand) {
     this.#box = box;
     this.#list = box.querySelector("[role=listbox]");
     this.#field = box.querySelector("[role=combobox]");
     const holder = this.#field ?? this.#list;
-    this.#options = new Options(
+    this.#options = new OptionList(
       holder,
       () => this.#shown,
-      (option) => pick(option, ask),
+      (option) => chooseOption(option, sendCommand),
       {
         mark: (option, isActive) => option.classList.toggle("active", isActive),
-        ...(this.#field ? { keys: PAGES } : { keys: { ...PAGES, ...ENDS }, nameOf, takes: ["Enter", " "] }),
+        ...(this.#field
+          ? { keys: PAGE_KEYS }
+          : { keys: { ...PAGE_KEYS, ...END_KEYS }, nameOf, chooseKeys: ["Enter", " "] }),
       },
     );
     this.#options.followPointer(this.#list);
-    holder.addEventListener("keydown", (event) => this.#options.pressed(event) && event.preventDefault());
+    holder.addEventListener("keydown", (event) => this.#options.handleKey(event) && event.preventDefault());
     this.#field?.addEventListener("input", () => this.#find(this.#field.value));
-    box.querySelector(".picker-reasoning")?.addEventListener("change", ({ target }) => setReasoning(target, ask));
+    box
+      .querySelector(".picker-reasoning")
+      ?.addEventListener("change", ({ target }) => setReasoning(target, sendCommand));
     holder.focus({ preventScroll: true });
-    this.#options.show(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0] ?? null);
+    this.#options.activate(this.#list.querySelector("[aria-selected=true]") ?? this.#shown[0] ?? null);
   }
 
   get #shown() {
@@ -117,22 +123,22 @@ class Picker {
       group.hidden = !group.querySelector("[role=option]:not([hidden])");
     const none = this.#box.querySelector(".picker-empty");
     none.textContent = this.#shown.length ? "" : none.dataset.none;
-    if (!this.#shown.includes(this.#options.active)) this.#options.show(this.#shown[0] ?? null);
+    if (!this.#shown.includes(this.#options.active)) this.#options.activate(this.#shown[0] ?? null);
   }
 }
 
-function pick(option, ask) {
+function chooseOption(option, sendCommand) {
   if (option.ariaDisabled === "true") return;
-  close();
+  closePopover();
   const { agent, provider, model } = option.dataset;
   if (option.ariaSelected !== "true")
-    ask(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
+    sendCommand(agent ? { type: "set_agent", agent } : { type: "set_model", provider, model });
 }
 
-/** Sends a changed effort or thinking budget; resets the field if it is refused. */
-async function setReasoning(select, ask) {
+/** Sends a changed effort or thinking budget. Resets the field if the server refuses it. */
+async function setReasoning(select, sendCommand) {
   const value = select.name === "thinking_budget" ? Number(select.value) : select.value;
-  if ((await ask({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
+  if ((await sendCommand({ type: "configure", [select.name]: value })) === null) select.value = select.dataset.sent;
   else select.dataset.sent = value;
 }
 

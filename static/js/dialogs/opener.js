@@ -1,23 +1,23 @@
-// Commands, keys and buttons that open dialogs. These are loaded on first use.
-import { offer, on, shown, withControl } from "../ui/commands.js";
+// Commands, keys and buttons that open dialogs. The dialogs' modules are loaded on first use.
+import { addCommand, hasControl, keyLabel, onAction } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { late, lateWithTyped } from "../ui/late.js";
-import { unlessOvertaken } from "../ui/popover.js";
+import { lazyImport, lazyImportWithTyped } from "../ui/loading.js";
+import { unlessUserActed } from "../ui/popover.js";
 
-async function search() {
-  const [palette, typed] = await lateWithTyped(() => import("./palette.js"));
+async function openPalette() {
+  const [palette, typed] = await lazyImportWithTyped(() => import("./palette.js"));
   palette?.toggle(typed);
 }
 
-function connectSearch() {
-  on("search", search);
+function connectPalette() {
+  onAction("search", openPalette);
   const keys = document.querySelector(".rail-action kbd");
-  keys.textContent = shown(keys.textContent);
-  offer({ id: "search", label: words.search, icon: "search", keys: "Ctrl+K", slash: "search", run: search });
+  keys.textContent = keyLabel(keys.textContent);
+  addCommand({ id: "search", label: words.search, icon: "search", keys: "Ctrl+K", slash: "search", run: openPalette });
   addEventListener("keydown", (event) => {
-    if (!withControl(event)) return;
+    if (!hasControl(event)) return;
     const key = event.key.toLowerCase();
-    if (key === "k" && !event.shiftKey) search();
+    if (key === "k" && !event.shiftKey) openPalette();
     else if (key === "o" && event.shiftKey) document.getElementById("rail-new")?.click();
     else return;
     event.preventDefault();
@@ -28,14 +28,14 @@ function connectSearch() {
 
 const main = document.getElementById("main");
 
-const dialogs = () => late(() => import("./import.js"));
-const openExport = async () => (await dialogs())?.openExport(main.dataset.session);
-const openImport = async () => (await dialogs())?.openImport();
+const loadDialogs = () => lazyImport(() => import("./import.js"));
+const openExport = async () => (await loadDialogs())?.openExport(main.dataset.session);
+const openImport = async () => (await loadDialogs())?.openImport();
 
 function connectTransfer() {
-  on("import", openImport);
+  onAction("import", openImport);
   if (main.dataset.session)
-    offer({
+    addCommand({
       id: "export",
       label: words.exportSession,
       icon: "download",
@@ -43,7 +43,7 @@ function connectTransfer() {
       slash: "export",
       run: openExport,
     });
-  offer({
+  addCommand({
     id: "import",
     label: words.importSessions,
     icon: "upload",
@@ -54,15 +54,15 @@ function connectTransfer() {
   });
 }
 
-// The schedules of the open session. Viewers see them, too.
+// The schedules of the open session, which viewers can also open.
 
 async function openSchedules(text = "") {
-  (await late(() => import("./schedules.js")))?.openSchedules(main.dataset.session, text);
+  (await lazyImport(() => import("./schedules.js")))?.openSchedules(main.dataset.session, text);
 }
 
 function connectSchedules() {
   if (!main.dataset.session) return;
-  offer({
+  addCommand({
     id: "schedules",
     label: words.schedules,
     words: words.schedulesWords,
@@ -75,25 +75,25 @@ function connectSchedules() {
 export function connect() {
   connectSchedules();
   connectTransfer();
-  connectSearch();
+  connectPalette();
 }
 
-// The button that shows the agent and the model and opens their picker, and "/model" and "/agent", which do the same.
+// The button with the agent and the model, which opens their picker, and the commands "/model" and "/agent".
 
-const picker = () => late(() => import("./model_picker.js"));
+const loadPicker = () => lazyImport(() => import("./model_picker.js"));
 
 /** Returns the choices of a kind ("agent" or "model"), as model_picker.js describes them. */
-export const choicesOf = async (kind) => (await picker())?.choices(kind) ?? [];
+export const fetchChoices = async (kind) => (await loadPicker())?.choices(kind) ?? [];
 
-/** `ask(command)` carries out a choice; it resolves to null if it was refused. */
-export function connectChoice(ask) {
-  on("model", async (button) => (await unlessOvertaken(picker()))?.openPicker(button, ask));
-  offerChoice("model", words.chooseModel, "cpu", ask);
-  if (document.querySelector("#model .agent-now bdi")) offerChoice("agent", words.chooseAgent, "bot", ask);
+/** Connects the picker. `sendCommand(command)` applies a choice, and resolves to null if it was refused. */
+export function connectPicker(sendCommand) {
+  onAction("model", async (button) => (await unlessUserActed(loadPicker()))?.openPicker(button, sendCommand));
+  addChoiceCommand("model", words.chooseModel, "cpu", sendCommand);
+  if (document.querySelector("#model .agent-now bdi")) addChoiceCommand("agent", words.chooseAgent, "bot", sendCommand);
 }
 
-function offerChoice(id, label, icon, ask) {
+function addChoiceCommand(id, label, icon, sendCommand) {
   const run = async (name) =>
-    name ? ((await picker())?.choose(id, name, ask) ?? false) : document.getElementById("model").click();
-  offer({ id, label, icon, slash: id, run, choices: () => choicesOf(id) });
+    name ? ((await loadPicker())?.choose(id, name, sendCommand) ?? false) : document.getElementById("model").click();
+  addCommand({ id, label, icon, slash: id, run, choices: () => fetchChoices(id) });
 }

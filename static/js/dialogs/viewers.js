@@ -1,69 +1,73 @@
-// What shows content of messages in large: images in the lightbox, HTML and SVG in the preview.
-import { isBehind, PHONE } from "../ui/commands.js";
-import { copyOf, make } from "../ui/dom.js";
-import { fill, words } from "../ui/i18n.js";
-import { ENDS, reached, sideways } from "../ui/options.js";
+// Large views of content of messages: the lightbox for images, and the preview for HTML and SVG.
+import { isDialogOpen, PHONE } from "../ui/commands.js";
+import { cloneTemplate, createElement } from "../ui/dom.js";
+import { format, words } from "../ui/i18n.js";
+import { END_KEYS, horizontalKeys, itemForKey } from "../ui/options.js";
 
-// The lightbox: a message's images, one at a time. Arrows and swipes move on, Escape and a press outside close it.
+// The lightbox shows a message's images, one at a time. Arrow keys and swipes change the image. Escape and a press
+// outside close it.
 
-const SWIPE = 50;
+const SWIPE_PX = 50;
 let pictures = []; // the links in the message, in order
-let at = 0;
-let dialog = null;
+let shownIndex = 0;
+let lightbox = null;
 
-/** Shows the image of a link; the message's other images can follow. */
+/** Shows the image of a link, and with it the message's other images, one after the other. */
 export function showPicture(link) {
   pictures = [...link.closest(".pictures").querySelectorAll("a")];
-  dialog ??= buildLightbox();
-  dialog.classList.toggle("alone", pictures.length < 2);
-  turnTo(pictures.indexOf(link));
-  dialog.showModal();
+  lightbox ??= buildLightbox();
+  lightbox.classList.toggle("alone", pictures.length < 2);
+  showAt(pictures.indexOf(link));
+  lightbox.showModal();
 }
 
 function buildLightbox() {
-  const made = copyOf("lightbox-template");
-  document.body.append(made);
-  made.addEventListener("keydown", onKey);
-  made.addEventListener("click", ({ target }) => {
+  const created = cloneTemplate("lightbox-template");
+  document.body.append(created);
+  created.addEventListener("keydown", handleKey);
+  created.addEventListener("click", ({ target }) => {
     const by = target.closest(".lightbox-go")?.dataset.by;
-    if (by) turnTo(at + Number(by));
-    else if (target.closest(".lightbox-close") || target.matches(".lightbox-stage")) made.close();
+    if (by) showAt(shownIndex + Number(by));
+    else if (target.closest(".lightbox-close") || target.matches(".lightbox-stage")) created.close();
   });
-  made.addEventListener("close", () => pictures[at]?.focus({ preventScroll: true }));
-  swipes(made.querySelector(".lightbox-stage"));
-  return made;
+  created.addEventListener("close", () => pictures[shownIndex]?.focus({ preventScroll: true }));
+  addSwipes(created.querySelector(".lightbox-stage"));
+  return created;
 }
 
-function onKey(event) {
-  const picture = reached(event, { ...sideways(dialog), ...ENDS }, pictures, pictures[at]);
+function handleKey(event) {
+  const picture = itemForKey(event, { ...horizontalKeys(lightbox), ...END_KEYS }, pictures, pictures[shownIndex]);
   if (!picture) return;
   event.preventDefault();
-  turnTo(pictures.indexOf(picture));
+  showAt(pictures.indexOf(picture));
 }
 
-function turnTo(index) {
-  at = (index + pictures.length) % pictures.length;
-  const thumb = pictures[at].querySelector("img");
-  const image = dialog.querySelector(".lightbox-stage img");
+function showAt(index) {
+  shownIndex = (index + pictures.length) % pictures.length;
+  const thumb = pictures[shownIndex].querySelector("img");
+  const image = lightbox.querySelector(".lightbox-stage img");
   image.alt = thumb.alt;
   image.src = thumb.src; // until the large one is loaded
-  dialog.querySelector(".lightbox-name").textContent = thumb.alt;
-  dialog.querySelector(".lightbox-whole").href = pictures[at].href;
-  dialog.querySelector(".lightbox-count").textContent = fill(words.found, { index: at + 1, count: pictures.length });
-  enlarge(image, pictures[at]);
+  lightbox.querySelector(".lightbox-name").textContent = thumb.alt;
+  lightbox.querySelector(".lightbox-whole").href = pictures[shownIndex].href;
+  lightbox.querySelector(".lightbox-count").textContent = format(words.found, {
+    index: shownIndex + 1,
+    count: pictures.length,
+  });
+  loadLarge(image, pictures[shownIndex]);
 }
 
-async function enlarge(image, link) {
+async function loadLarge(image, link) {
   const large = new Image();
   large.src = link.href;
   image.dataset.loading = "";
-  await large.decode().catch(() => {}); // the thumbnail stays
-  if (pictures[at] !== link) return;
+  await large.decode().catch(() => {}); // on an error the thumbnail stays
+  if (pictures[shownIndex] !== link) return;
   delete image.dataset.loading;
   if (large.naturalWidth) image.src = large.src;
 }
 
-function swipes(stage) {
+function addSwipes(stage) {
   let from = null;
   stage.addEventListener(
     "touchstart",
@@ -74,8 +78,8 @@ function swipes(stage) {
   );
   stage.addEventListener("touchend", ({ changedTouches }) => {
     const by = from === null ? 0 : changedTouches[0].clientX - from;
-    if (Math.abs(by) > SWIPE && pictures.length > 1)
-      turnTo(at - Math.sign(by) * (getComputedStyle(stage).direction === "rtl" ? -1 : 1));
+    if (Math.abs(by) > SWIPE_PX && pictures.length > 1)
+      showAt(shownIndex - Math.sign(by) * (getComputedStyle(stage).direction === "rtl" ? -1 : 1));
   });
 }
 
@@ -84,62 +88,62 @@ function swipes(stage) {
 const ADDRESS = "/frames/preview";
 const page = document.getElementById("main");
 const panel = document.getElementById("panel");
-let side = null;
+let preview = null;
 let opener = null;
-let wayBack = null;
+let backWatcher = null;
 
 /** Shows the preview of a code block, or of the element that the button names. */
 export function openPreview(button) {
-  side ??= buildPreview();
+  preview ??= buildPreview();
   opener = button;
   const block = document.getElementById(button.dataset.source) ?? button.closest(".code");
   const code = block.querySelector("pre").textContent;
-  const frame = make("iframe", {
-    title: side.querySelector("h2").textContent,
+  const frame = createElement("iframe", {
+    title: preview.querySelector("h2").textContent,
     sandbox: "allow-scripts",
     referrerPolicy: "no-referrer",
     src: ADDRESS,
   });
   frame.addEventListener("load", () => frame.contentWindow.postMessage(code, "*"), { once: true });
-  side.querySelector("iframe")?.remove();
-  side.append(frame);
-  side.hidden = false;
-  isolate();
-  side.focus({ preventScroll: true });
+  preview.querySelector("iframe")?.remove();
+  preview.append(frame);
+  preview.hidden = false;
+  updateInert();
+  preview.focus({ preventScroll: true });
 }
 
 function buildPreview() {
-  const made = copyOf("preview-template");
-  panel.after(made);
-  made.querySelector("button").addEventListener("click", closePreview);
-  made.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.defaultPrevented || isBehind()) return;
+  const created = cloneTemplate("preview-template");
+  panel.after(created);
+  created.querySelector("button").addEventListener("click", closePreview);
+  created.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || isDialogOpen()) return;
     event.preventDefault();
     closePreview();
   });
   addEventListener("message", ({ source, data }) => {
-    if (data === "close" && source && source === made.querySelector("iframe")?.contentWindow) closePreview();
+    if (data === "close" && source && source === created.querySelector("iframe")?.contentWindow) closePreview();
   });
-  PHONE.addEventListener("change", isolate);
-  return made;
+  PHONE.addEventListener("change", updateInert);
+  return created;
 }
 
 function closePreview() {
-  if (side.hidden) return;
-  const lost = document.activeElement === document.body || side.contains(document.activeElement);
-  side.hidden = true;
-  side.querySelector("iframe").remove(); // ends its scripts
-  isolate();
-  if (lost) (opener.isConnected ? opener : page).focus({ preventScroll: true });
+  if (preview.hidden) return;
+  const isFocusLost = document.activeElement === document.body || preview.contains(document.activeElement);
+  preview.hidden = true;
+  preview.querySelector("iframe").remove(); // ends its scripts
+  updateInert();
+  if (isFocusLost) (opener.isConnected ? opener : page).focus({ preventScroll: true });
 }
 
-/** Covers the panel, and on phones the page, where the Back button closes it. */
-function isolate() {
-  panel.inert = !side.hidden;
-  page.inert = PHONE.matches && (!side.hidden || !panel.hidden);
-  wayBack?.destroy();
-  wayBack = null;
-  if (side.hidden || !PHONE.matches || !globalThis.CloseWatcher) return;
-  wayBack = new CloseWatcher();
-  wayBack.onclose = closePreview;
+/** Makes the panel inert while the preview covers it, and on phones also the page. There, Back closes the preview. */
+function updateInert() {
+  panel.inert = !preview.hidden;
+  page.inert = PHONE.matches && (!preview.hidden || !panel.hidden);
+  backWatcher?.destroy();
+  backWatcher = null;
+  if (preview.hidden || !PHONE.matches || !globalThis.CloseWatcher) return;
+  backWatcher = new CloseWatcher();
+  backWatcher.onclose = closePreview;
 }

@@ -1,90 +1,90 @@
-// The header: actions on the session as a whole, the connection, and who is here.
-import { connectChoice } from "../dialogs/opener.js";
-import { ask, canEdit, isGuest, live, page } from "../messages/session.js";
-import { signIn, valueAt } from "../net/http.js";
-import { ring } from "../net/socket.js";
-import { offerAccount } from "../sidebar/account.js";
-import { organise } from "../sidebar/organise.js";
+// The header: actions on the whole session, the state of the connection, and the people who are present.
+import { connectPicker } from "../dialogs/opener.js";
+import { canEdit, isGuest, live, page, sendCommand } from "../messages/session.js";
+import { fetchJson, goToSignIn } from "../net/http.js";
+import { connectListSocket } from "../net/socket.js";
+import { addAccountCommands } from "../sidebar/account.js";
+import { changeSessions } from "../sidebar/list_content.js";
 import { copyLink } from "../ui/clipboard.js";
-import { itemsOf, offer, on, TOUCH } from "../ui/commands.js";
-import { make, parse, patchChildren } from "../ui/dom.js";
-import { dress, know, strangers } from "../ui/faces.js";
+import { addCommand, menuItems, onAction, TOUCH } from "../ui/commands.js";
+import { createElement, parseHtml, patchChildren } from "../ui/dom.js";
+import { peopleWithoutPicture, setPictures, updateFaces } from "../ui/faces.js";
 import { field } from "../ui/field.js";
-import { aboutPeople, fill, words } from "../ui/i18n.js";
-import { say } from "../ui/notice.js";
-import { late } from "../ui/late.js";
-import { notice } from "../ui/notice.js";
-import { openBox, openMenu, place } from "../ui/popover.js";
+import { aboutPeople, format, words } from "../ui/i18n.js";
+import { lazyImport } from "../ui/loading.js";
+import { announce } from "../ui/notice.js";
+import { showNotice } from "../ui/notice.js";
+import { openMenu, openPopover, positionPopover } from "../ui/popover.js";
 
-// An archived session: its owner can restore it by a button in the composer's place.
+// An archived session has a button in place of the composer, with which its owner can restore it.
 
-let isRestoring = false; // by the banner's button, which loses the focus when the banner disappears
+let isRestoring = false; // the banner's button, which had the focus, disappears when the session is restored
 
 function connectArchived() {
-  on("restore-session", async () => {
+  onAction("restore-session", async () => {
     isRestoring = true;
-    await organise("restore", [page.dataset.session]);
+    await changeSessions("restore", [page.dataset.session]);
   });
   new MutationObserver(([{ oldValue }]) => {
     const isRestored = oldValue === "yes" && page.dataset.archived === "no";
     const isLost = isRestoring || page.querySelector(".read-only.archived").contains(document.activeElement);
     if (isRestored && isLost && !TOUCH.matches) field?.focus();
     if (isRestored) isRestoring = false;
-    if (oldValue === "no" && page.dataset.archived === "yes") giveWay();
+    if (oldValue === "no" && page.dataset.archived === "yes") handleArchived();
   }).observe(page, { attributeFilter: ["data-archived"], attributeOldValue: true });
 }
 
-/** Announces that another user has archived the session. The composer is about to be hidden, and would lose the focus. */
-function giveWay() {
+/** Moves the focus out of the composer, which is hidden next. Announces that another user has archived the session. */
+function handleArchived() {
   const banner = page.querySelector(".read-only.archived");
   if (field?.form.contains(document.activeElement)) page.focus({ preventScroll: true });
-  if (page.dataset.archiver !== page.dataset.viewerId) say(banner.innerText.trim());
+  if (page.dataset.archiver !== page.dataset.viewerId) announce(banner.innerText.trim());
 }
 
 // The connection: its state in the header, and the end of access.
 
 const connection = document.getElementById("connection");
 
-function said(state, reason) {
+function connectionText(state, reason) {
   if (state !== "closed") return words[state];
   return { "no-access": words.noAccess, gone: words.gone, "signed-out": words.signedOut }[reason];
 }
 
-/** After the end of access the messages stay readable; all actions are disabled. */
-function wayHome() {
-  return make("a", { href: page.dataset.home, textContent: words.yourSessions });
+/** Returns a link to the user's sessions, for a page whose session they can no longer access. */
+function createHomeLink() {
+  return createElement("a", { href: page.dataset.home, textContent: words.yourSessions });
 }
 
-// What changes the session. The panel and the session list can still be opened and closed.
+// The controls that change the session. The panel and the session list can still be opened and closed.
 const LOCKED = ".top button:not([aria-controls]), #panel .side-body :is(button, input, select)";
 
-function lock() {
+function disableControls() {
   for (const control of document.querySelectorAll(LOCKED)) control.disabled = true;
   for (const field of document.querySelectorAll("#panel .side-body textarea")) field.readOnly = true;
 }
 
-/** Offers to load the session again when the list has it again: access was given back, perhaps with another role. */
+/** Offers to reload the page when the list contains the session again: the user has got access again. */
 function waitForAccess() {
-  let isMissed = false; // the list may be older than the end of access
-  const look = () => {
+  let isMissed = false; // the list on the page may be from before the end of access
+  const checkList = () => {
     const isListed = document.getElementById(`rail-${page.dataset.session}`) !== null;
     if (isListed && isMissed)
-      notice(words.accessBack, { action: { label: words.reload, run: () => location.reload() }, about: "access" });
+      showNotice(words.accessBack, { action: { label: words.reload, run: () => location.reload() }, about: "access" });
     isMissed = !isListed;
   };
-  document.addEventListener("parley:listed", look);
-  ring(); // the session's own socket reports no changes of the list any more
+  document.addEventListener("parley:list-updated", checkList);
+  connectListSocket(); // the session's own socket no longer reports changes of the list
 }
 
 function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
     connection.dataset.state = state;
     page.toggleAttribute("data-over", state === "closed");
-    connection.textContent = said(state, reason);
-    if (reason === "signed-out") return signIn();
+    connection.textContent = connectionText(state, reason);
+    if (reason === "signed-out") return goToSignIn();
     if (state !== "closed") return;
-    connection.append(" ", wayHome());
-    lock();
+    connection.append(" ", createHomeLink());
+    disableControls();
     waitForAccess();
   });
 }
@@ -93,23 +93,23 @@ function connectConnection() {
 
 /** Opens the explanation at a button. */
 function openUsage(button) {
-  const box = openBox(button, { className: "usage", label: words.usage });
+  const box = openPopover(button, { className: "usage", label: words.usage });
   const known = document.querySelector("#figures [data-total]").dataset;
   if (!box) return;
   box.append(
-    make("h2", { textContent: words.usage }),
-    ...context(known),
-    line(fill(words.usageTotal, { total: number(known.total) })),
-    wayToContext(),
+    createElement("h2", { textContent: words.usage }),
+    ...contextLines(known),
+    createLine(format(words.usageTotal, { total: formatNumber(known.total) })),
+    createContextButton(),
   );
-  place();
+  positionPopover();
   box.focus({ preventScroll: true });
 }
 
-function context({ used, window, percent }) {
-  if (!used) return [line(words.usageNone)];
-  if (!window) return [line(fill(words.usageNoWindow, { used: number(used) }))];
-  const meter = make("meter", {
+function contextLines({ used, window, percent }) {
+  if (!used) return [createLine(words.usageNone)];
+  if (!window) return [createLine(format(words.usageNoWindow, { used: formatNumber(used) }))];
+  const meter = createElement("meter", {
     max: 100,
     high: 80,
     low: 50,
@@ -117,137 +117,160 @@ function context({ used, window, percent }) {
     value: Number(percent),
     ariaLabel: words.usage,
   });
-  return [meter, line(fill(words.usageContext, { used: number(used), window: number(window) }))];
+  return [meter, createLine(format(words.usageContext, { used: formatNumber(used), window: formatNumber(window) }))];
 }
 
-function wayToContext() {
+function createContextButton() {
   const properties = { type: "button", className: "button small", data: { action: "context-now" } };
-  return make("button", properties, words.contextNext);
+  return createElement("button", properties, words.contextNext);
 }
 
-const number = (text) => Number(text).toLocaleString(document.documentElement.lang);
-const line = (text) => make("p", { textContent: text });
+const formatNumber = (text) => Number(text).toLocaleString(document.documentElement.lang);
+const createLine = (text) => createElement("p", { textContent: text });
 
-const at = (id) => document.getElementById(id);
-// The commands of the menu, in groups and in this order; other modules offer them.
-const GROUPS = [
+const byId = (id) => document.getElementById(id);
+// The commands of the menu, by group and in this order. Other modules offer them.
+const MENU_GROUPS = [
   ["rename", "share", "find", "panel", "behavior", "schedules"],
   ["fork", "export", "removed"],
   ["pin", "archive", "restore", "leave", "delete"],
 ];
-const loading = at("share-body").firstElementChild;
+const loadingLine = byId("share-body").firstElementChild;
 
-/** Opens the dialog empty: what it had the last time would be replaced under the user's hands. */
+/** Opens the share dialog, without its previous content, which would be replaced while the user is using it. */
 async function openShare(button) {
-  const dialog = at(button.dataset.dialog);
-  at("share-body").replaceChildren(loading.cloneNode(true));
+  const dialog = byId(button.dataset.dialog);
+  byId("share-body").replaceChildren(loadingLine.cloneNode(true));
   dialog.showModal();
-  (await late(() => import("../dialogs/share.js")))?.follow(dialog);
+  (await lazyImport(() => import("../dialogs/share.js")))?.connectDialog(dialog);
 }
 
-/** The header hides the figures while they are zero and on small screens. */
-function figures() {
-  return at("figures").checkVisibility() ? at("figures") : at("more");
+/** Returns the anchor of the usage box: the figures, or the menu's button if the figures are hidden. */
+function usageAnchor() {
+  return byId("figures").checkVisibility() ? byId("figures") : byId("more");
 }
 
-async function rename(title) {
-  if (title) return (await ask({ type: "rename", title })) !== null;
-  at("rename").click();
+async function renameSession(title) {
+  if (title) return (await sendCommand({ type: "rename", title })) !== null;
+  byId("rename").click();
 }
 
-function connectHeader() {
-  on("choose-model", () => at("model").click());
-  on("usage", openUsage);
-  on("more", (button) => openMenu(button, GROUPS.map(itemsOf), { label: words.more }));
-  on("share", openShare);
+function addCommands() {
+  onAction("choose-model", () => byId("model").click());
+  onAction("usage", openUsage);
+  onAction("more", (button) => openMenu(button, MENU_GROUPS.map(menuItems), { label: words.more }));
+  onAction("share", openShare);
   if (canEdit) {
-    offer({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: rename });
+    addCommand({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: renameSession });
   }
-  if (canEdit && !isGuest) connectChoice(ask);
-  offer({ id: "usage", label: words.usage, icon: "gauge", words: words.tokens, run: () => openUsage(figures()) });
-  offer({
+  if (canEdit && !isGuest) connectPicker(sendCommand);
+  addCommand({
+    id: "usage",
+    label: words.usage,
+    icon: "gauge",
+    words: words.tokens,
+    run: () => openUsage(usageAnchor()),
+  });
+  addCommand({
     id: "share",
-    label: at("share-title").textContent,
+    label: byId("share-title").textContent,
     icon: "users",
     slash: "share",
     run: () => document.querySelector(".share-button").click(),
   });
-  offer({ id: "copy-link", label: words.copyLink, icon: "link", run: () => copyLink(location.href.split("#")[0]) });
-  offerAccount();
+  addCommand({
+    id: "copy-link",
+    label: words.copyLink,
+    icon: "link",
+    run: () => copyLink(location.href.split("#")[0]),
+  });
+  addAccountCommands();
 }
 
-// Presence and typing (LIVE-05), and open editors (LIVE-08). All viewers get the same frames: the user's own entry is left out here.
+// Presence and typing (LIVE-05), and open editors (LIVE-08). All viewers get the same frames, so the page leaves out
+// the user itself.
 
-const people = document.getElementById("presence");
-const typing = document.getElementById("typing");
+const presence = document.getElementById("presence");
+const typingLine = document.getElementById("typing");
 const isMe = (id) => String(id) === page.dataset.viewerId;
-let drawnPresent = "";
-let peopleBox = null;
+const NO_EDITORS = { editors: [], words: {} };
+let lastEditors = NO_EDITORS; // the last frame about open editors
+let drawnHtml = "";
+let presenceBox = null;
 
 /** Shows presence frames, and sends one when the user types. */
 function connectPresence() {
   live.addEventListener("frame", ({ detail: frame }) => {
     if (frame.op === "presence") showPresence(frame);
     if (frame.op === "typing" || frame.op === "presence") showTyping(frame);
-    if (frame.op === "editing") late(() => import("../messages/editing.js")).then((module) => module?.show(frame));
+    if (frame.op === "editing") showEditors(frame);
   });
   live.addEventListener("state", ({ detail: { state } }) => {
-    if (state !== "connected") sayTyping([]);
-    if (state === "offline" || state === "closed") people.hidden = true;
+    if (state !== "connected") {
+      showTypingNames([]);
+      lastEditors = NO_EDITORS;
+    }
+    if (state === "offline" || state === "closed") presence.hidden = true;
   });
   document.addEventListener("parley:typing", () => live.request({ type: "typing" }).catch(() => {}));
-  on("here", openPresent);
+  onAction("here", openPresence);
+}
+
+/** Shows the last frame about editors, because the module may be loaded for several of them in any order. */
+async function showEditors(frame) {
+  lastEditors = frame;
+  (await lazyImport(() => import("../messages/editors.js")))?.show(lastEditors);
 }
 
 function showPresence({ html }) {
-  if (html !== drawnPresent) drawPresent(html);
-  people.hidden = [...people.querySelectorAll("li [data-person]")].every((face) => isMe(face.dataset.person));
+  if (html !== drawnHtml) drawPresence(html);
+  presence.hidden = [...presence.querySelectorAll("li [data-person]")].every((face) => isMe(face.dataset.person));
 }
 
 function showTyping({ typing }) {
-  sayTyping(typing.filter(({ id }) => !isMe(id)).map(({ name }) => name));
+  showTypingNames(typing.filter(({ id }) => !isMe(id)).map(({ name }) => name));
 }
 
-function drawPresent(html) {
-  drawnPresent = html;
-  patchChildren(people, parse(html));
-  dress(people);
-  if (strangers(people).length) meet();
-  if (peopleBox?.isConnected) fillBox();
+function drawPresence(html) {
+  drawnHtml = html;
+  patchChildren(presence, parseHtml(html));
+  updateFaces(presence);
+  if (peopleWithoutPicture(presence).length) fetchPictures();
+  if (presenceBox?.isConnected) fillPresenceBox();
 }
 
 /** Fetches pictures of people who joined after the page was loaded. */
-async function meet() {
-  const list = await valueAt(`/sessions/${page.dataset.session}/people`);
+async function fetchPictures() {
+  const list = await fetchJson(`/sessions/${page.dataset.session}/people`);
   if (!list) return;
-  const none = strangers(people).map((id) => [id, ""]);
-  know(Object.fromEntries([...none, ...list.people.map(({ id, picture }) => [id, picture])]));
+  const none = peopleWithoutPicture(presence).map((id) => [id, ""]);
+  setPictures(Object.fromEntries([...none, ...list.people.map(({ id, picture }) => [id, picture])]));
 }
 
-function sayTyping(names) {
+function showTypingNames(names) {
   const sentences = [words.isTyping, words.areTyping, words.manyTyping];
-  typing.lastElementChild.textContent = names.length ? aboutPeople(sentences, names) : "";
-  typing.toggleAttribute("data-on", names.length > 0);
+  typingLine.lastElementChild.textContent = names.length ? aboutPeople(sentences, names) : "";
+  typingLine.toggleAttribute("data-on", names.length > 0);
 }
 
-function openPresent(button) {
-  peopleBox = openBox(button, { className: "here-box", label: words.hereNow });
-  if (!peopleBox) return;
-  fillBox();
-  peopleBox.focus();
+function openPresence(button) {
+  presenceBox = openPopover(button, { className: "here-box", label: words.hereNow });
+  if (!presenceBox) return;
+  fillPresenceBox();
+  presenceBox.focus();
 }
 
-function fillBox() {
-  const list = people.querySelector("ul").cloneNode(true);
+function fillPresenceBox() {
+  const list = presence.querySelector("ul").cloneNode(true);
   list.hidden = false;
-  peopleBox.replaceChildren(make("h2", { textContent: words.hereNow }), list);
-  dress(peopleBox);
-  place();
+  presenceBox.replaceChildren(createElement("h2", { textContent: words.hereNow }), list);
+  updateFaces(presenceBox);
+  positionPopover();
 }
 
 export function connect() {
   connectArchived();
   connectConnection();
-  connectHeader();
+  addCommands();
   connectPresence();
 }

@@ -1,63 +1,65 @@
-// The attempts at an answer: ‹ 2/3 › under it, and the actions that show another one (RUN-12).
-import { offer, on } from "../ui/commands.js";
-import { icon, make } from "../ui/dom.js";
-import { fill, words } from "../ui/i18n.js";
-import { say } from "../ui/notice.js";
-import { agreed } from "./actions.js";
-import { insist } from "./insist.js";
+// The attempts at an answer: the counter ‹ 2/3 › below it, and switching to another attempt (RUN-12).
+import { addCommand, onAction } from "../ui/commands.js";
+import { createElement, createIcon } from "../ui/dom.js";
+import { format, words } from "../ui/i18n.js";
+import { announce } from "../ui/notice.js";
 import { lastMessage } from "./list.js";
+import { tryRequest } from "./requests.js";
+import { sendConfirmed, withdrawUndo } from "./retry.js";
 import { canEdit, page } from "./session.js";
 
 const list = document.getElementById("messages");
-// The switch that the user has asked for: {id, by, number, focused}. Its messages are replaced when it is carried out.
-let asked = null;
+// The switch that the user has requested, as {id, by, number, focused}, until the messages of the attempt arrive.
+let pendingSwitch = null;
 
-/** Returns the row that counts the attempts at the answer that a message ends, or null. */
+/** Returns the message before an answer, which has the number of attempts, for the last message of the answer. */
 const anchorOf = (message) => {
   const bar = message?.querySelector(":scope > .attempts");
   return bar ? document.getElementById(bar.dataset.of) : null;
 };
 
-/** Whether there is an attempt before the shown one (-1), or after it (1). */
-export function canSwitch(message, by) {
+/** Returns whether there is an attempt before the shown one (-1) or after it (1). */
+export function canSwitchAttempt(message, by) {
   const anchor = canEdit && page.dataset.archived === "no" ? anchorOf(message) : null;
   const number = Number(anchor?.dataset.attempt) + by;
   return number >= 1 && number <= Number(anchor.dataset.attempts);
 }
 
-/** Shows the attempt before the shown one, or after it, to everyone. */
-export function switchTo(message, by, how = insist) {
+/** Shows the attempt before the shown one (-1) or after it (1), for all users. */
+export function switchAttempt(message, by, request = tryRequest) {
   const { id, dataset } = anchorOf(message);
   const number = Number(dataset.attempt) + by;
   const command = { type: "switch_attempt", id, number };
   const wanted = { id, by, number, focused: message.contains(document.activeElement) };
   const task = async () => {
-    asked = wanted;
+    pendingSwitch = wanted;
     let done = null;
     try {
-      return (done = await agreed(command, { title: words.switchTitle, confirm: words.attemptSwitch }, 0));
+      done = await sendConfirmed(command, { title: words.switchTitle, confirm: words.attemptSwitch }, 0);
+      if (done) withdrawUndo();
+      return done;
     } finally {
-      if (!done) asked = null; // what others show is not for this user's focus
+      if (!done) pendingSwitch = null; // a switch by another user must not move this user's focus
     }
   };
-  return how(task, { label: words.stopAndSwitch });
+  return request(task, { label: words.stopAndSwitch });
 }
 
-/** Puts the numbers of attempts under the last message of each answer that has several. */
-function draw() {
+/** Puts the counter of attempts below the last message of each answer that has several attempts. */
+function updateBars() {
   const bars = new Map([...list.querySelectorAll(".attempts")].map((bar) => [bar.dataset.of, bar]));
   for (const anchor of list.querySelectorAll(":scope > [data-attempts]")) {
-    const bar = bars.get(anchor.id) ?? drawn(anchor.id);
+    const bar = bars.get(anchor.id) ?? createBar(anchor.id);
     bars.delete(anchor.id);
-    const message = endOf(anchor);
+    const message = lastOfAnswer(anchor);
     if (bar.parentElement !== message) message.append(bar);
-    dress(bar, anchor.dataset);
+    updateBar(bar, anchor.dataset);
   }
   for (const bar of bars.values()) bar.remove();
 }
 
-/** Returns the last message of the answer that follows a row; the row itself, or what it follows, if there is none. */
-function endOf(anchor) {
+/** Returns the last message of the answer after an element. If there is none, returns the message at or before it. */
+function lastOfAnswer(anchor) {
   let last = anchor;
   for (let next = anchor.nextElementSibling; next && !next.matches(".user"); next = next.nextElementSibling)
     if (next.matches("article.message")) last = next;
@@ -65,54 +67,58 @@ function endOf(anchor) {
   return last;
 }
 
-function drawn(of) {
-  const number = make("span", { className: "attempt-number" });
-  const [before, after] = canEdit ? [button(-1), button(1)] : ["", ""];
-  return make("div", { className: "attempts", role: "group", data: { own: "", of } }, before, number, after);
+function createBar(of) {
+  const number = createElement("span", { className: "attempt-number" });
+  const [before, after] = canEdit ? [createSwitchButton(-1), createSwitchButton(1)] : ["", ""];
+  return createElement("div", { className: "attempts", role: "group", data: { own: "", of } }, before, number, after);
 }
 
-function button(by) {
+function createSwitchButton(by) {
   const label = by < 0 ? words.attemptBefore : words.attemptAfter;
   const data = { action: "switch-attempt", by };
-  const image = icon(by < 0 ? "chevron-left" : "chevron-right");
-  return make("button", { type: "button", className: "icon-button", title: label, ariaLabel: label, data }, image);
+  const image = createIcon(by < 0 ? "chevron-left" : "chevron-right");
+  return createElement(
+    "button",
+    { type: "button", className: "icon-button", title: label, ariaLabel: label, data },
+    image,
+  );
 }
 
-function dress(bar, { attempts, attempt }) {
+function updateBar(bar, { attempts, attempt }) {
   const shown = `${attempt}/${attempts}`;
   const [before, number, after] = bar.children.length > 1 ? bar.children : [null, bar.firstElementChild, null];
   if (number.textContent === shown) return;
   number.textContent = shown;
-  bar.ariaLabel = fill(words.attemptShown, { number: attempt, count: attempts });
+  bar.ariaLabel = format(words.attemptShown, { number: attempt, count: attempts });
   if (before) before.disabled = Number(attempt) <= 1;
   if (after) after.disabled = attempt === attempts;
-  if (asked?.id === bar.dataset.of && asked.number === Number(attempt)) arrive(bar);
+  if (pendingSwitch?.id === bar.dataset.of && pendingSwitch.number === Number(attempt)) finishSwitch(bar);
 }
 
-/** Announces the shown attempt, and returns the focus to the button that was pressed. */
-function arrive(bar) {
-  const wanted = bar.querySelector(`[data-by="${asked.by}"]:enabled`) ?? bar.querySelector("button:enabled");
-  if (asked.focused) wanted?.focus({ preventScroll: true });
-  asked = null;
-  say(bar.ariaLabel);
+/** Announces the shown attempt and moves the focus back to the button that was pressed. */
+function finishSwitch(bar) {
+  const wanted = bar.querySelector(`[data-by="${pendingSwitch.by}"]:enabled`) ?? bar.querySelector("button:enabled");
+  if (pendingSwitch.focused) wanted?.focus({ preventScroll: true });
+  pendingSwitch = null;
+  announce(bar.ariaLabel);
 }
 
 export function connect() {
-  on("switch-attempt", (pressed) => switchTo(pressed.closest("article"), Number(pressed.dataset.by)));
+  onAction("switch-attempt", (pressed) => switchAttempt(pressed.closest("article"), Number(pressed.dataset.by)));
   for (const [by, id, label, slash] of [
     [-1, "attempt-before", words.attemptBefore, "previous"],
     [1, "attempt-after", words.attemptAfter, "next"],
   ])
-    offer({
+    addCommand({
       id,
       label,
       words: words.attemptWords,
       icon: by < 0 ? "chevron-left" : "chevron-right",
       slash,
-      run: () => switchTo(lastMessage(":has(> .attempts)"), by),
-      can: () => canSwitch(lastMessage(":has(> .attempts)"), by),
+      run: () => switchAttempt(lastMessage(":has(> .attempts)"), by),
+      can: () => canSwitchAttempt(lastMessage(":has(> .attempts)"), by),
     });
-  new MutationObserver(draw).observe(list, { childList: true });
-  new MutationObserver(draw).observe(list, { subtree: true, attributeFilter: ["data-attempts", "data-attempt"] });
-  draw();
+  new MutationObserver(updateBars).observe(list, { childList: true });
+  new MutationObserver(updateBars).observe(list, { subtree: true, attributeFilter: ["data-attempts", "data-attempt"] });
+  updateBars();
 }

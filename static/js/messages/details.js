@@ -1,45 +1,46 @@
 // The Markdown, the details and the suggested edits of a message.
-import { textAt } from "../net/http.js";
-import { on } from "../ui/commands.js";
-import { make, parse } from "../ui/dom.js";
+import { fetchText } from "../net/http.js";
+import { onAction } from "../ui/commands.js";
+import { createElement, parseHtml } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
-import { notice, settle } from "../ui/notice.js";
-import { openBox, place, unlessOvertaken } from "../ui/popover.js";
-import { localise } from "../ui/time.js";
-import { toast } from "../ui/toast.js";
-import { wholeOf } from "./actions.js";
-import { insist } from "./insist.js";
-import { leave } from "./scroll.js";
+import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { openPopover, positionPopover, unlessUserActed } from "../ui/popover.js";
+import { localizeTimes } from "../ui/time.js";
+import { showToast } from "../ui/toast.js";
+import { fetchMarkdown } from "./actions.js";
+import { tryRequest } from "./requests.js";
+import { stopFollowing } from "./scroll.js";
 import { live } from "./session.js";
 
 // Details: author, model, time and tokens, in a box beside the message.
 
-/** Shows the details of a message beside an element, which gets the focus when they close. */
+/** Shows the details of a message beside an element, which gets the focus when the box closes. */
 export async function show(message, anchor) {
-  const html = await unlessOvertaken(textAt(`${location.pathname}details?id=${message.id}`));
+  const html = await unlessUserActed(fetchText(`${location.pathname}details?id=${message.id}`));
   if (html === undefined || !message.isConnected) return;
-  if (html === null) return notice(words.notLoaded);
-  // The toolbar's button may belong to another message by now.
-  const box = openBox(message.contains(anchor) ? anchor : message, {
+  if (html === null) return showNotice(words.notLoaded);
+  // The toolbar, which contains the anchor, may have moved to another message in the meantime.
+  const box = openPopover(message.contains(anchor) ? anchor : message, {
     className: "details",
     label: words.actionDetails,
   });
   if (!box) return;
-  settle();
-  box.append(parse(html));
-  localise(box);
-  place();
+  clearNoticeAfterSuccess();
+  box.append(parseHtml(html));
+  localizeTimes(box);
+  positionPopover();
   box.focus({ preventScroll: true });
 }
 
+const sourceOf = (message) => message.querySelector(":scope > .source");
+
 /** Switches between the Markdown of a message and its rendered text. */
 export async function toggleSource(message) {
-  const shown = message.querySelector(":scope > .source");
-  if (shown) return shown.remove();
-  const text = await wholeOf(message);
-  if (text === null) return notice(words.notLoaded);
-  settle();
-  if (message.querySelector(":scope > .source")) return; // requested twice
+  if (sourceOf(message)) return sourceOf(message).remove();
+  const text = await fetchMarkdown(message);
+  if (text === null) return showNotice(words.notLoaded);
+  clearNoticeAfterSuccess();
+  if (sourceOf(message)) return; // requested twice
   const properties = {
     className: "source",
     data: { own: "" },
@@ -48,73 +49,81 @@ export async function toggleSource(message) {
     ariaLabel: words.actionSource,
     role: "group",
   };
-  message.append(make("pre", properties, text));
+  message.append(createElement("pre", properties, text));
+  updateOnChange(message, sourceOf, updateSource);
 }
 
-// Suggested edits: shown as differences below their message, accepted or dismissed there.
+async function updateSource(message) {
+  const { revision } = message.dataset;
+  const text = await fetchMarkdown(message);
+  if (text === null) return showNotice(words.notLoaded);
+  if (revision === message.dataset.revision) sourceOf(message)?.replaceChildren(text); // otherwise fetched again
+}
 
-const boxOf = (message) => message.querySelector(":scope > .suggestions");
+/** Calls `update(message)` after each change of a message, until `shownIn(message)` no longer finds an element. */
+function updateOnChange(message, shownIn, update) {
+  const watcher = new MutationObserver(() => (shownIn(message) ? update(message) : watcher.disconnect()));
+  watcher.observe(message, { attributeFilter: ["data-revision"] });
+}
+
+// Suggested edits are shown as differences below their message, where they can be accepted or dismissed.
+
+const suggestionsOf = (message) => message.querySelector(":scope > .suggestions");
 
 /** Shows a message's open suggestions, or hides them. */
 export async function toggleSuggestions(button) {
   const message = button.closest("article.message");
-  if (boxOf(message)) return close(message);
-  leave(); // following the end of the list would scroll the suggestions away
-  await draw(message);
-  follow(message);
-  boxOf(message)?.querySelector(".difference")?.focus({ preventScroll: true });
-  boxOf(message)?.querySelector(".suggestion").scrollIntoView({ block: "nearest" });
+  if (suggestionsOf(message)) return closeSuggestions(message);
+  stopFollowing(); // otherwise the next message would scroll the suggestions away
+  await drawSuggestions(message);
+  updateOnChange(message, suggestionsOf, drawSuggestions);
+  suggestionsOf(message)?.querySelector(".difference")?.focus({ preventScroll: true });
+  suggestionsOf(message)?.querySelector(".suggestion").scrollIntoView({ block: "nearest" });
 }
 
-async function draw(message) {
-  const html = await textAt(`${location.pathname}suggestions?id=${message.id}`);
-  if (html === null) return notice(words.notLoaded);
-  settle();
-  const box = parse(html).querySelector(".suggestions");
-  localise(box);
-  const hadFocus = boxOf(message)?.contains(document.activeElement);
-  boxOf(message)?.remove();
-  if (!box.querySelector(".suggestion")) return close(message, hadFocus);
+async function drawSuggestions(message) {
+  const html = await fetchText(`${location.pathname}suggestions?id=${message.id}`);
+  if (html === null) return showNotice(words.notLoaded);
+  clearNoticeAfterSuccess();
+  const box = parseHtml(html).querySelector(".suggestions");
+  localizeTimes(box);
+  const hadFocus = suggestionsOf(message)?.contains(document.activeElement);
+  suggestionsOf(message)?.remove();
+  if (!box.querySelector(".suggestion")) return closeSuggestions(message, hadFocus);
   message.append(box);
-  mark(message, true);
+  markOpen(message, true);
   if (hadFocus) box.querySelector(".difference").focus({ preventScroll: true });
 }
 
-/** Updates them when the message has changed. */
-function follow(message) {
-  const watcher = new MutationObserver(() => (boxOf(message) ? draw(message) : watcher.disconnect()));
-  watcher.observe(message, { attributeFilter: ["data-revision"] });
-}
-
-function close(message, hadFocus = boxOf(message)?.contains(document.activeElement)) {
-  boxOf(message)?.remove();
-  mark(message, false);
+function closeSuggestions(message, hadFocus = suggestionsOf(message)?.contains(document.activeElement)) {
+  suggestionsOf(message)?.remove();
+  markOpen(message, false);
   if (hadFocus) message.focus({ preventScroll: true });
 }
 
-function mark(message, isOpen) {
+function markOpen(message, isOpen) {
   message.querySelector("[data-action=suggestions]")?.setAttribute("aria-expanded", String(isOpen));
 }
 
-function decide(type, done) {
+function suggestionHandler(type, done) {
   return (button) => {
     const revision = Number(button.closest(".suggestions").dataset.revision);
     const command =
       type === "accept_suggestion" ? { type, id: button.dataset.id, revision } : { type, id: button.dataset.id };
-    return insist(async () => {
+    return tryRequest(async () => {
       await live.request(command);
-      toast(done());
+      showToast(done());
     });
   };
 }
 
 export function connect() {
-  on(
+  onAction(
     "accept-suggestion",
-    decide("accept_suggestion", () => words.suggestionAccepted),
+    suggestionHandler("accept_suggestion", () => words.suggestionAccepted),
   );
-  on(
+  onAction(
     "dismiss-suggestion",
-    decide("dismiss_suggestion", () => words.suggestionDismissed),
+    suggestionHandler("dismiss_suggestion", () => words.suggestionDismissed),
   );
 }

@@ -1,91 +1,93 @@
-// Editing a message or a queued one in place, or suggesting an edit. Nothing typed is lost, and no other edit is
-// overwritten unseen.
-import { EDITS, textAt } from "../net/http.js";
-import { keepInTab, keptInTab } from "../net/storage.js";
-import * as clash from "../ui/conflict_form.js";
-import { copyOf, parse } from "../ui/dom.js";
-import { composing, fits, grow, restore, restoreTyped } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
-import { notice, say, settle } from "../ui/notice.js";
-import { toast } from "../ui/toast.js";
-import { actionsFor, askToRetry, forked, retry, sourceOf } from "./actions.js";
-import { begin, draw, end } from "./editing.js";
-import { insist } from "./insist.js";
+// Editing a message or a queued message in place, or suggesting an edit. Typed text is never lost. If another user has
+// changed the text in the meantime, the user sees both before one is overwritten.
+import { EDIT_PREFIX, fetchText } from "../net/http.js";
+import { readTab, writeTab } from "../net/storage.js";
+import * as conflict from "../ui/conflict_form.js";
+import { cloneTemplate, parseHtml } from "../ui/dom.js";
+import { checkLength, growWithText, isComposing, restoreText, restoreTextAndFocus } from "../ui/field.js";
+import { format, words } from "../ui/i18n.js";
+import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { showToast } from "../ui/toast.js";
+import { actionsFor, fetchSource } from "./actions.js";
+import { drawEditors, startEditing, stopEditing } from "./editors.js";
+import { createFork } from "./fork.js";
 import { lastMessage } from "./list.js";
-import { keepPlace, leave } from "./scroll.js";
+import { tryRequest } from "./requests.js";
+import { confirmRetry, retry } from "./retry.js";
+import { keepScrollPosition, stopFollowing } from "./scroll.js";
 import { live, mayEdit } from "./session.js";
 
-/** Resolves to the name of the other person who has deleted a message; "" if that is not known. */
-async function deletedBy(id) {
-  const removed = parse((await textAt(`${location.pathname}removed`)) ?? "");
+/** Resolves to the name of the other user who has removed a message, or to "" if it is not known. */
+async function fetchRemover(id) {
+  const removed = parseHtml((await fetchText(`${location.pathname}removed`)) ?? "");
   return removed.querySelector(`[data-id="${CSS.escape(id)}"]`)?.closest("[data-by]")?.dataset.by ?? "";
 }
 
-export { connect } from "./editing.js";
+export { connect } from "./editors.js";
 
 const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
-/** An open edit of a text: `before` and `revision` are those that the user has seen. */
+/** An open edit. `before` and `revision` are the text and the revision from which the user started. */
 class Edit {
   constructor(message, now, draft, template) {
     this.message = message;
-    this.form = copyOf(template);
+    this.form = cloneTemplate(template);
     this.field = this.form.querySelector("textarea");
     this.place = this.form.querySelector(".clash-place");
     Object.assign(this, draft ?? now);
     this.field.value = draft?.text ?? now.before;
-    this.watcher = new MutationObserver(() => this.look());
+    this.watcher = new MutationObserver(() => this.handleChange());
     this.isOld = this.before !== now.before;
   }
 
-  /** `quietly`: without the focus, and without scrolling. */
+  /** Opens the form and follows changes of the message. With `quietly`, neither moves the focus nor scrolls. */
   open(watched, quietly) {
     const { message, form, field } = this;
-    form.addEventListener("submit", (event) => this.submitted(event));
+    form.addEventListener("submit", (event) => this.handleSubmit(event));
     form.addEventListener("click", ({ target }) => target.closest("[data-name=cancel]") && this.cancel());
-    field.addEventListener("keydown", (event) => composing(event) || this.pressed(event));
-    field.addEventListener("input", () => this.remember());
+    field.addEventListener("keydown", (event) => isComposing(event) || this.handleKey(event));
+    field.addEventListener("input", () => this.storeDraft());
     this.watcher.observe(message, watched);
     message.append(form);
-    if (this.isSuggestion) draw();
-    else begin(message.id, form);
-    grow(field);
+    if (this.isSuggestion) drawEditors();
+    else startEditing(message.id, form);
+    growWithText(field);
     field.setSelectionRange(field.value.length, field.value.length);
     if (!quietly) field.focus();
-    this.remember();
-    if (this.isOld) this.clash(quietly);
+    this.storeDraft();
+    if (this.isOld) this.showConflict(quietly);
   }
 
-  /** Shows the saved text beside the edit. Resolves to it, or to null if nothing differs. */
-  clash(quietly = false) {
-    return clash.show({
+  /** Shows the saved text beside the edit. Resolves to {current, revision}, or to null if the texts do not differ. */
+  showConflict(quietly = false) {
+    return conflict.showConflict({
       quietly,
       of: this.message.id,
       place: this.place,
       field: this.field,
-      take: (present) => this.take(present),
-      keep: (present) => this.#keep(present),
+      take: (present) => this.useSaved(present),
+      keep: (present) => this.#keepMine(present),
     });
   }
 
-  #keep(present) {
+  #keepMine(present) {
     Object.assign(this, { before: present.current, revision: present.revision });
-    clash.hide(this.place);
-    this.remember();
+    conflict.hideConflict(this.place);
+    this.storeDraft();
     this.form.requestSubmit();
   }
 
   cancel() {
     const { value } = this.field;
     this.close();
-    if (value !== this.before) this.offerBack(value);
+    if (value !== this.before) this.offerToResume(value);
   }
 
-  /** Offers to go on with an edit. Returns a function that withdraws the offer. */
-  offerBack(text) {
+  /** Shows a toast that offers to continue an edit. Returns a function that removes it. */
+  offerToResume(text) {
     const draft = this.draft(text);
     const run = () => this.resume(draft);
-    return toast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
+    return showToast(words.editDiscarded, { action: { label: words.resumeEdit, run } });
   }
 
   draft(text) {
@@ -94,18 +96,18 @@ class Edit {
 
   close() {
     this.watcher.disconnect();
-    end(this.message.id);
-    keepInTab(nameOf(this.message.id), null);
-    settle(`edit:${this.message.id}`);
+    stopEditing(this.message.id);
+    writeTab(draftName(this.message.id), null);
+    clearNoticeAfterSuccess(`edit:${this.message.id}`);
     const hadFocus = this.form.contains(document.activeElement);
     this.form.remove();
-    if (hadFocus) this.way().focus({ preventScroll: true });
+    if (hadFocus) this.focusTarget().focus({ preventScroll: true });
   }
 
-  /** Stores an unsaved edit and the text that it started from, so that it survives a reload. */
-  remember() {
+  /** Stores an unsaved edit and its original text, so that the edit survives a reload. */
+  storeDraft() {
     const { value } = this.field;
-    keepInTab(nameOf(this.message.id), value === this.before ? null : this.draft(value));
+    writeTab(draftName(this.message.id), value === this.before ? null : this.draft(value));
   }
 }
 
@@ -126,13 +128,13 @@ class MessageEdit extends Edit {
     for (const part of form.querySelectorAll("[data-for]"))
       part.hidden = !message.matches(part.dataset.for) || (this.isSuggestion && part.dataset.name === "again");
     if (!this.isSuggestion && message === lastMessage(".user") && message.matches(".mine")) this.#preferAnswer();
-    message.addEventListener("gone", () => this.#rescue(), { once: true });
+    message.addEventListener("gone", () => this.#moveToComposer(), { once: true });
     message.querySelector(":scope > .source")?.remove();
     super.open({ attributeFilter: ["data-revision"] }, quietly);
   }
 
-  /** The element that gets the focus when the form closes. */
-  way() {
+  /** Returns the element that gets the focus when the form closes. */
+  focusTarget() {
     return this.message;
   }
 
@@ -140,44 +142,45 @@ class MessageEdit extends Edit {
     edit(this.message, draft);
   }
 
-  /** Whether saving also asks for a new answer: the default for the user's own last message. */
+  /** Makes "save and answer again" the main button, which Ctrl+Enter presses. Used for the user's own last message. */
   #preferAnswer() {
     const [again, save] = ["again", "save"].map((name) => this.form.querySelector(`[data-name=${name}]`));
     save.classList.remove("primary");
     again.classList.add("primary");
     save.after(again);
+    this.form.querySelector("[data-name=keys]").textContent = words.editKeysAgain;
   }
 
-  pressed(event) {
+  handleKey(event) {
     event.stopPropagation();
     if (event.key === "Escape") this.cancel();
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      this.form.requestSubmit();
+      this.form.requestSubmit(this.form.querySelector(".primary"));
     }
   }
 
-  async submitted(event) {
+  async handleSubmit(event) {
     event.preventDefault();
-    const how = event.submitter?.dataset.name ?? "save";
+    const way = event.submitter?.dataset.name ?? "save";
     const { value } = this.field;
-    if (!value.trim() || !fits(value)) return;
-    if (how === "fork") return this.#fork(value);
-    if (clash.isOpen(this.place)) return clash.point(this.place);
-    const atMost = how === "again" ? await this.#askToRetry(event.submitter) : 0;
+    if (!value.trim() || !checkLength(value)) return;
+    if (way === "fork") return this.#fork(value);
+    if (conflict.isConflictOpen(this.place)) return conflict.focusChoice(this.place);
+    const atMost = way === "again" ? await this.#askToRetry(event.submitter) : 0;
     if (atMost === null) return;
     if (atMost === "fork") return this.#fork(value);
     const edited = value !== this.before;
     if (edited && !(await this.#save(value, event.submitter))) return;
-    if (this.form.isConnected && this.field.value !== value) return this.remember(); // the user has typed on
+    if (this.form.isConnected && this.field.value !== value) return this.storeDraft(); // the user has continued to type
     this.close();
-    if (how === "again") await retry(this.message, insist, atMost, edited);
+    if (way === "again") await retry(this.message, tryRequest, atMost, edited);
   }
 
-  /** Asks before saving, if messages would be removed: resolves to their number, "fork", or null to cancel. */
+  /** Asks before saving if messages would be removed. Resolves to their number, "fork", or null if cancelled. */
   #askToRetry(submitter) {
     const redo = async () => this.form.requestSubmit(submitter);
-    return insist(() => askToRetry(this.message.id), {
+    return tryRequest(() => confirmRetry(this.message.id), {
       label: words.stopAndRetry,
       redo,
       about: `edit:${this.message.id}`,
@@ -185,72 +188,73 @@ class MessageEdit extends Edit {
   }
 
   async #fork(text) {
-    await insist(async () => {
-      const url = await forked({ id: this.message.id, text, run: true });
+    await tryRequest(async () => {
+      const url = await createFork({ id: this.message.id, text, run: true });
       this.close();
       location.assign(url);
     });
   }
 
-  /** Saves; resolves to whether that worked. If another person has changed the message, shows both texts. */
+  /** Saves and resolves to whether it worked. If another user has changed the message, shows both texts. */
   async #save(text, submitter) {
     this.saving = true;
     const type = this.isSuggestion ? "suggest_edit" : "edit";
     const command = { type, id: this.message.id, text, revision: Number(this.revision) };
     const redo = async () => this.form.requestSubmit(submitter);
     const about = `edit:${this.message.id}`;
-    const done = await insist(() => live.request(command).catch((refusal) => this.#stale(refusal)), {
+    const done = await tryRequest(() => live.request(command).catch((refusal) => this.#handleStale(refusal)), {
       label: words.stopAndSave,
       redo,
       about,
     });
     this.saving = false;
-    if (done && this.isSuggestion) toast(words.suggestionSent);
+    if (done && this.isSuggestion) showToast(words.suggestionSent);
     else if (done) Object.assign(this, { before: text, revision: done.revision });
     return done !== null;
   }
 
-  async #stale(refusal) {
+  async #handleStale(refusal) {
     if (refusal.code !== "stale") throw refusal;
-    if (!(await this.clash()) && this.form.isConnected) notice(refusal.message, { about: `edit:${this.message.id}` });
+    if (!(await this.showConflict()) && this.form.isConnected)
+      showNotice(refusal.message, { about: `edit:${this.message.id}` });
     return null;
   }
 
-  async clash(quietly = false) {
-    if (!quietly) leave(); // following the end of the list would scroll the choice away
-    return super.clash(quietly);
+  async showConflict(quietly = false) {
+    if (!quietly) stopFollowing(); // otherwise new messages would scroll the choice away
+    return super.showConflict(quietly);
   }
 
-  /** Takes the message's present text; offers to restore the edit. */
-  take(present) {
+  /** Closes the edit, because the user prefers the saved text, and offers to continue it. */
+  useSaved(present) {
     const { value } = this.field;
     Object.assign(this, { before: present.current, revision: present.revision });
     this.close();
-    if (value !== present.current) this.offerBack(value);
+    if (value !== present.current) this.offerToResume(value);
   }
 
-  /** Handles a change by another person: an untouched edit takes the new text. */
-  async look() {
+  /** Handles a change by another user: shows the conflict, or the new text if this user has not typed yet. */
+  async handleChange() {
     const { revision } = this.message.dataset;
-    const now = await sourceOf(this.message);
+    const now = await fetchSource(this.message);
     if (now === null || !this.form.isConnected || this.saving || now === this.before) return;
-    if (this.field.value !== this.before) return this.clash();
+    if (this.field.value !== this.before) return this.showConflict();
     Object.assign(this, { before: now, revision });
     this.field.value = now;
-    say(words.promptChanged);
+    announce(words.promptChanged);
   }
 
-  /** Called before the message leaves the list: the edit goes to the composer, and so does what is typed next. */
-  async #rescue() {
+  /** Moves the edit to the composer, and with it the focus. Called before the message leaves the list. */
+  async #moveToComposer() {
     if (!this.form.isConnected) return;
     this.watcher.disconnect();
     const text = this.field.value === this.before ? "" : this.field.value;
-    if (this.form.contains(document.activeElement)) restoreTyped(text);
-    else if (text) restore(text);
+    if (this.form.contains(document.activeElement)) restoreTextAndFocus(text);
+    else if (text) restoreText(text);
     if (!text) return;
-    keepInTab(nameOf(this.message.id), null);
-    const name = await deletedBy(this.message.id);
-    notice(name ? fill(words.editRescuedBy, { name }) : words.editRescued, { about: "send" });
+    writeTab(draftName(this.message.id), null);
+    const name = await fetchRemover(this.message.id);
+    showNotice(name ? format(words.editRescuedBy, { name }) : words.editRescued, { about: "send" });
   }
 }
 
@@ -262,11 +266,13 @@ class QueuedEdit extends Edit {
 
   open(quietly = false) {
     this.form.dataset.own = "";
+    // frames.js and queue.js offer the unsaved text of a message that has left the queue.
+    this.message.addEventListener("gone", () => writeTab(draftName(this.message.id), null), { once: true });
     super.open({ attributeFilter: ["data-revision"] }, quietly);
     this.message.classList.add("editing");
   }
 
-  way() {
+  focusTarget() {
     return this.message.querySelector("[data-action=edit-queued]");
   }
 
@@ -274,7 +280,7 @@ class QueuedEdit extends Edit {
     editQueued(this.message, draft);
   }
 
-  pressed(event) {
+  handleKey(event) {
     if (event.key === "Escape") {
       event.stopPropagation();
       this.cancel();
@@ -284,35 +290,37 @@ class QueuedEdit extends Edit {
     }
   }
 
-  async submitted(event) {
+  async handleSubmit(event) {
     event.preventDefault();
     const { value } = this.field;
-    if (clash.isOpen(this.place)) return clash.point(this.place);
+    if (conflict.isConflictOpen(this.place)) return conflict.focusChoice(this.place);
     if (!value.trim() || value === this.before) return this.close();
-    if (!fits(value)) return;
+    if (!checkLength(value)) return;
     this.saving = value;
     try {
       const command = { type: "edit_queued", id: this.message.id, text: value, revision: Number(this.revision) };
       const { revision } = await live.request(command);
       Object.assign(this, { before: value, revision });
     } catch (refusal) {
-      return refusal.code === "stale" ? this.clash() : notice(refusal.message, { about: `edit:${this.message.id}` });
+      return refusal.code === "stale"
+        ? this.showConflict()
+        : showNotice(refusal.message, { about: `edit:${this.message.id}` });
     } finally {
       this.saving = null;
     }
     if (!this.form.isConnected) return;
     if (this.field.value === value) this.close();
-    else this.remember(); // the user has typed on
+    else this.storeDraft(); // the user has continued to type
   }
 
-  take() {
+  useSaved() {
     this.close();
   }
 
-  /** Checks whether the message has been changed elsewhere. */
-  look() {
+  /** Shows the conflict if the message has been changed elsewhere. */
+  handleChange() {
     if (!this.form.isConnected) this.watcher.disconnect();
-    else if (![this.before, this.saving].includes(queuedText(this.message))) this.clash();
+    else if (![this.before, this.saving].includes(queuedText(this.message))) this.showConflict();
   }
 
   close() {
@@ -321,9 +329,9 @@ class QueuedEdit extends Edit {
     super.close();
   }
 
-  /** Withdraws the offer when the message is removed or delivered. */
-  offerBack(text) {
-    const withdraw = super.offerBack(text);
+  /** Also removes the toast when the message is removed or delivered, because it can no longer be edited then. */
+  offerToResume(text) {
+    const withdraw = super.offerToResume(text);
     const watcher = new MutationObserver(() => {
       if (this.message.isConnected) return;
       watcher.disconnect();
@@ -333,22 +341,22 @@ class QueuedEdit extends Edit {
   }
 }
 
-/** Opens the edit form of a message; `draft` is an unsaved edit and the text that it started from. */
-export async function edit(message, draft = keptInTab(nameOf(message.id)), quietly = false) {
+/** Opens the edit form of a message. `draft` is an unsaved edit with its original text. */
+export async function edit(message, draft = readTab(draftName(message.id)), quietly = false) {
   if (isEdited(message)) return;
-  const { revision } = message.dataset; // the text may be newer than this revision, never older
-  const before = await sourceOf(message);
-  if (before === null) return notice(words.notLoaded);
+  const { revision } = message.dataset; // read before the text, which then is at least as new
+  const before = await fetchSource(message);
+  if (before === null) return showNotice(words.notLoaded);
   if (!message.isConnected || isEdited(message)) return; // requested twice
   const form = new MessageEdit(message, { before, revision }, draft);
-  if (quietly) keepPlace(() => form.open(true));
+  if (quietly) keepScrollPosition(() => form.open(true));
   else form.open();
 }
 
-/** Opens the unsaved edits of these messages, unless the user may no longer edit them. Resolves when they are open. */
+/** Opens the unsaved edits of these messages, except those that the user may no longer edit. Resolves when done. */
 export async function reopen(messages) {
   const opening = messages.map((message) => {
-    const draft = keptInTab(nameOf(message.id));
+    const draft = readTab(draftName(message.id));
     const button = message.querySelector("[data-action=edit-queued]");
     if (button?.checkVisibility()) new QueuedEdit(message, draft).open(true);
     else if (actionsFor(message).some(({ name }) => name === "edit")) return edit(message, draft, true);
@@ -358,9 +366,9 @@ export async function reopen(messages) {
 }
 
 /** Opens the edit form of a queued message. */
-export function editQueued(message, draft = keptInTab(nameOf(message.id))) {
+export function editQueued(message, draft = readTab(draftName(message.id))) {
   if (!message.querySelector("form")) new QueuedEdit(message, draft).open();
 }
 
 const queuedText = (message) => message.querySelector(".queued-text").textContent;
-const nameOf = (id) => `${EDITS}${id}`;
+const draftName = (id) => `${EDIT_PREFIX}${id}`;

@@ -1,36 +1,36 @@
-// Find in session: the server finds matches, also in messages that are not loaded, and the page marks them.
-import { valueAt } from "../net/http.js";
-import { composing } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
-import { firstVisible, reveal } from "./scroll.js";
+// Find in session. The server finds matches, also in messages that are not loaded, and the page marks them.
+import { fetchJson } from "../net/http.js";
+import { isComposing } from "../ui/field.js";
+import { format, words } from "../ui/i18n.js";
+import { firstVisible, goToMessage } from "./scroll.js";
 
-const QUIET = 200; // ms after the last letter
-const SETTLED = 250; // ms without changes, so that streaming text is not marked word by word
+const TYPING_PAUSE_MS = 200; // ms after the last letter
+const MARK_DELAY_MS = 250; // ms after a change, so that streaming text is not marked word by word
 const list = document.getElementById("messages");
 const panel = document.getElementById("find").content.firstElementChild;
 const field = panel.querySelector("input");
-const said = panel.querySelector("output");
+const status = panel.querySelector("output");
 const steps = panel.querySelectorAll("[data-step]");
-const NOTHING = { ids: [], counts: [], more: false };
-const watcher = new MutationObserver(() => (due ||= setTimeout(mark, SETTLED)));
-let ids = []; // of the messages that match
-let counts = []; // how often each of them does, as far as the server knows
-let more = false;
-let at = -1;
-let nth = 0; // the current hit within the current message
+const NO_MATCHES = { ids: [], counts: [], more: false };
+const watcher = new MutationObserver(() => (markTimer ||= setTimeout(markHits, MARK_DELAY_MS)));
+let matchIds = []; // the ids of the messages that match
+let hitCounts = []; // the number of hits in each of these messages, counted by the server in their source
+let hasMore = false;
+let matchIndex = -1;
+let hitIndex = 0; // the current hit within the current message
 let ranges = new Map(); // the hits in the messages that the page shows, by the message's id
-let hasFailed = false; // the search itself; Enter tries again
-let isThere = false; // whether the page shows this match
-let asked = 0;
-let timer = 0;
-let due = 0;
-let before = null;
+let hasFailed = false; // the request has failed; Enter repeats it
+let isMatchShown = false; // the page shows the current match
+let lastSearch = 0;
+let searchTimer = 0;
+let markTimer = 0;
+let previousFocus = null;
 
-/** Opens the search with a text, or the one that is selected on the page; `typed` is what the user has begun to type. */
+/** Opens the search with `typed` (typed while this module was loading), `text`, or the text selected on the page. */
 export function open(text, typed) {
   const chosen = typed || text || String(getSelection()).trim().split("\n")[0].slice(0, 100);
   if (!panel.isConnected) {
-    before = document.activeElement;
+    previousFocus = document.activeElement;
     document.getElementById("log").before(panel);
     watcher.observe(list, { childList: true, subtree: true, characterData: true });
   }
@@ -40,80 +40,84 @@ export function open(text, typed) {
   search();
 }
 
-function close() {
+function closeFind() {
   panel.remove();
   watcher.disconnect();
-  clear();
-  const present = document.getElementById(ids[at]);
-  (present ?? before)?.focus?.({ preventScroll: true });
+  clearMarks();
+  const present = document.getElementById(matchIds[matchIndex]);
+  (present ?? previousFocus)?.focus?.({ preventScroll: true });
 }
 
 async function search() {
   const query = field.value.trim();
-  const mine = ++asked;
-  const found = query ? await ask(query) : NOTHING;
-  if (mine !== asked) return;
+  const mine = ++lastSearch;
+  const found = query ? await fetchMatches(query) : NO_MATCHES;
+  if (mine !== lastSearch) return;
   hasFailed = found === null;
-  ({ ids, counts, more } = found ?? NOTHING);
-  [at, nth] = [nearest(), 0];
-  isThere = document.getElementById(ids[at]) !== null;
-  mark();
+  ({ ids: matchIds, counts: hitCounts, more: hasMore } = found ?? NO_MATCHES);
+  [matchIndex, hitIndex] = [nearestMatch(), 0];
+  isMatchShown = document.getElementById(matchIds[matchIndex]) !== null;
+  markHits();
 }
 
-const ask = (query) => valueAt(`${location.pathname}find?q=${encodeURIComponent(query)}`);
+const fetchMatches = (query) => fetchJson(`${location.pathname}find?q=${encodeURIComponent(query)}`);
 
-/** Returns the first match from the scroll position on, or the last one. */
-function nearest() {
+/** Returns the index of the first match below the scroll position, or else of the last match, or -1 without matches. */
+function nearestMatch() {
   const here = firstVisible();
-  if (!ids.length || !here) return ids.length - 1;
+  if (!matchIds.length || !here) return matchIds.length - 1;
   const shown = [...list.children].filter((each) => each.dataset.sequence);
   const below = new Set(shown.slice(shown.indexOf(here)).map((each) => each.id));
-  const first = ids.findIndex((id) => below.has(id));
-  return first < 0 ? ids.length - 1 : first;
+  const first = matchIds.findIndex((id) => below.has(id));
+  return first < 0 ? matchIds.length - 1 : first;
 }
 
-function show() {
-  const hits = ids.map((_, index) => hitsIn(index));
+function showCount() {
+  const hits = matchIds.map((_, index) => hitsIn(index));
   const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
-  const count = more ? `${sum(hits)}+` : sum(hits);
-  said.textContent = !field.value.trim()
+  const count = hasMore ? `${sum(hits)}+` : sum(hits);
+  status.textContent = !field.value.trim()
     ? ""
-    : ids.length
-      ? fill(isThere ? words.found : words.foundElsewhere, { index: sum(hits.slice(0, at)) + nth + 1, count })
+    : matchIds.length
+      ? format(isMatchShown ? words.found : words.foundElsewhere, {
+          index: sum(hits.slice(0, matchIndex)) + hitIndex + 1,
+          count,
+        })
       : hasFailed
         ? words.findFailed
         : words.foundNone;
-  for (const button of steps) button.disabled = !ids.length;
+  for (const button of steps) button.disabled = !matchIds.length;
 }
 
-/** The number of hits in a message; one that is found by what the page does not show, such as a link, is one hit. */
+/** Returns the number of hits in a message: at least one, because hidden text such as a link's address can match. */
 function hitsIn(index) {
-  return ranges.has(ids[index]) ? Math.max(1, ranges.get(ids[index]).length) : counts[index];
+  return ranges.has(matchIds[index]) ? Math.max(1, ranges.get(matchIds[index]).length) : hitCounts[index];
 }
 
-async function step(by) {
+async function goToHit(by) {
   if (hasFailed) return search();
-  if (!ids.length) return;
-  const from = isThere ? at : -1;
-  if (isThere) move(by);
-  isThere = true;
-  show();
-  if (at !== from || !document.getElementById(ids[at])) await reveal(ids[at], { quietly: true });
-  unfold(document.getElementById(ids[at]));
-  mark();
-  into(ranges.get(ids[at])?.[nth]);
+  if (!matchIds.length) return;
+  const from = isMatchShown ? matchIndex : -1;
+  if (isMatchShown) selectHit(by);
+  isMatchShown = true;
+  showCount();
+  if (matchIndex !== from || !document.getElementById(matchIds[matchIndex]))
+    await goToMessage(matchIds[matchIndex], { quietly: true });
+  unfoldMatch(document.getElementById(matchIds[matchIndex]));
+  markHits();
+  scrollToHit(ranges.get(matchIds[matchIndex])?.[hitIndex]);
 }
 
-/** Moves to the next hit (1) or the previous one (-1); after the last hit follows the first. */
-function move(by) {
-  nth += by;
-  if (nth >= 0 && nth < hitsIn(at)) return;
-  at = (at + by + ids.length) % ids.length;
-  nth = by > 0 ? 0 : hitsIn(at) - 1;
+/** Moves to the next hit (1) or the previous one (-1). After the last hit comes the first. */
+function selectHit(by) {
+  hitIndex += by;
+  if (hitIndex >= 0 && hitIndex < hitsIn(matchIndex)) return;
+  matchIndex = (matchIndex + by + matchIds.length) % matchIds.length;
+  hitIndex = by > 0 ? 0 : hitsIn(matchIndex) - 1;
 }
 
 /** Unfolds the elements that contain a match. */
-function unfold(message) {
+function unfoldMatch(message) {
   const query = field.value.trim().toLocaleLowerCase();
   for (const fold of message?.querySelectorAll("details:not([open])") ?? []) {
     if (fold.textContent.toLocaleLowerCase().includes(query)) fold.open = true;
@@ -123,7 +127,7 @@ function unfold(message) {
 }
 
 /** Scrolls to a hit in a message that is taller than the screen. */
-function into(range) {
+function scrollToHit(range) {
   const rect = range?.getBoundingClientRect();
   const log = document.getElementById("log");
   const edge = log.getBoundingClientRect();
@@ -131,31 +135,32 @@ function into(range) {
     log.scrollTop += rect.top - edge.top - edge.height / 3;
 }
 
-function mark() {
-  clearTimeout(due);
-  due = 0;
+function markHits() {
+  clearTimeout(markTimer);
+  markTimer = 0;
   if (!panel.isConnected) return;
-  const hits = new Set(ids);
+  const hits = new Set(matchIds);
   const shown = [...list.children].filter((each) => hits.has(each.id));
   ranges = new Map(shown.map((message) => [message.id, rangesIn(message)]));
-  if (ids.length) nth = Math.min(nth, hitsIn(at) - 1); // text may have changed, and the server's count is of the source
-  show();
+  // The page may show fewer hits than the server found in the source.
+  if (matchIds.length) hitIndex = Math.min(hitIndex, hitsIn(matchIndex) - 1);
+  showCount();
   if (!CSS.highlights) return;
-  const now = ranges.get(ids[at])?.[nth];
+  const now = ranges.get(matchIds[matchIndex])?.[hitIndex];
   const current = new Highlight(...(now ? [now] : []));
   current.priority = 1;
   CSS.highlights.set("found", new Highlight(...[...ranges.values()].flat()));
   CSS.highlights.set("found-now", current);
 }
 
-function clear() {
+function clearMarks() {
   ranges = new Map();
   CSS.highlights?.delete("found");
   CSS.highlights?.delete("found-now");
 }
 
-/** Skips what the page hides from sight, with all that is in it. */
-function isSeen(node) {
+/** A filter for a TreeWalker that skips elements that are not visible, and their content. */
+function filterVisible(node) {
   if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
   return node.matches(".sr-only, [hidden]") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
 }
@@ -164,11 +169,11 @@ function isSeen(node) {
 function rangesIn(message) {
   const query = field.value.trim().toLocaleLowerCase();
   const kinds = NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT;
-  const walker = document.createTreeWalker(message.querySelector(".column") ?? message, kinds, isSeen);
+  const walker = document.createTreeWalker(message.querySelector(".column") ?? message, kinds, filterVisible);
   const ranges = [];
   while (query && walker.nextNode()) {
     const text = walker.currentNode.data.toLocaleLowerCase();
-    if (text.length !== walker.currentNode.data.length) continue; // lower case may change the length of a text
+    if (text.length !== walker.currentNode.data.length) continue; // positions would differ from those in the text
     for (let start = text.indexOf(query); start >= 0; start = text.indexOf(query, start + query.length)) {
       const range = new Range();
       range.setStart(walker.currentNode, start);
@@ -182,19 +187,19 @@ function rangesIn(message) {
 export function connect() {
   panel.addEventListener("submit", (event) => event.preventDefault());
   field.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(search, QUIET);
+    clearTimeout(searchTimer);
+    searchTimer = setTimeout(search, TYPING_PAUSE_MS);
   });
   panel.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !composing(event)) close();
-    else if (event.key === "Enter" && event.target === field && !composing(event)) step(event.shiftKey ? -1 : 1);
+    if (event.key === "Escape" && !isComposing(event)) closeFind();
+    else if (event.key === "Enter" && event.target === field && !isComposing(event)) goToHit(event.shiftKey ? -1 : 1);
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
   panel.addEventListener("click", ({ target }) => {
     const button = target.closest("button");
-    if (button?.dataset.step) step(Number(button.dataset.step));
-    else if (button) close();
+    if (button?.dataset.step) goToHit(Number(button.dataset.step));
+    else if (button) closeFind();
   });
 }

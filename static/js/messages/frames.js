@@ -1,60 +1,62 @@
-// Applies frames to the page, in order, together once per animation frame; also those of streaming texts.
+// Applies frames to the page in order. All frames that arrive within one animation frame are applied together.
 import { TOUCH } from "../ui/commands.js";
-import { make, parse, patchChildren } from "../ui/dom.js";
-import { knowIcons } from "../ui/faces.js";
-import { fill, words } from "../ui/i18n.js";
-import { announce, over, say } from "../ui/notice.js";
-import { adopt, isOver, remove, upsert } from "./list.js";
+import { createElement, parseHtml, patchChildren } from "../ui/dom.js";
+import { setAgentIcons } from "../ui/faces.js";
+import { format, words } from "../ui/i18n.js";
+import { announce, announceMessage, clearNotice } from "../ui/notice.js";
+import { isFinished, prepareRendered, removeMessage, upsertMessage } from "./list.js";
 import { showInTab } from "./notifications.js";
-import { keepPlace } from "./scroll.js";
+import { keepScrollPosition } from "./scroll.js";
 import { live, page } from "./session.js";
 
 // Messages whose sequence numbers change because earlier ones were removed or restored.
 
-/** Renumbers the messages from a place on, except those that were rendered after the change. */
-function shift({ from, by, revision }) {
+/** Adds `by` to the sequence numbers from `from` on, except in messages that were rendered after the change. */
+function renumber({ from, by, revision }) {
   for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
-    const place = Number(element.dataset.sequence);
-    if (place < from || Number(element.dataset.revision) >= revision) continue;
-    element.dataset.sequence = place + by;
+    const sequence = Number(element.dataset.sequence);
+    if (sequence < from || Number(element.dataset.revision) >= revision) continue;
+    element.dataset.sequence = sequence + by;
     element.dataset.revision = revision;
   }
 }
 
-// Messages that were excluded from the context or included again, many at once.
+// Messages that one command has excluded from the context or included again.
 
-const SAID = ".user, .assistant, .reasoning, .tool_group, .note";
+const CONTEXT_MESSAGES = ".user, .assistant, .reasoning, .tool_group, .note, .summary";
 
-/** Marks the messages in a range, except those that were rendered after the change. */
-function include({ included, places, mark, revision }) {
+/** Marks the messages in these ranges as included or excluded, except those that were rendered after the change. */
+function markIncluded({ included, places, mark, revision }) {
   for (const element of document.querySelectorAll("#messages > [data-sequence]")) {
-    const place = Number(element.dataset.sequence);
-    if (!places.some(([first, last]) => first <= place && place <= last) || !element.matches(SAID)) continue;
+    const sequence = Number(element.dataset.sequence);
+    if (!places.some(([first, last]) => first <= sequence && sequence <= last) || !element.matches(CONTEXT_MESSAGES))
+      continue;
     if (element.classList.contains("excluded") !== included || Number(element.dataset.revision) >= revision) continue;
     element.classList.toggle("excluded", !included);
     element.dataset.revision = revision;
     if (included) element.querySelector(".left-out")?.remove();
-    else (element.querySelector(".meta") ?? element).prepend(parse(mark));
+    else (element.querySelector(".meta") ?? element).prepend(parseHtml(mark));
   }
 }
 
-// The parts of the page for the session itself: title, model, status, figures.
+// The parts of the page about the session itself: title, model, status, figures.
 
-const stop = document.querySelector("[data-action=stop]");
+const stopButton = document.querySelector("[data-action=stop]");
 
 /** Sets the HTML of all elements of a part. */
 export function setPart(name, html) {
-  for (const part of document.querySelectorAll(`[data-part="${CSS.escape(name)}"]`)) patchChildren(part, parse(html));
+  for (const part of document.querySelectorAll(`[data-part="${CSS.escape(name)}"]`))
+    patchChildren(part, parseHtml(html));
   if (name === "title") showInTab();
-  if (name === "agent") showAgent();
+  if (name === "agent") updateAgentName();
 }
 
 const shownTitle = () => page.querySelector("[data-part=title]").textContent;
 
-function setSession({ parts, status, archived, archiver, replies, automatic, mode, agents, icons }) {
+function updateSession({ parts, status, archived, archiver, replies, automatic, mode, agents, icons }) {
   const titleBefore = shownTitle();
   for (const [name, html] of Object.entries(parts)) setPart(name, html);
-  if (shownTitle() !== titleBefore) tellList();
+  if (shownTitle() !== titleBefore) reportListChange();
   setStatus(status);
   page.dataset.archiver = archiver ?? "";
   page.dataset.archived = archived ? "yes" : "no";
@@ -63,22 +65,22 @@ function setSession({ parts, status, archived, archiver, replies, automatic, mod
   page.dataset.replies = replies;
   page.dataset.mode = mode;
   page.dataset.agents = JSON.stringify(agents);
-  knowIcons(icons);
-  page.dispatchEvent(new Event("parley:changed"));
+  setAgentIcons(icons);
+  page.dispatchEvent(new Event("parley:session-changed"));
 }
 
-/** The notice that the list has changed may come before the page knows what has. */
-function tellList(more) {
-  document.dispatchEvent(new CustomEvent("parley:rail", { detail: { own: true, ...more } }));
+/** Reports a change of the session list. The server also does, but perhaps before the page shows the new state. */
+function reportListChange(more) {
+  document.dispatchEvent(new CustomEvent("parley:list-changed", { detail: { own: true, ...more } }));
 }
 
-function setWork({ html, status }) {
+function updateStatus({ html, status }) {
   setPart("status", html);
   setStatus(status);
 }
 
-/** Shows the agent's name, which is empty if there is only one agent. */
-function showAgent() {
+/** Stores the agent's name, unless the part has none. */
+function updateAgentName() {
   const title = page.querySelector("[data-part=agent] bdi")?.textContent;
   if (title) page.dataset.agent = title;
 }
@@ -86,147 +88,149 @@ function showAgent() {
 /** Shows the agent's status. */
 function setStatus(status) {
   const before = page.dataset.status;
-  const turned = (before === "idle") !== (status === "idle");
+  const isTurnChange = (before === "idle") !== (status === "idle");
   page.dataset.status = status;
-  // Stop is about to be hidden. On phones a focus in the field would open the keyboard.
-  if (status === "idle" && document.activeElement === stop && !TOUCH.matches) document.getElementById("text").focus();
-  if (stop) stop.disabled = status === "idle";
-  if (status === "idle") over("agent");
-  if (turned && status !== "idle") say(fill(words.isThinking, { name: page.dataset.agent || words.assistant }));
-  if (turned || (before === "waiting") !== (status === "waiting")) tellList({ now: turned });
+  // Stop is hidden next, so the focus moves to the field. Not on phones, where that would open the keyboard.
+  if (status === "idle" && document.activeElement === stopButton && !TOUCH.matches)
+    document.getElementById("text").focus();
+  if (stopButton) stopButton.disabled = status === "idle";
+  if (status === "idle") clearNotice("agent");
+  if (isTurnChange && status !== "idle")
+    announce(format(words.isThinking, { name: page.dataset.agent || words.assistant }));
+  if (isTurnChange || (before === "waiting") !== (status === "waiting")) reportListChange({ now: isTurnChange });
 }
 
 export const isIdle = () => page.dataset.status === "idle";
 
-/** Shows the status at once on send; the server's status follows (UI-07). */
+/** Shows that the agent is thinking as soon as the user sends a message, before the server reports it (UI-07). */
 export function showThinking() {
   if (isIdle()) setPart("status", document.getElementById("thinking").innerHTML);
 }
 
-/** Shows that a request was refused. */
+/** Removes this status if the message was refused or starts no turn. */
 export function showIdleAgain() {
   if (isIdle()) setPart("status", "");
 }
 
-/** Whether the end of the list is the text that an agent is writing. */
-function isWriting() {
+/** Returns whether the last message is a text that an agent is writing. */
+function isAgentWriting() {
   const last = document.getElementById("messages").lastElementChild;
   return Boolean(last?.matches(".assistant[data-status=streaming]") && last.querySelector("[data-body] > * > *"));
 }
 
-// What can change the heights of messages above those in view.
-const MOVES = ["message", "remove", "context"];
+// Frames that can change the heights of messages above those in view.
+const RESIZING_FRAMES = ["message", "remove", "context"];
 
-export class Inbox {
+export class FrameQueue {
   #frames = [];
   #due = 0;
-  #lost = new Set(); // ids of the user's own messages that the current frames remove
-  #streams = new Streams();
-  #missing;
-  #overtaken;
+  #removedOwn = new Set(); // ids of the user's own messages that the current frames remove
+  #streams = new StreamingTexts();
+  #onMissing;
+  #onDelivered;
   #queue;
-  #doing = {
-    snap: (frame) => this.#stream(frame),
-    delta: (frame) => this.#stream(frame),
-    message: (frame) => this.#show(frame),
-    remove: (frame) => this.#remove(frame),
-    shift,
-    context: include,
-    session: setSession,
-    status: setWork,
+  #handlers = {
+    snap: (frame) => this.#applyText(frame),
+    delta: (frame) => this.#applyText(frame),
+    message: (frame) => this.#showMessage(frame),
+    remove: (frame) => this.#removeMessage(frame),
+    shift: renumber,
+    context: markIncluded,
+    session: updateSession,
+    status: updateStatus,
     usage: ({ html, bar }) => {
       setPart("usage", html);
       setPart("context_bar", bar);
     },
-    cancelled: () => say(words.stopped),
-    synced: (frame) => this.#synced(frame),
+    cancelled: () => announce(words.stopped),
+    synced: (frame) => this.#checkStreams(frame),
   };
 
   /**
-   * `missing` is called when frames are missing; `overtaken` with the unsaved edit of a queued message that was delivered.
-   * `queue` has the functions of queue.js that are called before a queued message leaves the page.
+   * `onMissing` is called when frames are missing. `onDelivered` is called with the unsaved edit of a queued message
+   * that was delivered. `queue` is the module queue.js. Its folder is above this one, so it cannot be imported here.
    */
-  constructor({ missing, overtaken, queue }) {
-    this.#missing = missing;
-    this.#overtaken = overtaken;
+  constructor({ onMissing, onDelivered, queue }) {
+    this.#onMissing = onMissing;
+    this.#onDelivered = onDelivered;
     this.#queue = queue;
     document.addEventListener("visibilitychange", () => this.flush());
     document.addEventListener("htmx:after:settle", ({ detail }) => {
       const isOlder = detail.task.target.id === "messages";
-      if (isOlder) adopt(detail.newContent.filter((node) => node.nodeType === Node.ELEMENT_NODE));
+      if (isOlder) prepareRendered(detail.newContent.filter((node) => node.nodeType === Node.ELEMENT_NODE));
     });
   }
 
-  put(frame) {
+  enqueue(frame) {
     this.#frames.push(frame);
     // Hidden pages get no animation frames.
     this.#due ||= document.hidden ? setTimeout(() => this.flush(), 250) : requestAnimationFrame(() => this.flush());
   }
 
-  /** Returns the state of each streaming message. */
-  have() {
+  /** Returns the page's state of each streaming message, in the form of a sync request. */
+  streamStates() {
     this.flush();
-    return this.#streams.have();
+    return this.#streams.streamStates();
   }
 
   flush() {
     this.#due = 0;
     if (!this.#frames.length) return;
-    this.#lost.clear();
-    const moves = this.#frames.some(({ op }) => MOVES.includes(op));
-    keepPlace(() => this.#apply(this.#frames.splice(0)), { moves });
-    const count = [...this.#lost].filter((id) => !document.getElementById(id)).length;
-    if (count && !live.isRemoving) page.dispatchEvent(new CustomEvent("parley:lost", { detail: count }));
+    this.#removedOwn.clear();
+    const moves = this.#frames.some(({ op }) => RESIZING_FRAMES.includes(op));
+    keepScrollPosition(() => this.#apply(this.#frames.splice(0)), { moves });
+    const count = [...this.#removedOwn].filter((id) => !document.getElementById(id)).length;
+    if (count && !live.isRemoving) page.dispatchEvent(new CustomEvent("parley:messages-removed", { detail: count }));
   }
 
   #apply(frames) {
-    for (const frame of frames) this.#doing[frame.op ?? "delta"]?.(frame);
+    for (const frame of frames) this.#handlers[frame.op ?? "delta"]?.(frame);
     this.#streams.flush();
-    document.getElementById("status").toggleAttribute("data-writing", isWriting());
+    document.getElementById("status").toggleAttribute("data-writing", isAgentWriting());
   }
 
-  #stream(frame) {
-    if (!this.#streams.apply(frame)) this.#missing();
+  #applyText(frame) {
+    if (!this.#streams.apply(frame)) this.#onMissing();
   }
 
-  #remove({ id }) {
+  #removeMessage({ id }) {
     this.#streams.forget(id);
     const element = document.getElementById(id);
-    if (element?.matches("#messages > .mine")) this.#lost.add(id);
-    this.#queue.removed(element);
-    remove(id);
+    if (element?.matches("#messages > .mine")) this.#removedOwn.add(id);
+    this.#queue.offerRemovedText(element);
+    removeMessage(id);
   }
 
-  #synced({ streaming }) {
-    if (streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#missing();
+  #checkStreams({ streaming }) {
+    if (streaming.some((id) => document.getElementById(id) && !this.#streams.knows(id))) this.#onMissing();
   }
 
-  #show(frame) {
+  #showMessage(frame) {
     const before = document.getElementById(frame.id);
-    const wasOver = before !== null && isOver(before);
-    const unsaved = frame.sequence === null ? "" : this.#queue.unsaved(before);
-    const element = upsert(frame);
-    if (element && isOver(element)) {
+    const wasOver = before !== null && isFinished(before);
+    const unsaved = frame.sequence === null ? "" : this.#queue.unsavedEdit(before);
+    const element = upsertMessage(frame);
+    if (element && isFinished(element)) {
       this.#streams.forget(frame.id);
-      if (!wasOver) announce(element);
+      if (!wasOver) announceMessage(element);
     }
     const delivered = element?.querySelector(".plain")?.textContent;
-    if (unsaved && unsaved !== delivered) this.#overtaken(unsaved);
+    if (unsaved && unsaved !== delivered) this.#onDelivered(unsaved);
   }
 }
 
-// The text of streaming messages: finished blocks stay, the unfinished tail is patched.
+// The text of streaming messages. Finished blocks stay unchanged, and the unfinished tail is patched.
 
-export class Streams {
+export class StreamingTexts {
   #states = new Map();
   #dirty = new Set();
 
   /**
-   * Returns the page's state of each streaming message, in the form of a sync request. Of those that were rendered with
-   * the page, or with a part of the list, nothing is known.
+   * Returns the page's state of each streaming message, in the form of a sync request. Messages that were rendered with
+   * the page or with a part of the list have the state 0, so that the server sends their whole text.
    */
-  have() {
-    for (const [id, { body }] of [...this.#states]) if (bodyOf(id) !== body) this.forget(id);
+  streamStates() {
+    for (const [id, { body }] of [...this.#states]) if (findBody(id) !== body) this.forget(id);
     const known = [...this.#states].map(([id, { blocks, rev }]) => [id, { blocks, rev }]);
     const shown = [...document.querySelectorAll("#messages > [data-status=streaming]")];
     return Object.fromEntries([...shown.map(({ id }) => [id, { blocks: 0, rev: 0 }]), ...known]);
@@ -241,19 +245,19 @@ export class Streams {
     this.#dirty.delete(id);
   }
 
-  /** Applies a snap or delta frame, or a short one; returns false if earlier frames are missing. */
-  apply(given) {
-    const frame = Array.isArray(given) ? this.#named(given) : given;
-    const body = bodyOf(frame.id);
-    if (!body) return true; // not on this page yet: its message frame or a sync will bring it
-    // Another element came with a part of the list, which was read from the rows: they are a moment behind.
+  /** Applies a snap, delta or short delta frame. Returns false if earlier frames are missing. */
+  apply(textFrame) {
+    const frame = Array.isArray(textFrame) ? this.#expandShortFrame(textFrame) : textFrame;
+    const body = findBody(frame.id);
+    if (!body) return true; // the message is not on the page yet; its message frame or a sync will contain the text
+    // Another part of the session was loaded. Its text was read from rows, which are older than the stream.
     if (this.#states.has(frame.id) && this.#states.get(frame.id).body !== body) this.forget(frame.id);
     const state = this.#states.get(frame.id);
-    if (frame.op === "snap") return this.#snap(frame, body, state);
+    if (frame.op === "snap") return this.#applySnapshot(frame, body, state);
     if (!state) return false;
     if (frame.n <= state.n) return true;
     if (frame.n > state.n + 1) return false;
-    this.#delta(frame, body, state);
+    this.#applyDelta(frame, body, state);
     return true;
   }
 
@@ -261,15 +265,15 @@ export class Streams {
   flush() {
     for (const id of this.#dirty) {
       const state = this.#states.get(id);
-      if (state && state.body === bodyOf(id)) patchChildren(tailOf(state.body), parse(state.tail));
+      if (state && state.body === findBody(id)) patchChildren(tailElement(state.body), parseHtml(state.tail));
     }
     this.#dirty.clear();
   }
 
   /** Applies a snap, which replaces the whole text and restarts the numbering of its frames. */
-  #snap(frame, body, state) {
-    if (frame.from > (state?.blocks ?? 0)) return this.#drop(frame.id);
-    place(body, frame.from, frame.blocks);
+  #applySnapshot(frame, body, state) {
+    if (frame.from > (state?.blocks ?? 0)) return this.#forgetIncomplete(frame.id);
+    replaceBlocks(body, frame.from, frame.blocks);
     this.#states.set(frame.id, {
       body,
       n: frame.n,
@@ -281,57 +285,57 @@ export class Streams {
     return true;
   }
 
-  /** Returns a short frame with the id of its message; of an unknown message it has none. */
-  #named([end, n, stays, replaced, text, blocks, replace]) {
-    const isMeant = (id) => id.endsWith(end);
-    const id = [...this.#states.keys()].find(isMeant) ?? document.querySelector(`#messages > [id$="${end}"]`)?.id;
+  /** Returns a short frame as a delta frame. The id of its message is "" if the page does not show the message. */
+  #expandShortFrame([end, n, stays, replaced, text, blocks, replace]) {
+    const isEnd = (id) => id.endsWith(end);
+    const id = [...this.#states.keys()].find(isEnd) ?? document.querySelector(`#messages > [id$="${end}"]`)?.id;
     return { op: "delta", id: id ?? "", n, short: { stays, replaced, text }, blocks, replace };
   }
 
-  #delta(frame, body, state) {
-    const tail = tailOf(body);
+  #applyDelta(frame, body, state) {
+    const tail = tailElement(body);
     for (const html of frame.blocks ?? [])
-      tail.before(block(typeof html === "string" ? html : spliced(state.tail, ...html)));
+      tail.before(createBlock(typeof html === "string" ? html : splice(state.tail, ...html)));
     state.blocks += frame.blocks?.length ?? 0;
     for (const [index, html] of frame.replace ?? []) {
-      patchChildren(body.children[index], parse(html));
+      patchChildren(body.children[index], parseHtml(html));
       state.rev += 1;
     }
     state.n = frame.n;
     if (frame.short) {
       const { stays, replaced, text } = frame.short;
-      state.tail = spliced(state.tail, state.tail.length - stays - replaced, stays, text);
+      state.tail = splice(state.tail, state.tail.length - stays - replaced, stays, text);
     } else state.tail = state.tail.slice(0, frame.keep ?? 0) + (frame.tail ?? "");
     this.#dirty.add(frame.id);
   }
 
-  #drop(id) {
+  #forgetIncomplete(id) {
     this.forget(id);
     return false;
   }
 }
 
-const bodyOf = (id) => document.getElementById(id)?.querySelector("[data-body]");
+const findBody = (id) => document.getElementById(id)?.querySelector("[data-body]");
 
-/** Returns a text with something else between its start and its end. */
-const spliced = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);
+/** Returns the first `start` and the last `end` characters of a text, with the text `between` between them. */
+const splice = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);
 
-const block = (html) => make("div", { className: "block", dir: "auto" }, parse(html));
+const createBlock = (html) => createElement("div", { className: "block", dir: "auto" }, parseHtml(html));
 
-/** Replaces the blocks from an index on; equal ones are left alone. */
-function place(body, from, blocks) {
-  const tail = tailOf(body);
+/** Replaces the blocks from an index on. Equal blocks are left unchanged. */
+function replaceBlocks(body, from, blocks) {
+  const tail = tailElement(body);
   blocks.forEach((html, offset) => {
     const present = body.children[from + offset];
-    const fresh = block(html);
+    const fresh = createBlock(html);
     if (present === tail) tail.before(fresh);
     else if (!present.isEqualNode(fresh)) patchChildren(present, fresh);
   });
   while (body.children[from + blocks.length] !== tail) body.children[from + blocks.length].remove();
 }
 
-function tailOf(body) {
+function tailElement(body) {
   const last = body.lastElementChild;
   if (last?.className === "tail") return last;
-  return body.appendChild(make("div", { className: "tail", dir: "auto" }));
+  return body.appendChild(createElement("div", { className: "tail", dir: "auto" }));
 }

@@ -1,51 +1,54 @@
-// The list of messages and the queue: puts messages in their place, keeps what only the browser knows of them, and folds
-// runs of tool calls.
-import { copyOf, icon, make, parse, patchElement } from "../ui/dom.js";
-import { dress } from "../ui/faces.js";
-import { fill, words } from "../ui/i18n.js";
-import { formatter, localise } from "../ui/time.js";
+// The list of messages and the queue: inserts, updates and removes messages, adds lines between days, and folds runs of
+// tool calls.
+import { cloneTemplate, createElement, createIcon, parseHtml, patchElement } from "../ui/dom.js";
+import { updateFaces } from "../ui/faces.js";
+import { format, words } from "../ui/i18n.js";
+import { dateFormatter, localizeTimes } from "../ui/time.js";
+import { markApprovals } from "./approvals.js";
 import { ownMentions } from "./session.js";
 
 // The ends of the list while older or newer messages are not loaded.
 
-const CAN_BE = { older: "before", newer: "after" };
+const CURSORS = { older: "before", newer: "after" };
 
-/** Whether older (or "newer") messages are not loaded. */
-export const lacks = (id) => Boolean(document.getElementById(id).dataset[CAN_BE[id]]);
+/** Returns whether there are "older" or "newer" messages that are not loaded. */
+export const hasUnloaded = (id) => Boolean(document.getElementById(id).dataset[CURSORS[id]]);
 
-/** Whether this sequence number belongs to an older page that is not loaded. */
-const isBefore = (sequence) => sequence !== null && lacks("older") && sequence < (placeAt("older") ?? Infinity);
+/** Returns whether this sequence number belongs to an older page that is not loaded. */
+const isBeforeLoaded = (sequence) =>
+  sequence !== null && hasUnloaded("older") && sequence < (edgeSequence("older") ?? Infinity);
 
-/** Whether this sequence number belongs to a newer page that is not loaded. */
-const isAfter = (sequence) => sequence !== null && lacks("newer") && sequence > (placeAt("newer") ?? 0);
+/** Returns whether this sequence number belongs to a newer page that is not loaded. */
+const isAfterLoaded = (sequence) =>
+  sequence !== null && hasUnloaded("newer") && sequence > (edgeSequence("newer") ?? 0);
 
-/** Returns the cursor for the next page. Computed now: sequence numbers may have changed since the end was rendered. */
-export function beyond(id) {
-  const place = placeAt(id);
-  return place === undefined ? {} : { [CAN_BE[id]]: place };
+/** Returns the cursor for the next page. It is computed on use, because sequence numbers change after the rendering. */
+export function nextCursor(id) {
+  const place = edgeSequence(id);
+  return place === undefined ? {} : { [CURSORS[id]]: place };
 }
 
-function placeAt(id) {
+function edgeSequence(id) {
   let message = id === "older" ? list.firstElementChild : list.lastElementChild;
   while (message && !message.dataset.sequence)
     message = id === "older" ? message.nextElementSibling : message.previousElementSibling;
   return message ? Number(message.dataset.sequence) : undefined;
 }
 
-// Unconfirmed messages, shown above the composer until the server has them (LIVE-04).
+// Unconfirmed messages, which are shown above the composer until the server has them (LIVE-04).
 
-export const pendingOf = (key) => queue.querySelector(`[data-key="${CSS.escape(key)}"]`);
+export const findPending = (key) => queue.querySelector(`[data-key="${CSS.escape(key)}"]`);
 
-/** Hides the pending row of a message that has arrived before its ack. */
-export function arrived(message) {
-  const said = message.querySelector(".queued-text, .plain")?.textContent.trim();
-  const isIt = (pending) => pending.querySelector(".queued-text").textContent.trim() === said;
-  [...queue.querySelectorAll(".pending")].find(isIt)?.remove();
+/** Removes the pending row of a message that has arrived before its ack. */
+function removePending(message) {
+  const text = message.querySelector(".queued-text, .plain")?.textContent.trim();
+  const hasText = (pending) => pending.querySelector(".queued-text").textContent.trim() === text;
+  [...queue.querySelectorAll(".pending")].find(hasText)?.remove();
 }
 
-/** Shows an entry of the outbox, at once or after a delay. */
+/** Shows an unsent message, immediately or `after` a delay in ms. */
 export function showPending({ key, text, files = [] }, after = 0) {
-  const element = copyOf("pending");
+  const element = cloneTemplate("pending");
   element.dataset.key = key;
   element.querySelector(".queued-text").textContent = text || files.map(({ name }) => name).join(", ");
   element.hidden = after > 0;
@@ -55,124 +58,136 @@ export function showPending({ key, text, files = [] }, after = 0) {
 
 // Lines between the days of a session, in the user's time zone.
 
-const A_DAY = 86_400_000;
-const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
+const DAY_MS = 86_400_000;
+const relativeFormat = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 
-/** Returns the time of a message: the one of its details, which its content may precede with others. */
-export function momentOf(element) {
+/**
+ * Returns the time of a message as a Date, or null. Prefers the time in its details: its content can have times, too.
+ */
+export function timeOfMessage(element) {
   const time = element.querySelector(":scope > .column > .meta time") ?? element.querySelector("time[datetime]");
   return time && new Date(time.dateTime);
 }
 
-/** Sets the day of a message. */
-export function note(element) {
-  const date = momentOf(element);
+/** Stores the day of a message, in ms, as data-day. */
+function setDay(element) {
+  const date = timeOfMessage(element);
   if (date && !Number.isNaN(date.getTime())) element.dataset.day = new Date(date).setHours(0, 0, 0, 0);
 }
 
-/** Adds a day's line before its first message, and removes it before others. */
-export function mark(element) {
+/** Adds the line of a day before a message if it is the first of its day. Otherwise removes such a line. */
+function updateDayLine(element) {
   if (!element?.dataset.day) return;
-  const line = lineBefore(element);
+  const line = dayLineBefore(element);
   let before = (line ?? element).previousElementSibling;
-  while (before && !before.dataset.sequence) before = dropped(before);
+  while (before && !before.dataset.sequence) before = removeLine(before);
   while (before && !before.dataset.day) before = before.previousElementSibling;
   if (before?.dataset.day === element.dataset.day) line?.remove();
-  else if (line) say(line, element.dataset.day);
-  else element.before(say(make("h2"), element.dataset.day));
+  else if (line) fillDayLine(line, element.dataset.day);
+  else element.before(fillDayLine(createElement("h2"), element.dataset.day));
 }
 
-/** Removes a line without a message below it. */
-function unmark(list) {
+/** Removes lines without a message below them, and updates the messages at the place that a message has left. */
+function updateGap(after) {
   for (const line of list.querySelectorAll(":scope > .day")) {
     if (!line.nextElementSibling?.dataset.sequence) line.remove();
   }
+  updateAround(after);
 }
 
-/** Updates the labels: after midnight "Today" becomes "Yesterday". `whole` dates are for printing. */
-export function renew(list, { whole = false } = {}) {
+/** Updates the labels of days: after midnight, "Today" becomes "Yesterday". With `whole`, shows dates for printing. */
+export function updateDayLabels(list, { whole = false } = {}) {
   for (const line of list.querySelectorAll(":scope > .day")) {
-    say(line, line.dataset.of);
-    if (whole) line.firstElementChild.textContent = formatter({ dateStyle: "full" }).format(Number(line.dataset.of));
+    fillDayLine(line, line.dataset.of);
+    if (whole)
+      line.firstElementChild.textContent = dateFormatter({ dateStyle: "full" }).format(Number(line.dataset.of));
   }
 }
 
-const lineBefore = (element) =>
-  element.previousElementSibling?.className === "day" ? element.previousElementSibling : null;
+const dayLineBefore = (element) =>
+  element.previousElementSibling?.matches(".day") ? element.previousElementSibling : null;
 
-function dropped(line) {
+function removeLine(line) {
   const before = line.previousElementSibling;
   line.remove();
   return before;
 }
 
-function say(line, day) {
-  line.className = "day";
+function fillDayLine(line, day) {
+  line.classList.add("day");
   line.dataset.of = day;
-  if (!line.firstElementChild) line.append(button());
-  line.firstElementChild.textContent = named(Number(day));
+  if (!line.firstElementChild) line.append(createDayButton());
+  line.firstElementChild.textContent = dayLabel(Number(day));
   return line;
 }
 
-/** Opens the box for going to a date. */
-function button() {
-  return make("button", { type: "button", title: words.jump, data: { action: "jump" }, ariaHasPopup: "dialog" });
+/** Returns a button that opens the box for going to a date. */
+function createDayButton() {
+  return createElement("button", {
+    type: "button",
+    title: words.jump,
+    data: { action: "jump" },
+    ariaHasPopup: "dialog",
+  });
 }
 
-function named(day) {
+function dayLabel(day) {
   const today = new Date().setHours(0, 0, 0, 0);
-  const ago = Math.round((today - day) / A_DAY);
-  if (ago === 0 || ago === 1) return capital(relative.format(-ago, "day"));
-  if (ago > 1 && ago < 7) return capital(formatter({ weekday: "long" }).format(day));
+  const ago = Math.round((today - day) / DAY_MS);
+  if (ago === 0 || ago === 1) return capitalize(relativeFormat.format(-ago, "day"));
+  if (ago > 1 && ago < 7) return capitalize(dateFormatter({ weekday: "long" }).format(day));
   const isThisYear = new Date(day).getFullYear() === new Date().getFullYear();
   const year = isThisYear ? {} : { year: "numeric" };
-  return capital(formatter({ weekday: "long", day: "numeric", month: "long", ...year }).format(day));
+  return capitalize(dateFormatter({ weekday: "long", day: "numeric", month: "long", ...year }).format(day));
 }
 
-const capital = (text) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
+const capitalize = (text) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
 const page = document.getElementById("main");
 const list = document.getElementById("messages");
 const queue = document.getElementById("queue");
 
 /** Inserts or updates a message. Returns its element, or null if it is not shown. */
-export function upsert(frame) {
+export function upsertMessage(frame) {
   const { id, sequence, html } = frame;
   const old = document.getElementById(id);
-  const fresh = parse(html).firstElementChild;
-  const isElsewhere = old?.parentElement !== list && (isBefore(sequence) || isAfter(sequence));
+  const fresh = parseHtml(html).firstElementChild;
+  const isElsewhere = old?.parentElement !== list && (isBeforeLoaded(sequence) || isAfterLoaded(sequence));
   if (!fresh || isElsewhere) {
-    remove(id);
+    removeMessage(id);
     return null;
   }
-  prepare(fresh);
-  if (old && old.parentElement === placeOf(sequence)) {
-    update(old, fresh);
-    if (!isInOrder(old)) move(old, sequence);
-  } else insert(fresh, sequence, old);
-  if (!old && fresh.matches(".mine")) arrived(fresh);
+  prepareMessage(fresh);
+  if (old && old.parentElement === listFor(sequence)) {
+    updateMessage(old, fresh);
+    if (!isInOrder(old)) {
+      const after = old.nextElementSibling;
+      moveMessage(old, sequence);
+      updateGap(after);
+    }
+  } else insertMessage(fresh, sequence, old);
+  if (!old && fresh.matches(".mine")) removePending(fresh);
   const element = document.getElementById(id);
-  arrange(element.parentElement === list ? element : list.lastElementChild);
+  updateAround(element.parentElement === list ? element : list.lastElementChild);
   return element;
 }
 
-export function remove(id) {
+export function removeMessage(id) {
   const element = document.getElementById(id);
   if (!element) return;
   const after = element.nextElementSibling;
-  element.dispatchEvent(new CustomEvent("gone")); // may move the focus
+  element.dispatchEvent(new Event("gone")); // handlers can save unsaved edits and move the focus
   const next =
     list.contains(element) &&
     element.contains(document.activeElement) &&
     (nextMessage(element) ?? nextMessage(element, "previous"));
   element.remove();
-  unmark(list);
-  arrange(after);
-  if (!after) fold(list.lastElementChild); // the last call is not folded
+  updateGap(after);
+  if (!after) foldRun(list.lastElementChild); // the last message is never folded
   if (next !== false) (next ?? document.getElementById("log")).focus({ preventScroll: true });
 }
 
-/** Returns the message after another one, or before it. */
+/** Returns the visible message after another one, or before it ("previous"). */
 export function nextMessage(element, way = "next") {
   let next = element[`${way}ElementSibling`];
   while (next && !(next.matches("article.message:not(.folded)") && next.checkVisibility()))
@@ -187,54 +202,55 @@ export function lastMessage(kind = "") {
   return last;
 }
 
-/** Whether a message is finished. */
-export function isOver(element) {
+/** Returns whether a message is finished. */
+export function isFinished(element) {
   return !["streaming", "running", "pending", "waiting", "queued"].includes(element.dataset.status);
 }
 
-/** Prepares messages that came with the page or with an older or newer one. */
-export function adopt(elements) {
-  for (const element of elements) replaceTwins(element);
-  for (const element of elements) prepare(element);
-  for (const element of elements) arrangeOne(element);
-  // Once per run, at its first call.
+/** Prepares messages that were rendered with the page, or with a page of older or newer messages. */
+export function prepareRendered(elements) {
+  for (const element of elements) removeDuplicates(element);
+  for (const element of elements) prepareMessage(element);
+  for (const element of elements) updateGrouping(element);
+  // Folds each run of calls once, at its first call.
   for (const element of elements)
-    if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) fold(element);
-  arrange(elements.at(-1)?.nextElementSibling);
+    if (element === elements[0] || !element.previousElementSibling?.matches(".tool_group")) foldRun(element);
+  updateAround(elements.at(-1)?.nextElementSibling);
 }
 
-/** Removes duplicates: a message may have moved across the end of the list since. */
-function replaceTwins(element) {
+/** Removes other elements of a message. It may have entered the loaded part by a frame since the request. */
+function removeDuplicates(element) {
   if (!element.id) return;
-  for (const twin of document.querySelectorAll(`[id="${element.id}"]`)) if (twin !== element) twin.remove();
+  for (const other of document.querySelectorAll(`[id="${element.id}"]`)) if (other !== element) other.remove();
 }
 
-const placeOf = (sequence) => (sequence === null ? queue : list);
+const listFor = (sequence) => (sequence === null ? queue : list);
 
-function update(old, fresh) {
+function updateMessage(old, fresh) {
   const body = old.querySelector("[data-body]");
-  const unwritten = fresh.querySelector("[data-body]:empty");
-  if (body && unwritten && fresh.dataset.status === "streaming") {
-    unwritten.replaceWith(body.cloneNode(true)); // its text comes only by snap and delta frames
+  const emptyBody = fresh.querySelector("[data-body]:empty");
+  if (body && emptyBody && fresh.dataset.status === "streaming") {
+    emptyBody.replaceWith(body.cloneNode(true)); // the text of a streaming message comes only by snap and delta frames
   }
-  if (old.matches(".queued.editing")) fresh.classList.add("editing"); // by its sender
+  if (old.matches(".queued.editing")) fresh.classList.add("editing"); // the sender is editing it
   patchElement(old, fresh);
 }
 
-function insert(fresh, sequence, old) {
+function insertMessage(fresh, sequence, old) {
+  old?.dispatchEvent(new Event("gone")); // a queued message has been delivered
   old?.remove();
   if (sequence === null) return queue.insertBefore(fresh, queue.querySelector(".pending"));
-  list.insertBefore(fresh, nextOf(sequence));
+  list.insertBefore(fresh, elementAfter(sequence));
 }
 
-/** Returns the element before which a message with this sequence number is inserted; null for the end. */
-function nextOf(sequence) {
+/** Returns the element before which a message with this sequence number is inserted, or null for the end. */
+function elementAfter(sequence) {
   let before = list.lastElementChild;
   while (before && !(Number(before.dataset.sequence) <= sequence)) before = before.previousElementSibling;
   return before ? before.nextElementSibling : list.firstElementChild;
 }
 
-/** Whether a message of the list, whose sequence number may have changed, is between the right ones. */
+/** Returns whether a message of the list is in the right place, because its sequence number may have changed. */
 function isInOrder(message) {
   const numbers = ["previous", "next"].map((way) => {
     let other = message[`${way}ElementSibling`];
@@ -245,87 +261,88 @@ function isInOrder(message) {
   return message.parentElement !== list || (before <= message.dataset.sequence && message.dataset.sequence <= behind);
 }
 
-/** Moves a message of the list to its place. An edit in it stays open, and the focus where it was. */
-function move(message, sequence) {
+/** Moves a message of the list to its place. Edits in it stay open, and the focus is kept. */
+function moveMessage(message, sequence) {
   const focused = message.contains(document.activeElement) ? document.activeElement : null;
-  delete message.dataset.sequence; // not its own neighbour
-  const next = nextOf(sequence);
+  delete message.dataset.sequence; // so that nextOf does not find the message itself
+  const next = elementAfter(sequence);
   message.dataset.sequence = sequence;
   list.insertBefore(message, next === message ? message.nextElementSibling : next);
   focused?.focus({ preventScroll: true });
 }
 
-function prepare(element) {
-  localise(element);
-  note(element);
-  dress(element);
+function prepareMessage(element) {
+  localizeTimes(element);
+  setDay(element);
+  updateFaces(element);
+  markApprovals(element);
   if (element.dataset.userId === page.dataset.viewerId) element.classList.add("mine");
   const own = ownMentions(element);
   if (own.length) element.classList.add("calls-me");
   for (const mention of own) mention.classList.add("is-me");
-  const who = element.querySelector(":scope > .who");
-  if (who && !who.textContent) {
-    who.textContent = page.dataset.agent || words.assistant; // before the model is known (UI-06)
-    element.setAttribute("aria-label", who.textContent);
+  const author = element.querySelector(":scope > .who");
+  if (author && !author.textContent) {
+    author.textContent = page.dataset.agent || words.assistant; // shown until the model is known (UI-06)
+    element.setAttribute("aria-label", author.textContent);
   }
 }
 
-/** Updates the starts of runs (UI-05) and days at a message and after it. */
-function arrange(element) {
+/** Updates the grouping (UI-05), the line of the day and the folding of a message and its neighbors. */
+function updateAround(element) {
   if (element?.parentElement !== list) return;
-  arrangeOne(element);
+  updateGrouping(element);
   let next = element.nextElementSibling;
   while (next && !next.dataset.speaker) next = next.nextElementSibling;
-  if (next) arrangeOne(next);
-  for (const each of [element.previousElementSibling, element, next]) fold(each);
+  if (next) updateGrouping(next);
+  for (const each of [element.previousElementSibling, element, next]) foldRun(each);
 }
 
-function arrangeOne(element) {
-  join(element);
-  mark(element);
+function updateGrouping(element) {
+  markContinuation(element);
+  updateDayLine(element);
 }
 
-function join(element) {
+function markContinuation(element) {
   if (!element.dataset.speaker) return;
   let before = element.previousElementSibling;
   while (before && !before.dataset.speaker) before = before.previousElementSibling;
   element.classList.toggle("cont", before?.dataset.speaker === element.dataset.speaker);
 }
 
-// Runs of tool calls: more than three finished calls in a row fold into one line, which unfolds them.
+// Runs of tool calls: more than three finished calls in a row are folded into one line, which unfolds them.
 
-const MOST_SHOWN = 3;
-const MOST_NAMES = 2;
-const opened = new Set(); // the first calls of the runs that the user has unfolded
+const MAX_UNFOLDED = 3;
+const MAX_NAMES = 2;
+const unfoldedRuns = new Set(); // the first calls of the runs that the user has unfolded
 
-/** Folds or unfolds the run that a message is in. */
-function fold(message) {
+/** Folds or unfolds the run of calls that contains a message. */
+function foldRun(message) {
   if (!message?.matches("article.tool_group")) return;
   let first = message;
-  while (isCall(first.previousElementSibling)) first = first.previousElementSibling;
+  while (isToolCall(first.previousElementSibling)) first = first.previousElementSibling;
   const calls = [];
-  for (let call = first; isCall(call); call = call.nextElementSibling) calls.push(call);
+  for (let call = first; isToolCall(call); call = call.nextElementSibling) calls.push(call);
   const folded = calls.filter(isFoldable);
-  const head = folded.length > MOST_SHOWN ? folded[0] : null;
-  const isOpen = folded.some(({ id }) => opened.has(id));
+  const head = folded.length > MAX_UNFOLDED ? folded[0] : null;
+  const isOpen = folded.some(({ id }) => unfoldedRuns.has(id));
   for (const call of calls) {
     if (call !== head) call.querySelector(":scope > .tool-run")?.remove();
     call.classList.toggle("run", call === head && !isOpen);
     call.classList.toggle("folded", head !== null && call !== head && !isOpen && folded.includes(call));
   }
-  if (head) sayRun(head, folded, isOpen);
+  if (head) showRunLabel(head, folded, isOpen);
 }
 
-/** Unfolds a message, for a user who goes to it. */
-export function unfold(message) {
+/** Unfolds a folded message to which the user goes. */
+export function unfoldRun(message) {
   if (!message?.matches(".folded, .run")) return;
-  opened.add(message.id);
-  fold(message);
+  unfoldedRuns.add(message.id);
+  foldRun(message);
 }
 
-const isCall = (element) => element?.matches("article.tool_group") ?? false;
+const isToolCall = (element) => element?.matches("article.tool_group") ?? false;
 
-/** Whether a call can be folded: not if it failed, has terminal output or asked people, and not as the last message. */
+/** Returns whether a call can be folded: it has succeeded, shows nothing else, and is not the last message. */
 function isFoldable(call) {
   const [card, next] = call.querySelector(":scope > .column").children;
   return (
@@ -335,36 +352,36 @@ function isFoldable(call) {
   );
 }
 
-function sayRun(head, calls, isOpen) {
-  const button = head.querySelector(":scope > .tool-run") ?? head.appendChild(drawnRun());
+function showRunLabel(head, calls, isOpen) {
+  const button = head.querySelector(":scope > .tool-run") ?? head.appendChild(createRunButton());
   button.setAttribute("aria-expanded", String(isOpen));
-  button.querySelector("span").textContent = runNamed(calls);
+  button.querySelector("span").textContent = runLabel(calls);
 }
 
-function drawnRun() {
-  const shown = [icon("chevron-right"), make("span"), icon("check")];
-  const button = make("button", { type: "button", className: "tool-run", data: { own: "" } }, ...shown);
-  button.addEventListener("click", () => toggle(button));
+function createRunButton() {
+  const shown = [createIcon("chevron-right"), createElement("span"), createIcon("check")];
+  const button = createElement("button", { type: "button", className: "tool-run", data: { own: "" } }, ...shown);
+  button.addEventListener("click", () => toggleRun(button));
   return button;
 }
 
-function toggle(button) {
+function toggleRun(button) {
   const head = button.parentElement;
   const isOpen = button.getAttribute("aria-expanded") === "true";
-  for (let call = head; isCall(call); call = call.nextElementSibling) {
-    if (isOpen) opened.delete(call.id);
+  for (let call = head; isToolCall(call); call = call.nextElementSibling) {
+    if (isOpen) unfoldedRuns.delete(call.id);
   }
-  if (!isOpen) opened.add(head.id);
-  fold(head);
+  if (!isOpen) unfoldedRuns.add(head.id);
+  foldRun(head);
 }
 
-/** Returns `read_file ×38, grep ×2`, or only the number if there are more names. */
-function runNamed(calls) {
+/** Returns the label of a run: `read_file ×38, grep ×2`, or the number of calls if there are more names. */
+function runLabel(calls) {
   const counts = new Map();
   for (const call of calls) {
     const name = call.querySelector(".tool-name").textContent;
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  if (counts.size > MOST_NAMES) return fill(words.toolCalls, { count: calls.length });
+  if (counts.size > MAX_NAMES) return format(words.toolCalls, { count: calls.length });
   return [...counts].map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
 }

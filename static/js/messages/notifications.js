@@ -1,133 +1,134 @@
-// Notifies a user who looks elsewhere, by the tab and, if wanted, by the browser; and reports how far the user has read.
-import { fill, words } from "../ui/i18n.js";
-import { notifyElsewhere } from "../ui/notify.js";
+// Notifies users who are not looking at the page: in the browser's tab, and by notifications if these are turned on.
+// Also reports to the server how far the user has read.
+import { format, words } from "../ui/i18n.js";
+import { notifyIfAway, rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
 import { live, ownMentions, page } from "./session.js";
 
-// The browser's tab: the counts of unread messages and of sessions that wait, the title, and the state as an icon.
+// The browser's tab shows the number of unread messages and waiting sessions, the title, and the state as an icon.
 
 const icon = document.getElementById("favicon");
-const now = { unread: 0, waiting: 0, working: false, offline: false };
+const tabState = { unread: 0, waiting: 0, working: false, offline: false };
 
-/** Updates the tab with changed values ({unread}, {waiting}, {working}, {offline}); without any, updates the title. */
+/** Updates the browser's tab after changes of `tabState`, or of the session's title. */
 export function showInTab(changes = {}) {
-  Object.assign(now, changes);
+  Object.assign(tabState, changes);
   const title = page.querySelector("[data-part=title]").textContent.trim();
-  const count = now.unread + now.waiting;
-  document.title = `${count ? `(${count}) ` : ""}${title} · Parley`;
-  const address = icon.href.replace(/favicon[\w-]*\.svg$/, `favicon${state()}.svg`);
+  showTabTitle(`${title} · Parley`, tabState.unread + tabState.waiting);
+  const address = icon.href.replace(/favicon[\w-]*\.svg$/, `favicon${iconSuffix()}.svg`);
   if (icon.href !== address) icon.href = address;
 }
 
-/** Returns the most important state, as the end of an icon's name. */
-function state() {
-  if (now.offline) return "-offline";
-  if (now.working) return "-working";
-  return now.unread || now.waiting ? "-unread" : "";
+/** Returns the suffix of an icon's name for the most important state. */
+function iconSuffix() {
+  if (tabState.offline) return "-offline";
+  if (tabState.working) return "-working";
+  return tabState.unread || tabState.waiting ? "-unread" : "";
 }
 
-// "Idle" also follows Stop and errors. Shorter turns are not worth a notification.
-const TELL_AFTER_MS = 20_000;
-let began = page.dataset.status === "idle" ? null : performance.now();
+// The end of a shorter turn causes no notification. The status is also "idle" after Stop and errors.
+const MIN_TURN_MS = 20_000;
+let turnBegan = page.dataset.status === "idle" ? null : performance.now();
 
-function turned() {
+function handleStatus() {
   const { status } = page.dataset;
-  const took = began === null ? 0 : performance.now() - began;
+  const duration = turnBegan === null ? 0 : performance.now() - turnBegan;
   showInTab({ working: status !== "idle" && status !== "waiting" });
-  if (status === "waiting") tellWaiting();
-  else if (status === "idle" && took > TELL_AFTER_MS) tell(words.agentDone);
-  if (status === "idle") began = null;
-  else began ??= performance.now();
+  if (status === "waiting") notifyQuestion();
+  else if (status === "idle" && duration > MIN_TURN_MS) notifySession(words.agentDone);
+  if (status === "idle") turnBegan = null;
+  else turnBegan ??= performance.now();
 }
 
-const ASKED_WITHIN_MS = 500;
-let lastAsked = ""; // the last question, with the id of its message
+const QUESTION_DELAY_MS = 500;
+let lastQuestion = ""; // the last question, with the id of its message
 
-/** Notifies of what the agent asks, once: the message with it may follow the status, which is set again and again. */
-function tellWaiting(isLate = false) {
+/** Shows a notification with the agent's question, once. Waits for the question if the status arrives first. */
+function notifyQuestion(isLate = false) {
   if (page.dataset.status !== "waiting") return;
-  const question = [...document.querySelectorAll("#messages [data-asks]:not([data-mine=yes])")].at(-1);
-  if (!question && document.querySelector("#messages [data-asks]")) return; // it waits for others
-  if (!question) return isLate ? tell(words.agentWaits) : void setTimeout(tellWaiting, ASKED_WITHIN_MS, true);
+  const question = [...document.querySelectorAll("#messages [data-asks]:not([data-waits=others])")].at(-1);
+  if (!question && document.querySelector("#messages [data-asks]")) return; // the agent waits for other users
+  if (!question)
+    return isLate ? notifySession(words.agentWaits) : void setTimeout(notifyQuestion, QUESTION_DELAY_MS, true);
   const { asks } = question.dataset;
   const key = `${question.closest("article").id} ${asks}`;
-  if (key !== lastAsked) tell(asks);
-  lastAsked = key;
+  if (key !== lastQuestion) notifySession(asks);
+  lastQuestion = key;
 }
 
-/** Notifies of this session. */
-function tell(body) {
+/** Shows a notification about this session. */
+function notifySession(body) {
   const title = page.querySelector("[data-part=title]").textContent.trim();
-  notifyElsewhere(title, body, { session: page.dataset.session });
+  notifyIfAway(title, body, { session: page.dataset.session });
 }
 
-/** Counts the sessions that wait for this user, and the others that mention them, in the list of sessions. */
-function countWaiting() {
-  const rows = [...document.querySelectorAll("#rail-list :is([data-waiting=yes], [data-mentioned=yes])")];
+/** Shows in the tab how many sessions of the list wait for the user, and how many other sessions mention the user. */
+function updateWaitingCount() {
   const isCounted = ({ dataset }) => dataset.waiting === "yes" || dataset.session !== page.dataset.session;
-  showInTab({ waiting: rows.filter(isCounted).length });
+  showInTab({ waiting: rowsThatNeedUser().filter(isCounted).length });
 }
 
-/** The sequence number of the last message on the page. */
+/** Returns the sequence number of the last message on the page. */
 const lastSequence = () => Number([...document.querySelectorAll("#messages [data-sequence]")].at(-1)?.dataset.sequence);
 
-/** Notifies of a message that mentions the user, unless the page has it already or it is an older one that changed. */
-function tellMention({ op, id, sequence, html = "" }) {
+/** Shows a notification about a new mention of the user. Ignores older messages and mentions that are already shown. */
+function notifyMention({ op, id, sequence, html = "" }) {
   if (op !== "message" || !html.includes('class="mention"')) return;
   const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("article");
   const shown = document.getElementById(id);
   if (!fresh || !ownMentions(fresh).length || (shown && ownMentions(shown).length)) return;
   if (!shown && sequence !== null && sequence <= lastSequence()) return;
-  tell(fill(words.mentionedBy, { name: fresh.querySelector(".who").textContent.trim() }));
+  notifySession(format(words.mentionedBy, { name: fresh.querySelector(".who").textContent.trim() }));
 }
 
 export function connect() {
   connectReading();
-  new MutationObserver(turned).observe(page, { attributeFilter: ["data-status"] });
-  document.addEventListener("parley:listed", countWaiting);
+  new MutationObserver(handleStatus).observe(page, { attributeFilter: ["data-status"] });
+  document.addEventListener("parley:list-updated", updateWaitingCount);
   live.addEventListener("state", ({ detail: { state } }) =>
     showInTab({ offline: ["offline", "reconnecting", "closed"].includes(state) }),
   );
-  showInTab({ working: began !== null && page.dataset.status !== "waiting" });
-  countWaiting();
+  showInTab({ working: turnBegan !== null && page.dataset.status !== "waiting" });
+  updateWaitingCount();
 }
 
-// Unread messages: reports to the server how far the user has read, and counts while the page is hidden.
+// Unread messages: the page reports to the server how far the user has read, and counts messages while it is hidden.
 
-const EVERY = 1_500;
-const NEAR = 40;
+const REPORT_INTERVAL_MS = 1_500;
+const NEAR_END_PX = 40;
 const log = document.getElementById("log");
 const unread = new Set();
-let told = -1;
-let timer = 0;
-let looking = !document.hidden;
+let reportedRevision = -1;
+let reportTimer = 0;
+let isLooking = !document.hidden;
 
-const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
+const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
 
-/** Counts as read only what the user sees: the page is visible and at its end. */
-function look() {
-  clearTimeout(timer);
-  timer = 0;
-  if (!looking || !atEnd() || live.state !== "connected") return;
-  if (live.revision <= told) return;
-  told = live.revision;
-  live.request({ type: "read", revision: told }).catch(() => (told = -1)); // repeated after the next message
+/** Reports messages as read if the user sees them: if the page is visible and scrolled to its end. */
+function reportRead() {
+  clearTimeout(reportTimer);
+  reportTimer = 0;
+  if (!isLooking || !isAtEnd() || live.state !== "connected") return;
+  if (live.revision <= reportedRevision) return;
+  reportedRevision = live.revision;
+  // Repeated after the next message.
+  live.request({ type: "read", revision: reportedRevision }).catch(() => (reportedRevision = -1));
 }
 
-function soon() {
-  if (looking) timer ||= setTimeout(look, EVERY);
+function reportSoon() {
+  if (isLooking) reportTimer ||= setTimeout(reportRead, REPORT_INTERVAL_MS);
 }
 
-function heard({ detail: frame }) {
-  soon();
-  tellMention(frame);
-  if (document.hidden && isSaid(frame) && !unread.has(frame.id)) {
+function handleFrame({ detail: frame }) {
+  reportSoon();
+  notifyMention(frame);
+  if (document.hidden && isFinishedText(frame) && !unread.has(frame.id)) {
     unread.add(frame.id);
     showInTab({ unread: unread.size });
   }
 }
 
-/** Whether a frame brings another author's text: a person's, or a finished one of the agent. */
-function isSaid({ op, sequence, html = "" }) {
+/** Returns whether a frame contains a text of another user, or a finished text of the agent. */
+function isFinishedText({ op, sequence, html = "" }) {
   if (op !== "message" || sequence === null) return false;
   const [tag] = html.match(/<article class="message (user|assistant|error)[^>]*>/) ?? [""];
   return (
@@ -136,18 +137,18 @@ function isSaid({ op, sequence, html = "" }) {
 }
 
 function connectReading() {
-  live.addEventListener("frame", heard);
-  log.addEventListener("scroll", soon, { passive: true });
-  addEventListener("pagehide", look);
+  live.addEventListener("frame", handleFrame);
+  log.addEventListener("scroll", reportSoon, { passive: true });
+  addEventListener("pagehide", reportRead);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
-      look(); // messages that arrived while the page was visible
-      looking = false;
+      reportRead(); // messages that arrived while the page was visible
+      isLooking = false;
       return;
     }
-    looking = true;
+    isLooking = true;
     unread.clear();
     showInTab({ unread: 0 });
-    soon();
+    reportSoon();
   });
 }

@@ -1,22 +1,22 @@
-// Questions of agents to people (UI-12): drafts of answers, sending them, and going to the open question.
+// Questions of agents to users (UI-12): drafts of answers, sending answers, and going to the open question.
+import { fetchText } from "../net/http.js";
 import * as store from "../net/storage.js";
-import { on, TOUCH } from "../ui/commands.js";
-import { enteredIn, fillFields, make } from "../ui/dom.js";
-import { composing, restore as restoreToComposer, restoreTyped } from "../ui/field.js";
-import { fill, words } from "../ui/i18n.js";
-import { notice, say } from "../ui/notice.js";
+import { onAction, TOUCH } from "../ui/commands.js";
+import { createElement, fillFields, isChanged, readFields } from "../ui/dom.js";
+import { isComposing, restoreText as restoreToComposer, restoreTextAndFocus } from "../ui/field.js";
+import { format, words } from "../ui/i18n.js";
+import { announce, showNotice } from "../ui/notice.js";
 import { openMenu } from "../ui/popover.js";
-import { toast } from "../ui/toast.js";
-import { openQuestion, reveal, toEnd } from "./scroll.js";
+import { showToast } from "../ui/toast.js";
+import { markApprovals } from "./approvals.js";
+import { goToMessage, openQuestion, scrollToEnd } from "./scroll.js";
 import { canEdit, live, page } from "./session.js";
 
 const list = document.getElementById("messages");
 const FORM = "form[data-question]";
-// The roles in the workspace that may approve a call, by what its rule asks for.
-const APPROVERS = { admin: ["owner", "admin"], owner: ["owner"] };
 const formOf = (element) => element.closest?.(FORM);
 
-// What an answer is, by the kind of the question. `choice` is the value of the pressed button.
+// Functions (form, choice) that return the answer, by the kind of the question. `choice` is the pressed button's value.
 
 const textOf = (form, name) => form.querySelector(`[name="${name}"]`).value;
 const chosenIn = (part) => [...part.querySelectorAll(":checked")].map(({ value }) => value);
@@ -35,10 +35,10 @@ const ANSWERS = {
   selection: chosenIn,
   action_selection: (_form, choice) => choice,
   feedback: (form) => Object.fromEntries(fieldsOf(form).map(valueOf)),
-  form: (form) => Object.fromEntries([...fieldsOf(form).map(valueOf), ...setsOf(form).map(chosenOf)]),
+  form: (form) => Object.fromEntries([...fieldsOf(form).map(valueOf), ...choiceSetsOf(form).map(choiceOf)]),
   elicitation: (form, choice) => {
     const number = Number(textOf(form, "number"));
-    const asksMore = fieldsOf(form).length + setsOf(form).length > 0;
+    const asksMore = fieldsOf(form).length + choiceSetsOf(form).length > 0;
     return choice === "accept" && asksMore
       ? { action: choice, content: ANSWERS.form(form), number }
       : { action: choice, number };
@@ -55,10 +55,10 @@ const ANSWERS = {
 
 const idOf = (name) => name.slice("field-".length);
 const fieldsOf = (form) => [...form.querySelectorAll("[name^=field-]:not([type=radio], [type=checkbox])")];
-const setsOf = (form) => [...form.querySelectorAll("fieldset[data-name]")];
+const choiceSetsOf = (form) => [...form.querySelectorAll("fieldset[data-name]")];
 const valueOf = ({ name, value }) => [idOf(name), value];
 
-function chosenOf(set) {
+function choiceOf(set) {
   const chosen = chosenIn(set);
   const value = set.dataset.type === "choices" ? chosen : chosen.length ? chosen[0] === "yes" : null;
   return [idOf(set.dataset.name), value];
@@ -70,64 +70,71 @@ function argumentsOf(form) {
   try {
     return JSON.parse(textOf(form, "arguments"));
   } catch (error) {
-    throw new Error(fill(words.questionNoJson, { error: error.message }), { cause: error });
+    throw new Error(format(words.questionNoJson, { error: error.message }), { cause: error });
   }
 }
 
-// Sending.
+// Sending answers.
 
 const sending = new Set(); // ids of the messages that this page is answering
 
-/** Sends an answer. A refusal is shown in the card, where everything that was entered stays. */
-async function send(form, choice) {
+/** Sends an answer. If it is refused, the card shows the reason and keeps the user's input. */
+async function sendAnswer(form, choice) {
   if (form.ariaBusy === "true") return;
   const { id } = form.closest("article");
-  settle(form);
+  clearError(form);
   const isRefusal = choice === "decline" || choice === "cancel";
   const unreadable = !isRefusal && fieldsOf(form).find(({ validity }) => validity.badInput);
-  if (unreadable) return refuse(form, unreadable.validationMessage);
+  if (unreadable) return showError(form, unreadable.validationMessage);
   form.ariaBusy = "true"; // until the message is rendered again
   sending.add(id);
   try {
     await live.request({ type: "answer", id, value: ANSWERS[form.dataset.question](form, choice) });
-    answered(id);
+    handleAnswered(id);
   } catch (refusal) {
     if (refusal.code === "already_answered") {
-      toast(refusal.message);
-      rescue(id);
-      return answered(id);
+      showToast(refusal.message);
+      moveToComposer(id);
+      return handleAnswered(id);
     }
     form.ariaBusy = null;
-    refuse(form, refusal.message);
+    showError(form, refusal.message);
   } finally {
     sending.delete(id);
   }
 }
 
-/** Moves what a user has typed to the composer, because another person has answered or the wait is over. */
-function rescue(id) {
-  const texts = store.parsed(store.kept(nameOf(id)))?.texts ?? [];
-  forget(id);
+/**
+ * Moves the user's typed text to the composer, because another user has answered, or the agent no longer waits. With
+ * `hasFocus`, also moves the focus, so that the user's next keys are not lost.
+ */
+function moveToComposer(id, hasFocus = document.activeElement === document.body) {
+  const texts = store.parseJson(store.readStored(draftName(id)))?.texts ?? [];
+  removeDraft(id);
   if (!texts.length || !canEdit) return;
-  // Its fields have left the page, and what is typed next would be lost.
-  if (document.activeElement === document.body && !TOUCH.matches) restoreTyped(texts.join("\n\n"));
+  if (hasFocus && !TOUCH.matches) restoreTextAndFocus(texts.join("\n\n"));
   else restoreToComposer(texts.join("\n\n"));
-  notice(words.answerRescued, { about: "send" });
+  showNotice(words.answerRescued, { about: "send" });
 }
 
-/** Forgets the draft, and moves the focus from the controls, which are about to go, to their message. */
-function answered(id) {
-  forget(id);
+/** Forgets the draft, and moves the focus from the controls, which are removed next, to their message. */
+function handleAnswered(id) {
+  removeDraft(id);
   const message = document.getElementById(id);
   const hadFocus = document.activeElement === document.body || message?.contains(document.activeElement);
   if (hadFocus) message?.focus({ preventScroll: true });
 }
 
-/** Shows why an answer was not taken, at the field that is missing or wrong if one can be found, and goes there. */
-function refuse(form, text) {
-  const error = make("p", { className: "question-error", role: "alert", data: { own: "" }, textContent: text });
+/** Shows why an answer was refused, at the missing or invalid field, which gets the focus, if there is one. */
+function showError(form, text) {
+  const error = createElement("p", {
+    className: "question-error",
+    role: "alert",
+    data: { own: "" },
+    textContent: text,
+  });
   error.id = `${form.closest("article").id}-error`;
-  const field = wrong(form);
+  const field = findInvalid(form);
   (field?.closest(".field") ?? form).append(error);
   if (!field) return;
   field.setAttribute("aria-describedby", [error.id, field.getAttribute("aria-describedby")].filter(Boolean).join(" "));
@@ -135,7 +142,7 @@ function refuse(form, text) {
   (field.matches("fieldset") ? field.querySelector("input") : field).focus();
 }
 
-function settle(form) {
+function clearError(form) {
   const error = form.querySelector(".question-error");
   if (!error) return;
   for (const field of form.querySelectorAll(`[aria-describedby~="${error.id}"]`)) {
@@ -147,156 +154,193 @@ function settle(form) {
   error.remove();
 }
 
-function wrong(form) {
+function findInvalid(form) {
   const isMissing = (part) => part.matches("[data-required]") && chosenIn(part).length === 0;
   const parts = [...form.querySelectorAll("fieldset, .input")].filter((part) => part.checkVisibility());
   const isCode = (part) => form.dataset.question === "approval" && part.name.startsWith("argument");
   return parts.find((part) => (part.matches("fieldset") ? isMissing(part) : isCode(part) || !part.validity.valid));
 }
 
-// Views of a card: the buttons, or a text to go with one of them.
+// Views of a card: the buttons, or a field for a text that is sent with one of them.
 
-function show(form, view) {
+function showView(form, view) {
   if (view) form.dataset.shows = view;
   else delete form.dataset.shows;
 }
 
-function turn(button) {
+function changeView(button) {
   const form = formOf(button);
   const before = form.dataset.shows;
-  settle(form);
-  show(form, button.dataset.to);
-  keep(form);
+  clearError(form);
+  showView(form, button.dataset.to);
+  storeDraft(form);
   const view = form.querySelector(`[data-view="${button.dataset.to || "decide"}"]`);
   view.scrollIntoView({ block: "nearest" });
   view.querySelector(button.dataset.to ? "textarea" : `[data-to="${before}"]`).focus({ preventScroll: true });
 }
 
+/** Opens the share dialog. Afterwards, moves the focus to the card if its button has disappeared. */
+function openShare(button) {
+  const question = button.closest(".question");
+  const keepFocus = () => button.checkVisibility() || question.focus({ preventScroll: true });
+  document.getElementById("share").addEventListener("close", () => setTimeout(keepFocus), { once: true });
+  document.querySelector(".share-button").click();
+}
+
 function openScopes(button) {
   const form = formOf(button);
-  const scope = (label, icon, choice) => ({ label, icon, run: () => send(form, choice) });
+  const scope = (label, icon, choice) => ({ label, icon, run: () => sendAnswer(form, choice) });
   const always = page.dataset.manages === "yes" ? [scope(words.questionAlways, "bot", "agent")] : [];
   openMenu(button, [[scope(words.questionSession, "check", "session"), ...always]], { label: button.title });
 }
 
-// Drafts: what was entered survives a new rendering, a reconnection and a reload.
+// Drafts: the user's input survives a new rendering, a reconnection and a reload.
 
-const nameOf = (id) => `parley:answer:${page.dataset.viewerId}:${id}`;
-const forget = (id) => store.keep(nameOf(id), "");
+const draftName = (id) => `parley:answer:${page.dataset.viewerId}:${id}`;
+const removeDraft = (id) => store.writeStored(draftName(id), "");
 const partsOf = (form) => [...form.querySelectorAll("input, textarea, select")];
 
-function keep(form) {
+function storeDraft(form) {
   const parts = partsOf(form);
   const isTyped = (part) =>
     part.matches("textarea, [type=text]") && part.value.trim() && part.value !== part.defaultValue;
   const texts = parts.filter(isTyped).map(({ value }) => value.trim());
-  store.keep(
-    nameOf(form.closest("article").id),
-    JSON.stringify({ values: enteredIn(parts), texts, shows: form.dataset.shows ?? "" }),
+  store.writeStored(
+    draftName(form.closest("article").id),
+    JSON.stringify({ values: readFields(parts), texts, shows: form.dataset.shows ?? "" }),
   );
 }
 
-let held = null; // the question that has the focus, or had it until it was answered
+let focusedQuestion = null; // the question that has the focus, or had it until it was answered
 
-/** Handles the end of a question, unless this page's own answer is on the way. Another tab may have sent it. */
-function closed(message) {
+/** Handles the end of a question that was not answered on this page. The user may have answered it in another tab. */
+function handleClosed(message) {
   const { id, dataset } = message;
   if (sending.has(id)) return;
-  if (dataset.answeredBy === page.dataset.viewerId) forget(id);
-  else rescue(id);
-  if (held?.id === id && document.activeElement === document.body) message.focus({ preventScroll: true });
+  if (dataset.answeredBy === page.dataset.viewerId) removeDraft(id);
+  else moveToComposer(id);
+  if (focusedQuestion?.id === id && document.activeElement === document.body) message.focus({ preventScroll: true });
 }
 
-/** Shows what a call that several people or certain roles have to approve wants of this viewer. */
-function showStanding(question) {
-  const { approvers, approved } = question.dataset;
-  question.dataset.mine = (approved ?? "").split(" ").includes(page.dataset.viewerId) ? "yes" : "no";
-  question.dataset.may = !approvers || APPROVERS[approvers].includes(page.dataset.workspaceRole) ? "yes" : "no";
+/** Returns whether too few users of the session may be able to approve a call. */
+const mayBeStuck = (question) => question?.dataset.may === "no" || question?.dataset.approvals > 1;
+
+const examined = new Set(); // ids of the messages for which the numbers have been fetched
+
+/**
+ * Fetches how many users can approve calls in this session, if its owner may have to share it. They are in the share
+ * dialog, because pages without such a call do not need them.
+ */
+async function findApprovers({ id }) {
+  if (page.dataset.role !== "owner" || examined.has(id)) return;
+  examined.add(id);
+  const dialog = await fetchText(document.querySelector(".share-button").getAttribute("hx-get"));
+  const found = new DOMParser().parseFromString(dialog ?? "", "text/html").querySelector("[data-approvers-now]");
+  if (found) page.dataset.approvers = found.dataset.approversNow;
+  else examined.delete(id);
 }
 
-/** Fills in the draft of an open question; that of one which is answered goes to the composer. */
-function restore(message) {
+/** Fetches the numbers again, because the session has been shared on another page, or a user has been removed. */
+function findApproversAgain() {
+  examined.clear();
+  const question = [...list.querySelectorAll(".question[data-open=yes]")].find(mayBeStuck);
+  if (question) findApprovers(question.closest("article"));
+}
+
+/** Fills in the draft of an open question. If the question is no longer open, moves the draft to the composer. */
+function restoreDraft(message) {
   if (!message.matches?.("article.tool_group")) return;
   const form = message.querySelector(FORM);
-  if (!form) return closed(message);
+  if (!form) return handleClosed(message);
   const question = form.closest("[data-approved]");
-  if (question) showStanding(question);
-  const draft = sending.has(message.id) ? null : store.parsed(store.kept(nameOf(message.id)));
-  if (fillFields(partsOf(form), draft?.values)) show(form, draft.shows);
-  else if (question?.dataset.mine === "yes") show(form, "");
+  if (mayBeStuck(question)) findApprovers(message);
+  const draft = sending.has(message.id) ? null : store.parseJson(store.readStored(draftName(message.id)));
+  if (fillFields(partsOf(form), draft?.values)) showView(form, draft.shows);
+  else if (question?.dataset.mine === "yes") showView(form, "");
 }
 
-/** Tells a viewer who has approved all that is asked that the agent waits for others. */
-function showAgreed() {
+/** Shows in the status that the agent waits for others, if this user has approved or may not approve all open calls. */
+function updateStatus() {
   const open = [...list.querySelectorAll(".question[data-open=yes]")];
-  const isAgreed = open.length > 0 && open.every(({ dataset }) => dataset.mine === "yes");
-  document.getElementById("status").dataset.mine = isAgreed ? "yes" : "no";
+  const isForOthers = open.length > 0 && open.every(({ dataset }) => dataset.waits === "others");
+  const { dataset } = document.getElementById("status");
+  if (isForOthers) dataset.waits = "others";
+  else delete dataset.waits;
 }
 
 function connectDrafts() {
-  for (const message of list.children) restore(message);
-  showAgreed();
+  // What the user has entered before this module was loaded replaces an earlier draft.
+  for (const form of list.querySelectorAll(FORM)) if (partsOf(form).some(isChanged)) storeDraft(form);
+  for (const message of list.children) restoreDraft(message);
+  updateStatus();
   new MutationObserver((records) => {
-    for (const { addedNodes } of records) for (const node of addedNodes) restore(node);
-    showAgreed();
+    for (const { addedNodes } of records) for (const node of addedNodes) restoreDraft(node);
+    updateStatus();
   }).observe(list, { childList: true });
-  // Someone else has approved: the new rendering says nothing of this viewer, nor which part of the card was open.
+  // A new version of a row may be a new card, or a card that another user has approved or answered.
   new MutationObserver((records) => {
-    for (const { target } of records) restore(target.closest("article"));
-    showAgreed();
-  }).observe(list, { subtree: true, attributeFilter: ["data-approved"] });
-  new MutationObserver((records) => {
-    for (const { target } of records) if (!target.matches("[data-status=waiting]")) closed(target);
-    showAgreed();
-  }).observe(list, { subtree: true, attributeFilter: ["data-status"] });
-  const hold = (element) => (held = formOf(element)?.closest("article"));
-  hold(document.activeElement); // it may have had the focus before this script was there
-  document.addEventListener("focusin", ({ target }) => hold(target));
+    for (const { target } of records) restoreDraft(target);
+    updateStatus();
+  }).observe(list, { subtree: true, attributeFilter: ["data-revision"] });
+  // A card is removed with its message, for example while this page was offline.
+  const handleGone = ({ target }) =>
+    sending.has(target.id) || moveToComposer(target.id, target.contains(document.activeElement));
+  list.addEventListener("gone", handleGone, { capture: true }); // the event does not bubble
+  live.addEventListener("frame", ({ detail }) => detail.op === "people" && findApproversAgain());
+  // A user who can approve has been let in or removed.
+  new MutationObserver(() => {
+    markApprovals(list);
+    updateStatus();
+  }).observe(page, { attributeFilter: ["data-approvers"] });
+  const setFocusedQuestion = (element) => (focusedQuestion = formOf(element)?.closest("article"));
+  setFocusedQuestion(document.activeElement); // it may have had the focus before this module was loaded
+  document.addEventListener("focusin", ({ target }) => setFocusedQuestion(target));
   list.addEventListener("input", ({ target }) => {
     const form = formOf(target);
-    if (form) keep(form);
+    if (form) storeDraft(form);
   });
 }
 
 // Going to the open question.
 
 export async function goTo() {
-  if (!openQuestion()) await toEnd();
+  if (!openQuestion()) await scrollToEnd();
   const question = openQuestion();
   if (!question) return;
-  await reveal(question.closest("article").id, { quietly: true });
+  await goToMessage(question.closest("article").id, { quietly: true });
   question.focus({ preventScroll: true });
 }
 
-/** Ctrl+Enter in a field presses the main button of the visible part. */
-function submits(event) {
+/** Presses the main button of the visible view on Ctrl+Enter in a field. */
+function submitOnControlEnter(event) {
   const form = formOf(event.target);
-  if (!form || event.target.matches("button") || composing(event)) return;
+  if (!form || event.target.matches("button") || isComposing(event)) return;
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
   form.requestSubmit([...form.querySelectorAll("button[value]")].find((button) => button.checkVisibility()));
 }
 
 /** Announces the questions when the agent begins to wait. */
-function announce() {
+function announceQuestions() {
   if (page.dataset.status !== "waiting") return;
-  const asked = [...list.querySelectorAll("[data-asks]")].map(({ dataset }) => dataset.asks);
-  if (asked.length) say(asked.join("\n"));
+  const questions = [...list.querySelectorAll("[data-asks]")].map(({ dataset }) => dataset.asks);
+  if (questions.length) announce(questions.join("\n"));
 }
 
 export function connect() {
-  new MutationObserver(announce).observe(page, { attributeFilter: ["data-status"] });
-  announce();
+  new MutationObserver(announceQuestions).observe(page, { attributeFilter: ["data-status"] });
+  announceQuestions();
   if (!canEdit) return;
   connectDrafts();
-  on("question-view", turn);
-  on("question-scopes", openScopes);
+  onAction("question-view", changeView);
+  onAction("question-scopes", openScopes);
+  onAction("question-share", openShare);
   // The link opens the page itself.
-  on("question-open", (link) => send(formOf(link), "accept"));
-  list.addEventListener("keydown", submits);
+  onAction("question-open", (link) => sendAnswer(formOf(link), "accept"));
+  list.addEventListener("keydown", submitOnControlEnter);
   list.addEventListener("submit", (event) => {
     if (!formOf(event.target)) return;
     event.preventDefault();
-    send(event.target, event.submitter?.value);
+    sendAnswer(event.target, event.submitter?.value);
   });
 }

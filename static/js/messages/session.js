@@ -1,30 +1,30 @@
 // The session of the page: its socket and requests.
 import { Socket } from "../net/socket.js";
 import { words } from "../ui/i18n.js";
-import { notice, settle } from "../ui/notice.js";
+import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 
-const ANSWER_WITHIN = 10_000;
-const AGAIN_AFTER = 250;
-// Commands that remove messages, and how long after the ack of one the page's own changes may still arrive.
-const REMOVING = ["retry", "run_tools", "restore_attempt", "switch_attempt", "remove"];
-const OWN_FOR = 3000;
+const ANSWER_TIMEOUT_MS = 10_000;
+const RESYNC_DELAY_MS = 250;
+// Commands that remove messages, and how long after an ack, in ms, the resulting changes can still arrive.
+const REMOVING_COMMANDS = ["retry", "run_tools", "restore_attempt", "switch_attempt", "remove"];
+const OWN_REMOVAL_MS = 3000;
 
 /**
- * The session's socket, with repeated requests and revisions (LIVE-02, LIVE-04). Fires "frame" for each frame to be
- * applied, and "answer" for acks and refusals of commands sent by `send`. `have` returns the page's state of
- * each streaming message.
+ * The session's socket, which repeats requests and checks revisions (LIVE-02, LIVE-04). Fires "frame" for each frame to
+ * apply, and "answer" for acks and refusals of commands sent by `send`. `have` returns the page's state of each
+ * streaming message.
  */
 class Live extends Socket {
   have = () => ({});
-  #asked = new Map();
-  #number = 0;
-  #timer = 0; // of a sync
-  #syncing = false;
-  #asking = false; // a sync was sent, its answer has not started
-  #again = false;
-  #lowered = false; // the pending answer was requested with a later revision than the present one
-  #removedAt = -Infinity; // when this page last asked to remove messages, or learned that it was done
-  #known = false; // whether there was a connection before
+  #requests = new Map();
+  #lastNumber = 0;
+  #syncTimer = 0; // the timer of the next sync
+  #isSyncing = false;
+  #isSyncRequested = false; // a sync is requested, but the response has not begun
+  #isResyncNeeded = false;
+  #isRevisionLowered = false; // the pending sync was requested before the revision was lowered
+  #removedAt = -Infinity; // when this page last requested the removal of messages, or got the ack
+  #isListStale = true; // changes of the session list were not reported, because the page was not connected
 
   constructor(address, revision) {
     super(address);
@@ -32,99 +32,100 @@ class Live extends Socket {
   }
 
   /**
-   * Sends a command and resolves to its ack; rejects with an Error whose message can be shown to the user.
-   * Commands before the page's first connection wait for it.
+   * Sends a command and resolves to its ack, or rejects with an Error whose message can be shown to the user.
+   * Waits for the page's first connection.
    */
   async request(command) {
     if (this.state === "connecting")
       await new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
-    const ref = `#${++this.#number}`;
-    if (!this.send({ ref, ...command })) throw refusal("offline", this.#whyNot());
-    const answer = new Promise((resolve, reject) => this.#asked.set(ref, { resolve, reject }));
-    return REMOVING.includes(command.type) ? this.#removing(answer) : answer;
+    const ref = `#${++this.#lastNumber}`;
+    if (!this.send({ ref, ...command })) throw createRefusal("offline", this.#offlineReason());
+    const answer = new Promise((resolve, reject) => this.#requests.set(ref, { resolve, reject }));
+    return REMOVING_COMMANDS.includes(command.type) ? this.#trackRemoval(answer) : answer;
   }
 
-  #whyNot() {
+  #offlineReason() {
     if (this.reason === "no-access") return words.accessLost;
     if (this.state === "offline") return words.cannotLeave;
     return this.reason === "gone" ? words.goneNow : words.notDone;
   }
 
-  /** Whether this page itself has just removed messages, so that its user needs no notice. */
+  /** Returns whether this page has just removed messages. The user then needs no toast about removed messages. */
   get isRemoving() {
-    return performance.now() - this.#removedAt < OWN_FOR;
+    return performance.now() - this.#removedAt < OWN_REMOVAL_MS;
   }
 
-  async #removing(answer) {
+  async #trackRemoval(answer) {
     this.#removedAt = Infinity;
     return answer.finally(() => (this.#removedAt = performance.now()));
   }
 
-  /** Requests all changes since the page's revision, or `since` an earlier one; one request at a time. */
+  /** Requests all changes since the page's revision, or `since` an earlier one. Sends one request at a time. */
   sync(since = this.revision) {
     if (since < this.revision) {
       this.revision = since;
-      this.#lowered = this.#asking || this.#syncing;
+      this.#isRevisionLowered = this.#isSyncRequested || this.#isSyncing;
     }
-    if (this.#asking || this.#syncing) {
-      this.#again = true;
+    if (this.#isSyncRequested || this.#isSyncing) {
+      this.#isResyncNeeded = true;
       return;
     }
-    this.#again = false;
-    this.#asking = this.send({ type: "sync", since: this.revision, have: this.have() });
-    if (!this.#asking) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.lost(), ANSWER_WITHIN);
+    this.#isResyncNeeded = false;
+    this.#isSyncRequested = this.send({ type: "sync", since: this.revision, have: this.have() });
+    if (!this.#isSyncRequested) return;
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = setTimeout(() => this.reconnectLater(), ANSWER_TIMEOUT_MS);
   }
 
-  opened() {
-    this.#asking = this.#syncing = this.#again = this.#lowered = false;
-    if (this.#known) document.dispatchEvent(new Event("parley:rail")); // changes were not reported without a connection
-    this.#known = true;
+  onOpen() {
+    this.#isSyncRequested = this.#isSyncing = this.#isResyncNeeded = this.#isRevisionLowered = false;
+    this.#isListStale = true;
     this.sync();
     this.emit("open");
   }
 
-  released() {
-    for (const { reject } of this.#asked.values()) reject(refusal("lost", words.answerLost));
-    this.#asked.clear();
-    clearTimeout(this.#timer);
+  onRelease() {
+    for (const { reject } of this.#requests.values()) reject(createRefusal("lost", words.answerLost));
+    this.#requests.clear();
+    clearTimeout(this.#syncTimer);
   }
 
-  received(frame) {
-    if (frame.type) return this.#answered(frame);
+  onFrame(frame) {
+    if (frame.type) return this.#handleAnswer(frame);
     switch (frame.op) {
       case "resync":
         return this.sync();
       case "head":
         return frame.revision > this.revision ? this.sync() : undefined;
       case "rail": // the session list has changed
-        return document.dispatchEvent(new CustomEvent("parley:rail", { detail: { own: frame.own } }));
-      case "reload": // too much is missing to send it piece by piece
+        return document.dispatchEvent(new CustomEvent("parley:list-changed", { detail: { own: frame.own } }));
+      case "reload": // too many changes are missing
         return location.reload();
       case "syncing":
-        this.#asking = false;
-        this.#syncing = true;
+        this.#isSyncRequested = false;
+        this.#isSyncing = true;
         return;
       case "synced":
-        return this.#synced(frame);
+        return this.#handleSynced(frame);
       default:
-        if (this.#isNext(frame)) this.emit("frame", frame);
+        if (this.#acceptRevision(frame)) this.emit("frame", frame);
     }
   }
 
-  #answered(answer) {
-    const asked = this.#asked.get(answer.ref);
-    if (!asked) return this.emit("answer", answer);
-    this.#asked.delete(answer.ref);
-    if (answer.type === "refused") asked.reject(Object.assign(refusal(answer.code, answer.message), answer));
-    else asked.resolve(answer);
+  #handleAnswer(answer) {
+    const request = this.#requests.get(answer.ref);
+    if (!request) return this.emit("answer", answer);
+    this.#requests.delete(answer.ref);
+    if (answer.type === "refused") request.reject(Object.assign(createRefusal(answer.code, answer.message), answer));
+    else request.resolve(answer);
   }
 
-  /** Applies the next revision, ignores known ones, and requests a sync if some are missing. */
-  #isNext(frame) {
+  /**
+   * Returns whether to apply a frame: not one of a known revision. Requests a sync if earlier revisions are missing.
+   */
+  #acceptRevision(frame) {
     const revision = frame.revision ?? null;
-    if (revision === null || this.#syncing) return true;
+    if (revision === null || this.#isSyncing) return true;
     if (revision <= this.revision) return false;
     if (revision > this.revision + 1) {
       this.sync();
@@ -134,18 +135,21 @@ class Live extends Socket {
     return true;
   }
 
-  #synced(frame) {
-    clearTimeout(this.#timer);
-    this.proved();
-    this.#asking = this.#syncing = false;
-    if (!this.#lowered) this.revision = Math.max(this.revision, frame.revision);
-    this.#lowered = false;
+  #handleSynced(frame) {
+    clearTimeout(this.#syncTimer);
+    this.resetRetryDelay();
+    this.#isSyncRequested = this.#isSyncing = false;
+    if (!this.#isRevisionLowered) this.revision = Math.max(this.revision, frame.revision);
+    this.#isRevisionLowered = false;
     this.emit("frame", frame);
-    if (this.#again) this.#timer = setTimeout(() => this.sync(), AGAIN_AFTER);
+    // From now on, the server reports changes of the list. Before its response, the socket may not be subscribed yet.
+    if (this.#isListStale) document.dispatchEvent(new Event("parley:list-changed"));
+    this.#isListStale = false;
+    if (this.#isResyncNeeded) this.#syncTimer = setTimeout(() => this.sync(), RESYNC_DELAY_MS);
   }
 }
 
-function refusal(code, message) {
+function createRefusal(code, message) {
   return Object.assign(new Error(message), { code });
 }
 
@@ -153,21 +157,21 @@ export const page = document.getElementById("main");
 export const canEdit = page.dataset.canEdit === "yes";
 // Guests of the workspace can't choose models or create sessions.
 export const isGuest = page.dataset.guest === "yes";
-/** Whether this user can edit a message: one of a person only as its author or the owner. */
+/** Returns whether this user can edit a message. Users' messages can be edited only by their authors and the owner. */
 export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" || !message.matches(".user:not(.mine)"));
 const OWN_MENTION = `.mention[data-mentions~="${page.dataset.viewerId}"]`;
 /** Returns the mentions of this user in a message. */
 export const ownMentions = (message) => [...message.querySelectorAll(OWN_MENTION)];
 export const live = new Live(page.dataset.socket, Number(page.dataset.revision));
 
-/** Sends a command; resolves to its ack, or to null after a notice that it was refused. */
-export async function ask(command) {
+/** Sends a command and resolves to its ack, or after a notice to null if it was refused. */
+export async function sendCommand(command) {
   try {
     const answer = await live.request(command);
-    settle(command.type);
+    clearNoticeAfterSuccess(command.type);
     return answer;
   } catch (refusal) {
-    notice(refusal.message, { about: command.type });
+    showNotice(refusal.message, { about: command.type });
     return null;
   }
 }

@@ -1,132 +1,137 @@
-// Summaries of earlier messages (CTX-07). What the last one stands for is folded away above it; a button shows it, dimmed.
-import { textAt } from "../net/http.js";
-import { offer, on } from "../ui/commands.js";
-import { parse } from "../ui/dom.js";
+// Summaries of earlier messages (CTX-07). Messages before the last summary are folded, and dimmed when a button unfolds
+// them.
+import { fetchText } from "../net/http.js";
+import { addCommand, onAction } from "../ui/commands.js";
+import { parseHtml } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
-import { notice } from "../ui/notice.js";
-import { toast } from "../ui/toast.js";
-import { insist } from "./insist.js";
-import { lacks } from "./list.js";
+import { showNotice } from "../ui/notice.js";
+import { showToast } from "../ui/toast.js";
+import { hasUnloaded } from "./list.js";
+import { tryRequest } from "./requests.js";
 import { canEdit, live } from "./session.js";
 
 const list = document.getElementById("messages");
 const log = document.getElementById("log");
-const NEAR = 40;
-const BEYOND = 1e12; // no message has this place
-let isOpen = false;
-// The last summary that the model is sent, as {id, place, revision}: it may be among newer messages that are not loaded.
-let last = null;
-let end = null; // the end of the list that has said so
-let made = null; // the last summary that came, as {id, text}
-let shown = new WeakSet(); // what the list had before
+const NEAR_END_PX = 40;
+const AFTER_ALL = 1e12; // a place beyond all messages
+let isUnfolded = false;
+// The last summary that is sent to the model, as {id, place, revision}. It may not be loaded.
+let lastSummary = null;
+let readElement = null; // the element at the end of the list from which `lastSummary` was read
+let newSummary = null; // the last summary that has arrived, as {id, text}
+let knownElements = new WeakSet(); // the elements of the list at the last call of `foldSummarized`
 
-/** Folds what comes before the last summary that the model is sent. Call it when messages came, changed or went. */
-function fold() {
-  readEnd();
+/** Folds the messages before the last summary that is sent to the model. Call it when messages have changed. */
+function foldSummarized() {
+  readLastSummary();
   const summary = [...list.querySelectorAll(":scope > .summary:not(.excluded)")].at(-1);
-  const place = Math.max(Number(summary?.dataset.sequence ?? 0), lacks("newer") ? (last?.place ?? 0) : 0);
+  const place = Math.max(Number(summary?.dataset.sequence ?? 0), hasUnloaded("newer") ? (lastSummary?.place ?? 0) : 0);
   const isLoaded = place > 0 && place === Number(summary?.dataset.sequence);
   if (!place && !list.querySelector(":scope > .summarized")) return;
   let isBefore = place > 0;
   let isRead = false;
+  let day = null;
   for (const element of list.children) {
+    if (element.matches(".day")) day = element;
     if (Number(element.dataset.sequence) >= place) isBefore = false;
-    isRead ||= isBefore && shown.has(element);
+    if (!isBefore) day?.classList.remove("summarized"); // the day of this message, which is shown
+    isRead ||= isBefore && knownElements.has(element);
     element.classList.toggle("summarized", isBefore);
   }
-  // What a user reads stays: the summary has come below it.
-  if (isLoaded && isRead && !shown.has(summary) && !isAtEnd()) isOpen = true;
-  log.classList.toggle("summary-folded", isLoaded && !isOpen);
+  // A new summary does not fold messages that the user may be reading.
+  if (isLoaded && isRead && !knownElements.has(summary) && !isAtEnd()) isUnfolded = true;
+  log.classList.toggle("summary-folded", isLoaded && !isUnfolded);
   for (const button of list.querySelectorAll("[data-action=unfold-summary]"))
-    button.setAttribute("aria-expanded", String(isOpen));
-  shown = new WeakSet(list.children);
+    button.setAttribute("aria-expanded", String(isUnfolded));
+  knownElements = new WeakSet(list.children);
 }
 
-const isAtEnd = () => !lacks("newer") && log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
+const isAtEnd = () => !hasUnloaded("newer") && log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
 
-/** Takes over what the end of the list says: it came with the newest of the messages that are loaded. */
-function readEnd() {
+/** Reads the last summary from the end of the list, which was rendered with the newest loaded messages. */
+function readLastSummary() {
   const newer = document.getElementById("newer");
-  if (newer === end) return;
-  end = newer;
+  if (newer === readElement) return;
+  readElement = newer;
   const { summary: id, summaryPlace } = newer.dataset;
-  if (lacks("newer")) last = id ? { id, place: Number(summaryPlace), revision: 0 } : null;
+  if (hasUnloaded("newer")) lastSummary = id ? { id, place: Number(summaryPlace), revision: 0 } : null;
 }
 
-/** Follows the summaries that come and go, the last one also while it is not loaded. */
-function follow(frame) {
+/** Updates `lastSummary` when summaries are added, moved or removed, even if the last one is not loaded. */
+function handleFrame(frame) {
   if (frame.op === "message" && frame.html.includes("message summary")) {
-    const summary = parse(frame.html).firstElementChild;
+    const summary = parseHtml(frame.html).firstElementChild;
     const isSent = !summary.matches(".excluded");
-    made = { id: frame.id, text: summary.querySelector(".summary-head > span").textContent.trim() };
-    if (isSent && !(frame.sequence < last?.place))
-      last = { id: frame.id, place: frame.sequence, revision: frame.revision };
-    else if (!isSent && frame.id === last?.id) lookAgain();
-  } else if (frame.op === "shift" && last?.place >= frame.from && last.revision < frame.revision) {
-    Object.assign(last, { place: last.place + frame.by, revision: frame.revision });
-  } else if (frame.op === "context" || (frame.op === "remove" && frame.id === last?.id)) {
-    lookAgain();
+    newSummary = { id: frame.id, text: summary.querySelector(".summary-head > span").textContent.trim() };
+    if (isSent && !(frame.sequence < lastSummary?.place))
+      lastSummary = { id: frame.id, place: frame.sequence, revision: frame.revision };
+    else if (!isSent && frame.id === lastSummary?.id) fetchLastSummary();
+  } else if (frame.op === "shift" && lastSummary?.place >= frame.from && lastSummary.revision < frame.revision) {
+    Object.assign(lastSummary, { place: lastSummary.place + frame.by, revision: frame.revision });
+  } else if (frame.op === "context" || (frame.op === "remove" && frame.id === lastSummary?.id)) {
+    fetchLastSummary();
   }
 }
 
-/** Asks which summary is the last one now. */
-async function lookAgain() {
-  if (!lacks("newer")) return;
-  const html = await textAt(`${location.pathname}messages?after=${BEYOND}`);
+/** Fetches the last summary from the server. */
+async function fetchLastSummary() {
+  if (!hasUnloaded("newer")) return;
+  const html = await fetchText(`${location.pathname}messages?after=${AFTER_ALL}`);
   if (html === null) return;
-  const { summary: id, summaryPlace } = parse(html).querySelector("#newer").dataset;
-  last = id ? { id, place: Number(summaryPlace), revision: live.revision } : null;
-  fold();
+  const { summary: id, summaryPlace } = parseHtml(html).querySelector("#newer").dataset;
+  lastSummary = id ? { id, place: Number(summaryPlace), revision: live.revision } : null;
+  foldSummarized();
 }
 
-/** Shows a message that is folded away, for a user who goes to it. */
+/** Shows a folded message to which the user goes. */
 export function unfoldSummary(message) {
-  if (!message?.matches(".summarized") || isOpen) return;
-  isOpen = true;
-  fold();
+  if (!message?.matches(".summarized") || isUnfolded) return;
+  isUnfolded = true;
+  foldSummarized();
 }
 
-function toggle(button) {
-  isOpen = !isOpen;
+function toggleFolding(button) {
+  isUnfolded = !isUnfolded;
   const top = button.getBoundingClientRect().top;
-  fold();
+  foldSummarized();
   log.scrollTop += button.getBoundingClientRect().top - top;
 }
 
-const compact = () => insist(() => live.request({ type: "compact" }), { label: words.stopAndCompact });
+const compact = () => tryRequest(() => live.request({ type: "compact" }), { label: words.stopAndCompact });
 
-function undo(id) {
-  const redo = { label: words.undo, run: () => insist(() => live.request({ type: "restore", id })) };
-  return insist(
+function removeSummary(id) {
+  const redo = { label: words.undo, run: () => tryRequest(() => live.request({ type: "restore", id })) };
+  return tryRequest(
     async () => {
       await live.request({ type: "remove", id });
-      toast(words.summaryRemoved, { action: redo });
+      showToast(words.summaryRemoved, { action: redo });
     },
     { label: words.stopAndDo },
   );
 }
 
-/** Says how a compaction has ended: a summary says itself who has made it. */
-function ended({ outcome, text }) {
+/** Shows the result of a compaction. */
+function showResult({ outcome, text }) {
   if (!text) return;
-  const run = () => undo(made.id);
-  if (outcome === "done") toast(made?.text ?? text, made && canEdit ? { action: { label: words.undo, run } } : {});
-  else if (canEdit) notice(text, { about: "compact" });
+  const run = () => removeSummary(newSummary.id);
+  if (outcome === "done")
+    showToast(newSummary?.text ?? text, newSummary && canEdit ? { action: { label: words.undo, run } } : {});
+  else if (canEdit) showNotice(text, { about: "compact" });
 }
 
 export function connect() {
   list.style.setProperty("--replaced", JSON.stringify(words.replacedBySummary));
-  new MutationObserver(fold).observe(list, { childList: true });
+  new MutationObserver(foldSummarized).observe(list, { childList: true });
   live.addEventListener("frame", ({ detail }) => {
     if (!["message", "context", "shift", "remove"].includes(detail.op)) return;
-    follow(detail);
-    requestAnimationFrame(() => setTimeout(fold));
+    handleFrame(detail);
+    requestAnimationFrame(() => setTimeout(foldSummarized));
   });
-  on("unfold-summary", toggle);
-  on("undo-summary", (button) => undo(button.closest("article").id));
-  on("compact", compact);
-  live.addEventListener("frame", ({ detail }) => detail.op === "compacted" && ended(detail));
-  offer({
+  onAction("unfold-summary", toggleFolding);
+  onAction("undo-summary", (button) => removeSummary(button.closest("article").id));
+  onAction("compact", compact);
+  live.addEventListener("frame", ({ detail }) => detail.op === "compacted" && showResult(detail));
+  addCommand({
     id: "compact",
     label: words.compact,
     words: words.compactWords,
@@ -135,5 +140,5 @@ export function connect() {
     run: compact,
     can: () => canEdit,
   });
-  fold();
+  foldSummarized();
 }

@@ -1,77 +1,87 @@
 // Requests to the server.
-import { keepInTab, kept, namesWith } from "./storage.js";
+import { readStored, storedNames, writeTab } from "./storage.js";
 
-export const EDITS = "parley:edit:"; // unsaved edits in this tab, by the id of their message
-export const LEFT = "parley:left-edit"; // the message that was being edited when the user had to sign in
+export const EDIT_PREFIX = "parley:edit:"; // unsaved edits in this tab, by the id of their message
+export const INTERRUPTED_EDIT = "parley:left-edit"; // the message that was being edited when the user had to sign in
 
-const signInAt = () => document.getElementById("main").dataset.signIn;
+const signInPath = () => document.getElementById("main").dataset.signIn;
 
-const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
+const csrfToken = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
-/** Returns the id of the message that is being edited, the one with the focus first; "" if there is none. */
-function edited() {
+/** Returns the id of a message with an unsaved edit, preferably the one with the focus, or "". */
+function currentEditId() {
   const forms = [document.querySelector(".edit:focus-within"), ...document.querySelectorAll("#messages .edit")];
   const ids = forms.filter(Boolean).map((form) => form.closest("article")?.id);
-  return ids.find((id) => id && kept(EDITS + id, "sessionStorage")) ?? "";
+  return ids.find((id) => id && readStored(EDIT_PREFIX + id, "sessionStorage")) ?? "";
 }
 
-/** Goes to the sign-in page, which says why and returns here. Drafts are kept, unless the user signed out here. */
-export function signIn() {
-  const id = edited();
-  keepInTab(LEFT, id || null);
-  const reason = id ? "edit" : namesWith("parley:draft:").length ? "draft" : "yes";
+/** Opens the sign-in page, which leads back to this page. The reason tells it whether a draft or an edit is unsaved. */
+export function goToSignIn() {
+  const id = currentEditId();
+  writeTab(INTERRUPTED_EDIT, id || null);
+  const reason = id ? "edit" : storedNames("parley:draft:").length ? "draft" : "yes";
   const values = { next: location.pathname, signed_out: reason };
-  location.assign(`${signInAt()}?${new URLSearchParams(values)}`);
+  location.assign(`${signInPath()}?${new URLSearchParams(values)}`);
 }
 
-/** Fetches an address; resolves to its text, or to null if the request failed. */
-export async function textAt(address, options = {}) {
-  const answer = await asked(address, options);
-  return answer?.ok ? answer.text().catch(() => null) : null;
+/** Fetches an address. Resolves to the text of the response, or to null if the request failed. */
+export async function fetchText(address, options = {}) {
+  const response = await fetchOrSignIn(address, options);
+  return response?.ok ? response.text().catch(() => null) : null;
 }
 
-const PROBE = "/healthz";
-const PROBE_WITHIN = 3_000;
+const HEALTH_ADDRESS = "/healthz";
+const HEALTH_TIMEOUT_MS = 3_000;
 
-/** Resolves to whether the server responds now. A proxy answers with an error for a server that is down. */
-export async function responds() {
-  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PROBE_WITHIN) };
-  const answer = await fetch(PROBE, options).catch(() => null);
-  return answer !== null && answer.status < 500;
+/**
+ * Resolves to whether the server responds now. A server error counts as no response, because a proxy may have sent it.
+ */
+export async function serverResponds() {
+  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) };
+  const response = await fetch(HEALTH_ADDRESS, options).catch(() => null);
+  return response !== null && response.status < 500;
 }
 
-/** Fetches an address; resolves to its JSON value, or to null if the request failed. */
-export async function valueAt(address) {
-  const answer = await asked(address);
-  return answer?.ok ? answer.json().catch(() => null) : null;
+/** Fetches an address. Resolves to the JSON value of the response, or to null if the request failed. */
+export async function fetchJson(address) {
+  const response = await fetchOrSignIn(address);
+  return response?.ok ? response.json().catch(() => null) : null;
 }
 
-/** Posts values; resolves to the server's answer, rejects with an Error whose message can be shown to the user. */
-export async function post(address, values, failed, options = {}) {
-  const headers = { "X-CSRFToken": token(), Accept: "application/json" };
-  const answer = await asked(address, { method: "POST", headers, body: new URLSearchParams(values), ...options });
-  const isValue = answer?.headers.get("Content-Type")?.startsWith("application/json");
-  const said = isValue ? await answer.json().catch(() => null) : {};
-  if (!answer?.ok || !said) throw new Error(said?.message ?? failed);
-  return said;
+/**
+ * Posts values. Resolves to the JSON of the response, or to {} if it has none. Rejects with an Error whose message can
+ * be shown to the user: that of the server, or `fallback`.
+ */
+export async function post(address, values, fallback, options = {}) {
+  const headers = { "X-CSRFToken": csrfToken(), Accept: "application/json" };
+  const response = await fetchOrSignIn(address, {
+    method: "POST",
+    headers,
+    body: new URLSearchParams(values),
+    ...options,
+  });
+  const isValue = response?.headers.get("Content-Type")?.startsWith("application/json");
+  const result = isValue ? await response.json().catch(() => null) : {};
+  if (!response?.ok || !result) throw new Error(result?.message ?? fallback);
+  return result;
 }
 
-/** Posts a form; resolves to the status and the JSON of the answer, or to status 0 if the request failed. */
+/** Posts a form. Resolves to the status and the JSON of the response, or to the status 0 if the request failed. */
 export async function postForm(address, body, signal) {
-  const headers = { "X-CSRFToken": token(), Accept: "application/json" };
-  const response = await asked(address, { method: "POST", headers, body, signal });
+  const headers = { "X-CSRFToken": csrfToken(), Accept: "application/json" };
+  const response = await fetchOrSignIn(address, { method: "POST", headers, body, signal });
   const answer = await response?.json().catch(() => null);
   return answer ? { status: response.status, answer } : { status: 0, answer: null };
 }
 
 /**
- * Sends a form with a file and returns the request: fetch reports no progress. `progress` is called with the bytes that
- * are sent and their total, `answered` with the request, which has the status and JSON.
+ * Sends a form with a file and returns the XMLHttpRequest, which reports progress, unlike fetch. `progress` is called
+ * with the number of sent bytes and the total, `answered` with the finished request, whose `response` is the JSON.
  */
-export function sendFile(address, body, { progress, answered, failed }) {
+export function uploadFile(address, body, { progress, answered, failed }) {
   const request = new XMLHttpRequest();
   request.open("POST", address);
-  request.setRequestHeader("X-CSRFToken", token());
+  request.setRequestHeader("X-CSRFToken", csrfToken());
   request.setRequestHeader("accept", "application/json");
   request.responseType = "json";
   request.upload.onprogress = ({ loaded, total }) => progress(loaded, total);
@@ -82,17 +92,17 @@ export function sendFile(address, body, { progress, answered, failed }) {
 }
 
 /** Returns a form with one file and other values. */
-export function formWith(file, name, values = {}) {
+export function formDataWithFile(file, name, values = {}) {
   const body = new FormData();
   for (const [key, value] of Object.entries(values)) body.append(key, value);
   body.append("file", file, name);
   return body;
 }
 
-/** Resolves to the response, or to null: after a network error, a redirect, or a sign-out (which leads to sign-in). */
-async function asked(address, options) {
-  const answer = await fetch(address, options).catch(() => null);
-  if (!answer?.redirected) return answer;
-  if (new URL(answer.url).pathname === signInAt()) signIn();
+/** Resolves to the response, or to null after a network error or a redirect. Goes to sign-in if signed out. */
+async function fetchOrSignIn(address, options) {
+  const response = await fetch(address, options).catch(() => null);
+  if (!response?.redirected) return response;
+  if (new URL(response.url).pathname === signInPath()) goToSignIn();
   return null;
 }

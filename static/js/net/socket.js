@@ -1,78 +1,78 @@
-// A socket that reconnects by itself and notices when the server no longer answers, and the one of pages without a session.
-import { responds } from "./http.js";
+// A socket that reconnects and detects when the server no longer answers. Also the socket of pages without a session.
+import { serverResponds } from "./http.js";
 
-const ANSWER_WITHIN = 10_000;
-const FINAL = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
-const QUICK = { ping: 20_000, first: 300, longest: 15_000 };
+const ANSWER_TIMEOUT_MS = 10_000;
+const CLOSE_REASONS = { 4401: "signed-out", 4403: "no-access", 4404: "gone" };
+const SESSION_PACE = { ping: 20_000, first: 300, longest: 15_000 };
 
-let latest = null; // the page's socket
+let pageSocket = null; // the page's socket
 
-/** Resolves to whether the server can be reached: asks it if the socket does not show that. */
+/** Resolves to whether the server can be reached. Sends a request to find out if the socket is not connected. */
 export async function isReachable() {
-  return isSurelyReachable() || (await responds());
+  return isConnected() || (await serverResponds());
 }
 
-/** Whether there is a connection now. Without one, the server may still be reachable: proxies can refuse sockets. */
-export const isSurelyReachable = () => navigator.onLine && latest?.state === "connected";
+/** Returns whether the socket is connected. If it is not, the server may still respond: proxies can block sockets. */
+export const isConnected = () => navigator.onLine && pageSocket?.state === "connected";
 
 /**
- * Fires "state" (connecting, connected, reconnecting, offline, closed). Calls `received` with each frame, `opened` and
- * `released` when a connection opens and when it is lost.
+ * Fires "state" (connecting, connected, reconnecting, offline, closed). Subclasses override `onFrame`, which is called
+ * with each frame, `onOpen` for each new connection, and `onRelease` when a connection is given up.
  */
 export class Socket extends EventTarget {
   state = "connecting";
-  reason = ""; // why it is closed
+  reason = ""; // why the socket is closed
   #address;
   #pace;
   #socket = null;
-  #tries = 0;
+  #attempts = 0;
   #timers = { retry: 0, ping: 0, answer: 0 };
-  #isListening = false;
+  #hasListeners = false;
 
   /** `pace` in ms: the time between pings, the delay before the first retry, and the longest delay before a retry. */
-  constructor(address, pace = QUICK) {
+  constructor(address, pace = SESSION_PACE) {
     super();
     this.#address = location.origin.replace(/^http/, "ws") + address;
     this.#pace = pace;
   }
 
-  opened() {}
+  onOpen() {}
 
-  received(_frame) {}
+  onFrame(_frame) {}
 
-  released() {}
+  onRelease() {}
 
   connect() {
-    latest = this;
-    if (!this.#isListening) this.#listen();
+    pageSocket = this;
+    if (!this.#hasListeners) this.#addListeners();
     clearTimeout(this.#timers.retry);
     this.#release();
     const socket = new WebSocket(this.#address);
     this.#socket = socket;
-    socket.onopen = () => socket === this.#socket && this.#opened();
-    socket.onmessage = (event) => socket === this.#socket && this.#heard(JSON.parse(event.data));
-    socket.onclose = (event) => socket === this.#socket && this.#closed(event.code);
-    this.#expectAnswer(); // a connection that does not open in time counts as lost
+    socket.onopen = () => socket === this.#socket && this.#handleOpen();
+    socket.onmessage = (event) => socket === this.#socket && this.#handleMessage(JSON.parse(event.data));
+    socket.onclose = (event) => socket === this.#socket && this.#handleClose(event.code);
+    this.#startAnswerTimeout(); // a connection that does not open in time counts as lost
   }
 
-  /** Sends a command; returns false if there is no open connection. */
+  /** Sends a command. Returns false if there is no open connection. */
   send(command) {
     if (this.state !== "connected" || this.#socket.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(command));
     return true;
   }
 
-  /** Resets the delay: the connection has worked, so that the next retry comes soon. */
-  proved() {
-    this.#tries = 0;
+  /** Resets the delay before the next retry, because the connection has worked. */
+  resetRetryDelay() {
+    this.#attempts = 0;
   }
 
-  /** Reconnects after a lost connection, with growing random delays, so that not all pages come back at once. */
-  lost() {
+  /** Reconnects after growing random delays, so that not all pages reconnect at the same time. */
+  reconnectLater() {
     if (this.state === "closed") return;
     this.#release();
-    this.#become(navigator.onLine ? "reconnecting" : "offline");
-    const wait = Math.min(this.#pace.longest, this.#pace.first * 2 ** this.#tries++) * (0.5 + Math.random() / 2);
+    this.#setState(navigator.onLine ? "reconnecting" : "offline");
+    const wait = Math.min(this.#pace.longest, this.#pace.first * 2 ** this.#attempts++) * (0.5 + Math.random() / 2);
     clearTimeout(this.#timers.retry);
     this.#timers.retry = setTimeout(() => this.connect(), wait);
   }
@@ -81,98 +81,100 @@ export class Socket extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
-  #listen() {
-    this.#isListening = true;
+  #addListeners() {
+    this.#hasListeners = true;
     addEventListener("online", () => this.#retryNow());
-    addEventListener("offline", () => this.lost());
-    addEventListener("pageshow", (event) => event.persisted && this.#lookAlive());
-    document.addEventListener("visibilitychange", () => document.hidden || this.#lookAlive());
+    addEventListener("offline", () => this.reconnectLater());
+    addEventListener("pageshow", (event) => event.persisted && this.#checkConnection());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#checkConnection());
   }
 
-  #opened() {
-    this.#answered();
+  #handleOpen() {
+    this.#clearAnswerTimeout();
     this.#timers.ping = setInterval(() => this.#ping(), this.#pace.ping);
-    this.#become("connected");
-    this.opened();
+    this.#setState("connected");
+    this.onOpen();
   }
 
-  #heard(frame) {
-    if (frame.op !== "pong") return this.received(frame);
-    this.#answered();
-    this.proved();
+  #handleMessage(frame) {
+    if (frame.op !== "pong") return this.onFrame(frame);
+    this.#clearAnswerTimeout();
+    this.resetRetryDelay();
   }
 
   #ping() {
     this.send({ type: "ping" });
-    if (!this.#timers.answer) this.#expectAnswer();
+    if (!this.#timers.answer) this.#startAnswerTimeout();
   }
 
-  #expectAnswer() {
+  #startAnswerTimeout() {
     clearTimeout(this.#timers.answer);
-    this.#timers.answer = setTimeout(() => this.lost(), ANSWER_WITHIN);
+    this.#timers.answer = setTimeout(() => this.reconnectLater(), ANSWER_TIMEOUT_MS);
   }
 
-  #answered() {
+  #clearAnswerTimeout() {
     clearTimeout(this.#timers.answer);
     this.#timers.answer = 0;
   }
 
-  #lookAlive() {
-    if (this.state === "connected" && this.#socket.readyState !== WebSocket.OPEN) this.lost();
+  #checkConnection() {
+    if (this.state === "connected" && this.#socket.readyState !== WebSocket.OPEN) this.reconnectLater();
     else if (this.state === "connected") this.#ping();
     else this.#retryNow();
   }
 
-  #closed(code) {
-    const end = FINAL[code];
-    if (!end) return this.lost();
+  #handleClose(code) {
+    const end = CLOSE_REASONS[code];
+    if (!end) return this.reconnectLater();
     this.#release();
-    this.#become("closed", end);
+    this.#setState("closed", end);
   }
 
   #retryNow() {
     if (this.state === "connected" || this.state === "closed") return;
-    this.#tries = 0;
+    this.#attempts = 0;
     this.connect();
   }
 
   #release() {
-    this.released();
+    this.onRelease();
     clearInterval(this.#timers.ping);
-    this.#answered();
+    this.#clearAnswerTimeout();
     const socket = this.#socket;
     this.#socket = null;
     socket?.close();
   }
 
-  #become(state, reason = "") {
+  #setState(state, reason = "") {
     Object.assign(this, { state, reason });
     this.emit("state", { state, reason });
   }
 }
 
-// For pages without a session: a socket that reports changes of the session list ("parley:rail" on the document).
+// The socket of pages without a session. It reports changes of the session list ("parley:list-changed" on the
+// document).
 
-const CALM = { ping: 30_000, first: 1_000, longest: 60_000 }; // the list also refreshes itself now and then
+// Slow, because the list is also fetched at intervals.
+const LIST_PACE = { ping: 30_000, first: 1_000, longest: 60_000 };
 
-class News extends Socket {
-  /** Refreshes the list: it may have changed since the page was rendered or while there was no connection. */
-  opened() {
-    tell();
+class ListSocket extends Socket {
+  /** Refreshes the list, which may have changed since the page was rendered or while there was no connection. */
+  onOpen() {
+    reportListChange();
   }
 
-  received(frame) {
-    this.proved();
-    if (frame.op === "rail") tell();
+  onFrame(frame) {
+    this.resetRetryDelay();
+    if (frame.op === "rail") reportListChange();
   }
 }
 
-const socket = new News("/ws/me", CALM);
-const tell = () => document.dispatchEvent(new Event("parley:rail"));
+const socket = new ListSocket("/ws/me", LIST_PACE);
+const reportListChange = () => document.dispatchEvent(new Event("parley:list-changed"));
 
-/** Connects, for as long as the page is open and the user is signed in. */
-export function ring() {
+/** Connects the socket. It stays connected while the page is open and the user is signed in. */
+export function connectListSocket() {
   socket.connect();
 }
 
-export const listening = () => socket.state === "connected";
+export const isListSocketConnected = () => socket.state === "connected";

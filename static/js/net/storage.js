@@ -1,7 +1,7 @@
-// The browser's storage. Where it is full or forbidden, values last as long as the page.
+// The browser's storage. If it is full or blocked, nothing is stored, and values are lost when the page closes.
 
-/** Returns the text that is stored under a name; "" if there is none. */
-export function kept(name, storage = "localStorage") {
+/** Returns the text that is stored under a name, or "". */
+export function readStored(name, storage = "localStorage") {
   try {
     return globalThis[storage].getItem(name) ?? "";
   } catch {
@@ -9,8 +9,8 @@ export function kept(name, storage = "localStorage") {
   }
 }
 
-/** Returns the stored names that begin so. */
-export function namesWith(prefix, storage = "localStorage") {
+/** Returns the stored names that begin with a prefix. */
+export function storedNames(prefix, storage = "localStorage") {
   try {
     return Object.keys(globalThis[storage]).filter((name) => name.startsWith(prefix));
   } catch {
@@ -18,18 +18,18 @@ export function namesWith(prefix, storage = "localStorage") {
   }
 }
 
-/** Stores a text; an empty one removes the entry. */
-export function keep(name, text, storage = "localStorage") {
+/** Stores a text under a name. An empty text removes the entry. */
+export function writeStored(name, text, storage = "localStorage") {
   try {
     if (text) globalThis[storage].setItem(name, text);
     else globalThis[storage].removeItem(name);
   } catch {
-    // the page keeps its value in memory
+    // the page still has the value in memory
   }
 }
 
-/** Parses JSON from the storage; null if it is invalid. */
-export function parsed(text) {
+/** Parses JSON from the storage. Returns null if it is invalid or empty. */
+export function parseJson(text) {
   try {
     return JSON.parse(text || "null");
   } catch {
@@ -37,8 +37,9 @@ export function parsed(text) {
   }
 }
 
-/** Returns the value that this tab stores under a name, which survives reloads; null if there is none. */
-export const keptInTab = (name) => parsed(kept(name, "sessionStorage"));
+/** Returns the value that is stored for this tab under a name, or null. Such values survive reloads. */
+export const readTab = (name) => parseJson(readStored(name, "sessionStorage"));
 
-/** Stores a value for as long as the tab is open; null removes it. */
-export const keepInTab = (name, value) => keep(name, value === null ? "" : JSON.stringify(value), "sessionStorage");
+/** Stores a value for this tab until it is closed. Null removes the value. */
+export const writeTab = (name, value) =>
+  writeStored(name, value === null ? "" : JSON.stringify(value), "sessionStorage");

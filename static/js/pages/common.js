@@ -1,16 +1,16 @@
-// Shared by all pages with the session list: the modules that each of them needs, and keys that work on the whole page.
+// Connects the modules of all pages with the session list, the keys of the whole page, and htmx.
 import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import * as account from "../sidebar/account.js";
 import * as signOut from "../sidebar/sign_out.js";
 import * as clipboard from "../ui/clipboard.js";
 import * as commands from "../ui/commands.js";
-import { isBehind, offer, offered, shown } from "../ui/commands.js";
-import { answerOf, confirmed, copyOf, make } from "../ui/dom.js";
+import { addCommand, availableCommands, isDialogOpen, keyLabel } from "../ui/commands.js";
+import { askToConfirm, cloneTemplate, createElement, openDialog } from "../ui/dom.js";
 import * as faces from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
-import * as loading from "../ui/late.js";
-import * as leaving from "../ui/leaving.js";
+import * as loading from "../ui/loading.js";
+import * as navigation from "../ui/navigation.js";
 import * as notices from "../ui/notice.js";
 import * as popover from "../ui/popover.js";
 import * as preferences from "../ui/preferences.js";
@@ -27,7 +27,7 @@ export function connectCommon() {
     push,
     toasts,
     loading,
-    leaving,
+    navigation,
     signOut,
     clipboard,
     account,
@@ -37,25 +37,25 @@ export function connectCommon() {
   document.addEventListener("htmx:confirm", confirmRequest);
 }
 
-// At its start htmx looks at every attribute of the page for its own ones, and the browser keeps an object for each that was
-// looked at: thousands. Its own elements are few.
+// htmx reads every attribute of the page when it starts, and the browser keeps an object for each of them. To save
+// thousands of objects, htmx processes only the few elements that use it.
 
-const ITS_OWN = "[hx-get], [hx-post]";
+const HTMX_ELEMENTS = "[hx-get], [hx-post]";
 
 function limitHtmx() {
   document.addEventListener("htmx:before:process", (event) => {
     if (event.target !== document.body) return;
     event.preventDefault();
-    for (const element of document.querySelectorAll(ITS_OWN)) htmx.process(element);
+    for (const element of document.querySelectorAll(HTMX_ELEMENTS)) htmx.process(element);
   });
 }
 
-/** Asks before a request with hx-confirm, in place of the browser's own dialog. */
+/** Asks the user before a request with hx-confirm. The dialog replaces the browser's own. */
 async function confirmRequest(event) {
   event.preventDefault();
   const { ctx, issueRequest, dropRequest } = event.detail;
   const { confirmTitle, confirmButton } = ctx.sourceElement.dataset;
-  if (await confirmed({ title: confirmTitle, text: ctx.confirm, button: confirmButton })) issueRequest();
+  if (await askToConfirm({ title: confirmTitle, text: ctx.confirm, button: confirmButton })) issueRequest();
   else dropRequest();
 }
 
@@ -63,31 +63,36 @@ async function confirmRequest(event) {
 
 const FIELDS = "input, textarea, select, [contenteditable]";
 
-/** Updates the dialog. */
-async function fillIn(dialog) {
-  // The composer's list has Escape, which stops the agent.
-  const withKeys = offered().filter(({ id, keys }) => keys && id !== "stop");
-  dialog.querySelector("[data-actions]").replaceChildren(...withKeys.map(row));
+/** Fills in the help dialog with the present keys. */
+async function fillKeys(dialog) {
+  // Escape, which stops the agent, is in the composer's list.
+  const withKeys = availableCommands().filter(({ id, keys }) => keys && id !== "stop");
+  dialog.querySelector("[data-actions]").replaceChildren(...withKeys.map(createKeyRow));
   const messages = dialog.querySelector("[data-messages]");
-  const menu = messages && (await loading.late(() => import("../messages/actions.js"))); // home has no messages
-  if (menu) messages.replaceChildren(...menu.keysOfMessages().map(row));
-  for (const keys of dialog.querySelectorAll("kbd")) keys.textContent = shown(keys.textContent);
+  const menu = messages && (await loading.lazyImport(() => import("../messages/actions.js"))); // home has no messages
+  if (menu) messages.replaceChildren(...menu.messageKeys().map(createKeyRow));
+  for (const keys of dialog.querySelectorAll("kbd")) keys.textContent = keyLabel(keys.textContent);
 }
 
-function row({ label, keys }) {
-  return make("div", {}, make("dt", { textContent: label }), make("dd", {}, make("kbd", { textContent: keys })));
+function createKeyRow({ label, keys }) {
+  return createElement(
+    "div",
+    {},
+    createElement("dt", { textContent: label }),
+    createElement("dd", {}, createElement("kbd", { textContent: keys })),
+  );
 }
 
-async function help() {
-  const dialog = copyOf("shortcuts");
-  await fillIn(dialog);
-  if (!isBehind()) answerOf(dialog);
+async function openHelp() {
+  const dialog = cloneTemplate("shortcuts");
+  await fillKeys(dialog);
+  if (!isDialogOpen()) openDialog(dialog);
 }
 
 function connectShortcuts() {
-  offer({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "?", slash: "keys", run: help });
+  addCommand({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "?", slash: "keys", run: openHelp });
   if (field)
-    offer({
+    addCommand({
       id: "write",
       label: words.writeMessage,
       icon: "message-square",
@@ -95,8 +100,8 @@ function connectShortcuts() {
       run: () => field.focus(),
     });
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isBehind()) return;
-    if (event.key === "?" && !event.target.closest?.(FIELDS)) help();
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isDialogOpen()) return;
+    if (event.key === "?" && !event.target.closest?.(FIELDS)) openHelp();
     else if (event.key === "Escape" && event.shiftKey) field?.focus();
     else return;
     event.preventDefault();

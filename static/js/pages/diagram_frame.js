@@ -1,8 +1,8 @@
-// The script of a diagram's frame: draws the code that the page sends, and reports its height or an error.
+// The script of a diagram's frame. It draws the code that the page sends, and reports the diagram's height or an error.
 (() => {
   const MARGIN = 14;
   const LEAST_SCALE = 0.7; // smaller diagrams scroll instead
-  // The colours of the page's style sheet, in the form that the library needs.
+  // The colors of the page's style sheet, in the form that the library needs.
   const LIGHT = {
     background: "#f3f4f8",
     primaryColor: "#e9ebfd",
@@ -50,8 +50,8 @@
     pie6: "#7c4fa3",
     darkMode: true,
   };
-  let wanted = null;
-  let drawing = false;
+  let pending = null;
+  let isDrawing = false;
 
   const report = (message) => parent.postMessage(message, "*");
   const reportHeight = () => {
@@ -85,12 +85,12 @@
     if (width) style.minWidth = `${width * LEAST_SCALE}px`;
   }
 
-  /** Draws one diagram at a time, and only the newest: the theme may change while it is drawn. */
+  /** Draws one diagram at a time, and only the newest one, because the theme may change while one is drawn. */
   async function drawAll() {
-    drawing = true;
-    while (wanted) {
-      const next = wanted;
-      wanted = null;
+    isDrawing = true;
+    while (pending) {
+      const next = pending;
+      pending = null;
       try {
         await draw(next);
       } catch (error) {
@@ -101,14 +101,14 @@
         });
       }
     }
-    drawing = false;
+    isDrawing = false;
   }
 
   addEventListener("message", ({ source, data }) => {
     if (source !== parent) return;
     if (!globalThis.mermaid) return report({ missing: true });
-    wanted = data;
-    if (!drawing) drawAll();
+    pending = data;
+    if (!isDrawing) drawAll();
   });
   addEventListener("resize", reportHeight);
 })();

@@ -1,126 +1,138 @@
-// The home page: its composer creates a session with a first message and files, and loses nothing on failure.
-import { chosen, commanded, commandSource, connectCompletion, mentionSource, said } from "../composer/completion.js";
+// The home page. Its composer creates a session with a first message and files. If that fails, text and files are kept.
 import {
-  areThere,
+  commandSource,
+  connectCompletion,
+  handleCompletionKey,
+  mentionSource,
+  runIfCommand,
+  unescapeSlash,
+} from "../composer/completion.js";
+import {
   connectDropping,
   connectUploads,
+  ensureUploaded,
   forgetSession,
-  giveFilesBack,
+  restoreFiles,
+  retryFailed,
   sessionOfFiles,
-  take,
-  tryAgain,
+  takeUploaded,
 } from "../composer/uploads.js";
 import * as opener from "../dialogs/opener.js";
 import { post } from "../net/http.js";
-import { listening, ring } from "../net/socket.js";
-import { keep, keepInTab, kept, keptInTab } from "../net/storage.js";
-import { offerAccount } from "../sidebar/account.js";
-import { showsArchive } from "../sidebar/organise.js";
-import * as rail from "../sidebar/session_list.js";
-import { on, TOUCH } from "../ui/commands.js";
-import { begin, field, fits, insert, sends, unfinished, write } from "../ui/field.js";
+import { connectListSocket, isListSocketConnected } from "../net/socket.js";
+import { readStored, readTab, writeStored, writeTab } from "../net/storage.js";
+import { addAccountCommands } from "../sidebar/account.js";
+import { showsArchive } from "../sidebar/list_content.js";
+import * as sessionList from "../sidebar/session_list.js";
+import { onAction, TOUCH } from "../ui/commands.js";
+import { checkLength, field, initializeText, insertText, isSendKey, promptToComplete, setText } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
-import { notice } from "../ui/notice.js";
+import { showNotice } from "../ui/notice.js";
+import { rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
 import * as shell from "../ui/shell.js";
-import { localise } from "../ui/time.js";
+import { localizeTimes } from "../ui/time.js";
 import { connectCommon } from "./common.js";
 
 const page = document.getElementById("main");
 const form = document.getElementById("begin");
-const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`)); // elements.model is the button, too
-const DRAFT = `parley:draft:${page.dataset.viewerId}:new`;
-const lists = document.querySelectorAll(".prompts[data-agent]");
-const CHOICE = `parley:choice:${page.dataset.viewerId}`;
+// Form.elements.model would include the button.
+const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`));
+const DRAFT_NAME = `parley:draft:${page.dataset.viewerId}:new`;
+const promptLists = document.querySelectorAll(".prompts[data-agent]");
+const CHOICE_NAME = `parley:choice:${page.dataset.viewerId}`;
 
 connectCommon();
 opener.connect();
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (form.ariaBusy === "true" || commanded(field.value) || !fits(field.value) || !areThere()) return;
-  const files = take();
-  if (field.value.trim() || files.length) send(files);
+  if (form.ariaBusy === "true" || runIfCommand(field.value) || !checkLength(field.value) || !ensureUploaded()) return;
+  const files = takeUploaded();
+  if (field.value.trim() || files.length) createSession(files);
 });
 
-/** Sends the first message and opens its session; on failure, text and files stay. */
-async function send(files) {
+/** Sends the first message and opens its session. If that fails, text and files are kept. */
+async function createSession(files) {
   form.ariaBusy = "true";
   try {
-    const { address } = await post(form.action, message(files), words.notBegun);
-    keep(DRAFT, "");
-    keepInTab(CHOICE, null);
+    const { address } = await post(form.action, formValues(files), words.notBegun);
+    writeStored(DRAFT_NAME, "");
+    writeTab(CHOICE_NAME, null);
+    forgetSession(); // if Back restores this page, it creates another one
     location.assign(address);
   } catch (error) {
     form.ariaBusy = "false";
-    giveFilesBack(files);
+    restoreFiles(files);
     forgetSession(); // its files still have its id
-    notice(error.message);
+    showNotice(error.message);
     field.focus();
   }
 }
 
-/** Uses the session that the first file has created, even if that file was removed. */
-function message(files) {
+/**
+ * Returns the values to send. They include the session that the first file has created, even if the file is removed.
+ */
+function formValues(files) {
   const values = new FormData(form);
-  values.set("text", said(field.value));
+  values.set("text", unescapeSlash(field.value));
   values.set("session", files[0]?.session ?? sessionOfFiles());
   for (const { id } of files) values.append("attachments", id);
   return values;
 }
 
 field.addEventListener("keydown", (event) => {
-  if (chosen(event)) event.stopPropagation();
-  else if (sends(event)) form.requestSubmit();
+  if (handleCompletionKey(event)) event.stopPropagation();
+  else if (isSendKey(event)) form.requestSubmit();
   else return;
   event.preventDefault();
 });
-field.addEventListener("input", () => keep(DRAFT, field.value));
-addEventListener("online", tryAgain);
+field.addEventListener("input", () => writeStored(DRAFT_NAME, field.value));
+addEventListener("online", retryFailed);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   form.ariaBusy = "false";
-  field.value = kept(DRAFT); // the text has been sent
+  field.value = readStored(DRAFT_NAME); // the text has been sent
 });
 
-on("prompt", (button) => {
-  const open = unfinished(button.value);
+onAction("prompt", (button) => {
+  const open = promptToComplete(button.value);
   if (open) {
-    insert(open.text, 0, field.value.length); // Ctrl+Z brings the text back
+    insertText(open.text, 0, field.value.length); // Ctrl+Z brings the text back
     return field.setSelectionRange(open.from, open.to);
   }
-  write(button.value);
+  setText(button.value);
   form.requestSubmit();
 });
 
-/** Writes a choice into the form: an agent also sets its model. Nothing can be refused here. */
-function choose(command) {
-  // The page has no suggestions of an agent that was made since it was loaded. The draft stays.
-  if (command.type === "set_agent" && ![...lists].some((list) => list.dataset.agent === command.agent)) {
+/** Writes a choice into the form. For an agent, resets the model. Returns the command, because none is refused. */
+function applyChoice(command) {
+  // The page lacks the prompts of an agent that was created after it was loaded. The draft survives the reload.
+  if (command.type === "set_agent" && ![...promptLists].some((list) => list.dataset.agent === command.agent)) {
     location.assign(`?${new URLSearchParams({ agent: command.agent })}`);
     return command;
   }
   if (command.type === "set_agent") [agent.value, model.value] = [command.agent, ""];
   else model.value = `${command.provider}/${command.model}`;
-  keepInTab(CHOICE, { agent: agent.value, model: model.value });
+  writeTab(CHOICE_NAME, { agent: agent.value, model: model.value });
   showChoice();
-  if (!TOUCH.matches) field.focus(); // on a phone that would open the keyboard
+  if (!TOUCH.matches) field.focus(); // on phones that would open the keyboard
   return command;
 }
 
-/** Returns to what was chosen before a sign-in or a reload, unless the address names an agent. */
-function recallChoice() {
-  const choice = keptInTab(CHOICE);
-  const isKnown = [...lists].some((list) => list.dataset.agent === choice?.agent);
+/** Restores the choice from before a sign-in or a reload, unless the address contains an agent. */
+function restoreChoice() {
+  const choice = readTab(CHOICE_NAME);
+  const isKnown = [...promptLists].some((list) => list.dataset.agent === choice?.agent);
   if (isKnown && !new URLSearchParams(location.search).has("agent")) {
     [agent.value, model.value] = [choice.agent, choice.model];
   }
 }
 
-/** Shows the form's choice: on the picker's button, in the picker, and by the agent's suggestions. */
+/** Shows the form's choice on the picker's button and in the picker, and the agent's opening prompts. */
 function showChoice() {
   const button = document.getElementById("model");
-  const { title, model: own } = [...lists].find((list) => list.dataset.agent === agent.value).dataset;
-  for (const list of lists) list.hidden = list.dataset.agent !== agent.value;
+  const { title, model: own } = [...promptLists].find((list) => list.dataset.agent === agent.value).dataset;
+  for (const list of promptLists) list.hidden = list.dataset.agent !== agent.value;
   for (const name of button.querySelectorAll(".agent-now bdi")) name.textContent = title;
   const [, ...name] = model.value.split("/"); // a model's name may contain slashes
   button.querySelector(".model-now bdi").textContent = name.join("/") || own || words.defaultModel;
@@ -129,43 +141,50 @@ function showChoice() {
   button.dataset.address = `${button.dataset.address.split("?")[0]}?${chosen}`;
 }
 
-/** At home there are no other people: "@" chooses the agent. */
+/** The source of completions for "@", which chooses the agent, because the home page has no other users to mention. */
 const agentSource = {
   ...mentionSource,
   find: async (query) =>
-    (await opener.choicesOf("agent"))
+    (await opener.fetchChoices("agent"))
       .filter(({ label, argument }) => `${label} ${argument}`.toLowerCase().includes(query))
       .map((choice) => ({ icon: "bot", ...choice })),
-  take({ command }, { from, to }) {
-    insert("", from, to);
-    choose(command);
+  accept({ command }, { from, to }) {
+    insertText("", from, to);
+    applyChoice(command);
     return true;
   },
 };
 
-/** Hides recent sessions that are no longer in the list, and the one that was created for the files of this page. */
-function followList() {
-  const begun = document.getElementById(`rail-${sessionOfFiles()}`);
-  if (begun) begun.hidden = true; // its first message is not sent yet
+/** Hides recent sessions that are not in the list any more, and in the list the session of this page's files. */
+function updateRecentSessions() {
+  const createdRow = document.getElementById(`rail-${sessionOfFiles()}`);
+  if (createdRow) createdRow.hidden = true; // its first message is not sent yet
   if (showsArchive()) return;
   for (const link of document.querySelectorAll(".home-session")) {
     const row = document.getElementById(`rail-${link.dataset.session}`);
-    link.hidden = row === null || row === begun;
+    link.hidden = row === null || row === createdRow;
     if (row) link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
   }
 }
 
-begin(field.defaultValue || kept(DRAFT));
-opener.connectChoice(choose);
-recallChoice();
+const TITLE = document.title;
+
+/** Shows in the browser's tab how many sessions wait for the user or mention the user, as pages of sessions do. */
+const countWaiting = () => showTabTitle(TITLE, rowsThatNeedUser().length);
+
+initializeText(field.defaultValue || readStored(DRAFT_NAME));
+opener.connectPicker(applyChoice);
+restoreChoice();
 showChoice();
 connectUploads();
 connectDropping();
 connectCompletion(commandSource, agentSource);
-rail.connect(listening);
-document.getElementById("rail-list").addEventListener("parley:listed", followList);
-ring();
+sessionList.connect(isListSocketConnected);
+document.getElementById("rail-list").addEventListener("parley:list-updated", updateRecentSessions);
+document.addEventListener("parley:list-updated", countWaiting);
+countWaiting();
+connectListSocket();
 shell.connect();
-offerAccount();
-localise(page);
+addAccountCommands();
+localizeTimes(page);
 if (!TOUCH.matches) field.focus();

@@ -1,10 +1,10 @@
-// The page of a workspace's files: each chosen or dropped file is sent by itself, and its state is shown.
-import { formWith, sendFile, signIn, textAt } from "../net/http.js";
+// The page of a workspace's files. It sends each chosen or dropped file in its own request and shows its state.
+import { fetchText, formDataWithFile, goToSignIn, uploadFile } from "../net/http.js";
 import * as signOut from "../sidebar/sign_out.js";
-import { ready } from "../ui/commands.js";
-import { make, parse, patchChildren } from "../ui/dom.js";
+import { reportReady } from "../ui/commands.js";
+import { createElement, parseHtml, patchChildren } from "../ui/dom.js";
 import * as preferences from "../ui/preferences.js";
-import { localise } from "../ui/time.js";
+import { localizeTimes } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
 const SIGNED_OUT = 401;
@@ -12,12 +12,12 @@ const CREATED = 201;
 const form = document.getElementById("upload");
 const list = document.getElementById("uploads");
 let queue = Promise.resolve();
-let open = 0;
+let pendingCount = 0;
 
 for (const part of [preferences, signOut, toasts]) part.connect();
-localise(document, "medium");
+localizeTimes(document, "medium");
 form.querySelector("input[type=file]").addEventListener("change", ({ target }) => {
-  addAll([...target.files]);
+  uploadAll([...target.files]);
   target.value = "";
 });
 form.addEventListener("dragover", (event) => {
@@ -28,35 +28,35 @@ form.addEventListener("dragleave", () => form.removeAttribute("data-over"));
 form.addEventListener("drop", (event) => {
   event.preventDefault();
   form.removeAttribute("data-over");
-  addAll([...event.dataTransfer.files]);
+  uploadAll([...event.dataTransfer.files]);
 });
-ready();
+reportReady();
 
-/** Sends files one after the other. The list of the workspace's files follows when all are read. */
-function addAll(files) {
+/** Sends files one after the other. The list of the workspace's files is updated when all are done. */
+function uploadAll(files) {
   for (const file of files) {
-    const state = make("span", { className: "help", textContent: form.dataset.reading });
-    const line = make("li", {}, make("bdi", { textContent: file.name }), state);
+    const state = createElement("span", { className: "help", textContent: form.dataset.reading });
+    const line = createElement("li", {}, createElement("bdi", { textContent: file.name }), state);
     list.append(line);
-    open += 1;
-    queue = queue.then(() => send(file, state, line)).then(settle);
+    pendingCount += 1;
+    queue = queue.then(() => uploadOne(file, state, line)).then(finishUpload);
   }
 }
 
-async function settle() {
-  open -= 1;
-  const html = open ? null : await textAt(location.pathname);
+async function finishUpload() {
+  pendingCount -= 1;
+  const html = pendingCount ? null : await fetchText(location.pathname);
   if (html === null) return;
-  patchChildren(document.getElementById("files"), parse(html).querySelector("#files"));
-  localise(document, "medium");
+  patchChildren(document.getElementById("files"), parseHtml(html).querySelector("#files"));
+  localizeTimes(document, "medium");
 }
 
-function send(file, state, line) {
+function uploadOne(file, state, line) {
   return new Promise((resolve) => {
-    sendFile(form.dataset.address, formWith(file, file.name), {
+    uploadFile(form.dataset.address, formDataWithFile(file, file.name), {
       progress: () => {},
       answered: ({ status, response }) => {
-        if (status === SIGNED_OUT) signIn();
+        if (status === SIGNED_OUT) goToSignIn();
         else if (status === CREATED) show(form.dataset.done, false);
         else show(response?.message ?? form.dataset.failed, true);
       },

@@ -1,42 +1,42 @@
-// Passkeys: creates one, or signs in with one, for each form with data-passkey.
-// The browser's answer goes into the field "credential"; the form's [role=alert] shows errors, in texts that it has as data.
-import { valueAt } from "../net/http.js";
+// Creates a passkey, or signs in with one, for each form with data-passkey. The browser's answer is put into the field
+// "credential". Errors are shown in the form's [role=alert], which has their texts as data.
+import { fetchJson } from "../net/http.js";
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (form.getAttribute("aria-busy") !== "true") ask(form);
+    if (form.getAttribute("aria-busy") !== "true") submitWithPasskey(form);
   });
-  // Disabled until here: a form sent before this module runs would have no credential.
+  // The button is disabled until this module runs, because the form would be sent without a credential.
   const button = form.querySelector("button");
   button.disabled = false;
   if (button.autofocus && document.activeElement === document.body) button.focus();
 }
 
-async function ask(form) {
+async function submitWithPasskey(form) {
   form.setAttribute("aria-busy", "true");
-  show(form, "");
+  showError(form, "");
   try {
-    const { publicKey } = decoded(await optionsOf(form));
-    const made = form.dataset.passkey === "create";
-    const credential = await (made
+    const { publicKey } = decodeOptions(await optionsOf(form));
+    const isCreation = form.dataset.passkey === "create";
+    const credential = await (isCreation
       ? navigator.credentials.create({ publicKey })
       : navigator.credentials.get({ publicKey }));
-    form.elements.credential.value = JSON.stringify(encoded(credential));
+    form.elements.credential.value = JSON.stringify(encodeCredential(credential));
     form.submit();
   } catch (error) {
     form.removeAttribute("aria-busy");
-    show(form, problem(alertOf(form).dataset, error));
+    showError(form, errorText(alertOf(form).dataset, error));
   }
 }
 
 /** Returns the challenge from the page, or fetches it. */
 async function optionsOf(form) {
   const { options } = form.dataset;
-  return options ? valueAt(options) : JSON.parse(document.getElementById("passkey-options").textContent);
+  return options ? fetchJson(options) : JSON.parse(document.getElementById("passkey-options").textContent);
 }
 
-function problem({ unsupported, cancelled, known, failed }, error) {
+function errorText({ unsupported, cancelled, known, failed }, error) {
   if (!("credentials" in navigator)) return unsupported;
   if (error.name === "NotAllowedError" || error.name === "AbortError") return cancelled;
   if (error.name === "InvalidStateError") return known;
@@ -47,45 +47,45 @@ function alertOf(form) {
   return form.querySelector("[role=alert]");
 }
 
-function show(form, text) {
+function showError(form, text) {
   const alert = alertOf(form);
   alert.textContent = text;
   alert.hidden = !text;
 }
 
-function decoded({ publicKey }) {
-  const list = (credentials = []) => credentials.map((each) => ({ ...each, id: bytes(each.id) }));
+function decodeOptions({ publicKey }) {
+  const list = (credentials = []) => credentials.map((each) => ({ ...each, id: decodeBase64Url(each.id) }));
   const { challenge, user, excludeCredentials, allowCredentials, ...rest } = publicKey;
   const options = {
     ...rest,
-    challenge: bytes(challenge),
+    challenge: decodeBase64Url(challenge),
     allowCredentials: list(allowCredentials),
     excludeCredentials: list(excludeCredentials),
   };
-  return { publicKey: user ? { ...options, user: { ...user, id: bytes(user.id) } } : options };
+  return { publicKey: user ? { ...options, user: { ...user, id: decodeBase64Url(user.id) } } : options };
 }
 
-function encoded(credential) {
+function encodeCredential(credential) {
   const { response } = credential;
   const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"].filter(
     (part) => response[part],
   );
   return {
     id: credential.id,
-    rawId: text(credential.rawId),
+    rawId: encodeBase64Url(credential.rawId),
     type: credential.type,
     clientExtensionResults: credential.getClientExtensionResults(),
-    response: Object.fromEntries(parts.map((part) => [part, text(response[part])])),
+    response: Object.fromEntries(parts.map((part) => [part, encodeBase64Url(response[part])])),
   };
 }
 
-function bytes(base64url) {
+function decodeBase64Url(base64url) {
   return Uint8Array.from(atob(base64url.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
     character.charCodeAt(0),
   );
 }
 
-function text(buffer) {
+function encodeBase64Url(buffer) {
   return btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replaceAll("+", "-")
     .replaceAll("/", "_")

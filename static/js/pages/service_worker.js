@@ -1,5 +1,5 @@
-// The service worker: shows push messages, and opens the sessions that they are about. It keeps nothing on the device, and
-// answers no requests of pages. Buttons of a notification would approve what no one has read, so there are none.
+// The service worker shows push messages and opens their sessions. It stores nothing on the device, and pages load
+// without it. Its notifications have no buttons, so that users do not approve what they have not read.
 
 const ICON = "/app-icons/icon-192";
 const BADGE = "/app-icons/badge-96";
@@ -17,7 +17,7 @@ self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew
 
 const windows = () => self.clients.matchAll({ type: "window", includeUncontrolled: true });
 const pathOf = (url) => new URL(url, self.location.origin).pathname;
-const showing = (all, url) => all.find((each) => pathOf(each.url) === pathOf(url));
+const findPage = (all, url) => all.find((each) => pathOf(each.url) === pathOf(url));
 
 function messageOf(data) {
   try {
@@ -27,30 +27,31 @@ function messageOf(data) {
   }
 }
 
-/** Shows a message, unless its session is in view. A page that notifies for itself uses the same tag: one replaces the other. */
+/** Shows a message unless its session is in view. Notifications of pages have the same tag and are replaced. */
 async function show({ title, body, url, tag }) {
   const inView = (await windows()).filter(({ visibilityState }) => visibilityState === "visible");
-  if (tag !== TEST && showing(inView, url)) return;
+  if (tag !== TEST && findPage(inView, url)) return;
   await self.registration.showNotification(title, { body, tag, icon: ICON, badge: BADGE, data: { url } });
 }
 
-/** Goes to the session's page, or opens one. */
+/** Goes to an open page of the session, or opens one. */
 async function open(url) {
   const { origin, hash, href } = new URL(url, self.location.origin);
   if (origin !== self.location.origin) return;
-  const page = showing(await windows(), url);
+  const page = findPage(await windows(), url);
   const focused = await page?.focus().catch(() => null);
   if (!focused) return self.clients.openWindow(href);
   page.postMessage({ type: "notification", hash });
 }
 
-/** Tells the server of a new subscription, for which the browser has ended the last one. */
-async function renew(given) {
-  const asked = await fetch(PUSH, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (!asked?.ok || asked.redirected) return; // offline or signed out: the next page that opens registers the browser
-  const { key, token } = await asked.json();
+/** Registers a new subscription with the server after the browser has ended the previous one. */
+async function renew(newSubscription) {
+  const response = await fetch(PUSH, { headers: { Accept: "application/json" } }).catch(() => null);
+  // Offline or signed out: the next page that opens registers the browser.
+  if (!response?.ok || response.redirected) return;
+  const { key, token } = await response.json();
   const options = { userVisibleOnly: true, applicationServerKey: key };
-  const { endpoint, keys } = (given ?? (await self.registration.pushManager.subscribe(options))).toJSON();
+  const { endpoint, keys } = (newSubscription ?? (await self.registration.pushManager.subscribe(options))).toJSON();
   const body = new URLSearchParams({ act: "refresh", endpoint, ...keys });
   const headers = { "X-CSRFToken": token, Accept: "application/json" };
   await fetch(PUSH, { method: "POST", headers, body }).catch(() => null);

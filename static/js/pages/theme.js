@@ -1,4 +1,4 @@
-// Sets the theme before the first paint: the account's, or else this browser's.
+// Sets the theme before the first paint: that of the account, or that of the browser for signed-out users.
 (() => {
   const KEY = "parley:theme";
   const root = document.documentElement;
@@ -13,15 +13,15 @@
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // applies to this page only
+      // without the storage, the theme applies to this page only
     }
   };
   const show = (theme) => {
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
     else delete root.dataset.theme;
   };
-  // A choice that the previous page of this tab made as it was left, which this page's HTML may lack.
-  const takeLast = () => {
+  // Returns the theme that the user chose just before leaving the previous page. This page's HTML may not have it yet.
+  const takeFromLastPage = () => {
     try {
       const last = sessionStorage.getItem(KEY);
       sessionStorage.removeItem(KEY);
@@ -30,8 +30,8 @@
       return null;
     }
   };
-  // Taken on the sign-in page, too: it would be the theme of who signs in next.
-  const last = takeLast();
+  // The choice is also removed on the sign-in page. Otherwise the next user who signs in would get it.
+  const last = takeFromLastPage();
   if (root.dataset.preferences) {
     show(last ?? root.dataset.theme);
     remember(root.dataset.theme ?? ""); // for the sign-in page

@@ -1,48 +1,54 @@
-// The panel's context tab: what the model gets next, or was sent for an answer. Fetched again after changes.
-import { insist } from "../messages/insist.js";
-import { reveal } from "../messages/scroll.js";
+// The panel's context tab: the next request to the model, or the request for an earlier answer. Fetched after changes.
+import { tryRequest } from "../messages/requests.js";
+import { goToMessage } from "../messages/scroll.js";
 import { canEdit, live, page } from "../messages/session.js";
-import { on } from "../ui/commands.js";
-import { parse, patchChildren } from "../ui/dom.js";
-import { fill, words } from "../ui/i18n.js";
+import { onAction } from "../ui/commands.js";
+import { parseHtml, patchChildren } from "../ui/dom.js";
+import { format, words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
-import { localise } from "../ui/time.js";
-import { toast } from "../ui/toast.js";
-import { tab } from "./tab.js";
+import { localizeTimes } from "../ui/time.js";
+import { showToast } from "../ui/toast.js";
+import { createTab } from "./tab.js";
 
-const STIRS = ["message", "remove", "shift", "context", "session", "status", "synced"];
+const FRAMES = ["message", "remove", "shift", "context", "session", "status", "synced"];
 const address = document.getElementById("panel").dataset.context;
 const body = document.getElementById("panel-context");
-const switching = new Set();
-let shown = { past: "", until: "", agent: "" };
-let makeWay = () => {};
+const pendingIds = new Set();
+let query = { past: "", until: "", agent: "" };
+let closeIfCovering = () => {};
 
-/** Shows the next request, or the one for the answer that a message belongs to. */
-export function show(past) {
-  if (past !== shown.past) body.scrollTop = 0;
-  shown = { ...shown, past, until: past === shown.past ? shown.until : "" };
+/** Selects the request to show: the next one, or that for the answer which contains the message `past`. */
+export function showRequest(past) {
+  if (past !== query.past) body.scrollTop = 0;
+  query = { ...query, past, until: past === query.past ? query.until : "" };
 }
 
-export const { refresh, stir } = tab({ body, address, query: () => shown, stirs: STIRS, draw });
+export const { refresh, refreshAfter } = createTab({
+  body,
+  address,
+  query: () => query,
+  frames: FRAMES,
+  draw: showContent,
+});
 
-function draw(html) {
-  const fresh = parse(html);
-  const held = document.activeElement?.dataset?.include;
-  align(fresh);
+function showContent(html) {
+  const fresh = parseHtml(html);
+  const focusedId = document.activeElement?.dataset?.include;
+  alignLists(fresh);
   patchChildren(body, fresh);
   for (const box of body.querySelectorAll("[data-include]")) {
-    if (!switching.has(box.dataset.include)) box.checked = box.hasAttribute("checked");
+    if (!pendingIds.has(box.dataset.include)) box.checked = box.hasAttribute("checked");
   }
   for (const chosen of body.querySelectorAll("#context-agent > [selected]")) chosen.parentElement.value = chosen.value;
-  localise(body);
-  if (held && document.activeElement === document.body) boxOf(held)?.focus({ preventScroll: true });
+  localizeTimes(body);
+  if (focusedId && document.activeElement === document.body) findBox(focusedId)?.focus({ preventScroll: true });
 }
 
-const boxOf = (id) => body.querySelector(`[data-include="${CSS.escape(id)}"]`);
+const findBox = (id) => body.querySelector(`[data-include="${CSS.escape(id)}"]`);
 const keyOf = ({ dataset }) => dataset?.key;
 
-/** Updates the content so that opened details stay with their message. */
-function align(fresh) {
+/** Gives the list the rows of the new one before a patch, so that each row is patched to the same message. */
+function alignLists(fresh) {
   const [list, wanted] = [body, fresh].map((root) => root.querySelector(".context-list"));
   wanted?.replaceChildren(...wanted.children);
   if (!list || !wanted) return;
@@ -55,17 +61,17 @@ function align(fresh) {
   }
 }
 
-async function turn(box) {
+async function toggleMessage(box) {
   const id = box.dataset.include;
-  switching.add(id);
-  const done = await insist(() => live.request({ type: box.checked ? "include" : "exclude", id }));
-  switching.delete(id);
+  pendingIds.add(id);
+  const done = await tryRequest(() => live.request({ type: box.checked ? "include" : "exclude", id }));
+  pendingIds.delete(id);
   if (done === null && box.isConnected) box.checked = box.hasAttribute("checked");
 }
 
 /** Shows the next request to another agent of the session. */
-function choose(agent) {
-  shown = { ...shown, until: "", agent };
+function chooseAgent(agent) {
+  query = { ...query, until: "", agent };
   refresh();
 }
 
@@ -74,50 +80,50 @@ function choose(agent) {
 /** Opens the menu of a button's message. */
 function openMenuOf(button) {
   const id = button.dataset.of;
-  const way = { label: words.contextGo, icon: "message-square", run: () => go(id) };
+  const way = { label: words.contextGo, icon: "message-square", run: () => goToAndClose(id) };
   const changes = [
-    { label: words.contextBefore, icon: "eye-off", run: () => leaveOut(id) },
+    { label: words.contextBefore, icon: "eye-off", run: () => excludeBefore(id) },
     { label: words.contextBeforeAgain, icon: "eye", run: () => includeBefore({ id }) },
   ];
   const mayChange = canEdit && page.dataset.archived === "no";
   openMenu(button, [[way], mayChange ? changes : []], { label: words.actions });
 }
 
-/** Goes to a message in the session; on phones, closes the panel first. */
-function go(id) {
-  makeWay();
-  reveal(id);
+/** Goes to a message in the session. On phones, closes the panel first. */
+function goToAndClose(id) {
+  closeIfCovering();
+  goToMessage(id);
 }
 
-async function leaveOut(id) {
-  const done = await insist(() => live.request({ type: "exclude_before", id }));
+async function excludeBefore(id) {
+  const done = await tryRequest(() => live.request({ type: "exclude_before", id }));
   if (!done) return;
   const undo = { label: words.undo, run: () => includeBefore({ id, since: done.since }) };
-  toast(fill(words.contextLeftOut, { count: done.count }), done.count ? { action: undo } : {});
+  showToast(format(words.contextLeftOut, { count: done.count }), done.count ? { action: undo } : {});
 }
 
 async function includeBefore(what) {
-  const done = await insist(() => live.request({ type: "include_before", ...what }));
-  if (done) toast(fill(words.contextIncluded, { count: done.count }));
+  const done = await tryRequest(() => live.request({ type: "include_before", ...what }));
+  if (done) showToast(format(words.contextIncluded, { count: done.count }));
 }
 
-/** `leave` closes the panel if it covers the messages. */
+/** `leave()` closes the panel if it covers the messages. */
 export function connect(leave) {
-  on("use-notes", ({ dataset }) =>
-    insist(() => live.request({ type: "configure", memory: dataset.uses === "no" })).then(refresh),
+  onAction("use-notes", ({ dataset }) =>
+    tryRequest(() => live.request({ type: "configure", memory: dataset.uses === "no" })).then(refresh),
   );
-  makeWay = leave;
+  closeIfCovering = leave;
   body.addEventListener("change", ({ target }) => {
-    if (target.id === "context-agent") choose(target.value);
-    else if (target.dataset.include) turn(target);
+    if (target.id === "context-agent") chooseAgent(target.value);
+    else if (target.dataset.include) toggleMessage(target);
   });
-  on("context-more", openMenuOf);
-  on("context-go", ({ dataset }, event) => {
+  onAction("context-more", openMenuOf);
+  onAction("context-go", ({ dataset }, event) => {
     event.preventDefault();
-    go(dataset.of);
+    goToAndClose(dataset.of);
   });
-  on("context-page", async ({ dataset }) => {
-    shown.until = dataset.until;
+  onAction("context-page", async ({ dataset }) => {
+    query.until = dataset.until;
     await refresh();
     body.querySelector(".context-list")?.scrollIntoView({ block: "nearest" });
   });

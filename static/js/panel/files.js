@@ -1,45 +1,52 @@
-// The panel's files tab: the session's workspace, one folder or file at a time. Fetched again after changes.
-import { on } from "../ui/commands.js";
-import { parse, patchChildren } from "../ui/dom.js";
-import { localise } from "../ui/time.js";
-import { tab } from "./tab.js";
+// The panel's files tab, with one folder or file of the session at a time. It is fetched again after changes.
+import { onAction } from "../ui/commands.js";
+import { parseHtml, patchChildren } from "../ui/dom.js";
+import { localizeTimes } from "../ui/time.js";
+import { createTab } from "./tab.js";
 
-const STIRS = ["files", "status", "synced"];
+const FRAMES = ["files", "status", "synced"];
 const address = document.getElementById("panel").dataset.files;
 const body = document.getElementById("panel-files");
 let path = "";
 
-/** Shows a file or folder from now on. */
-export function show(wanted) {
+/** Selects the file or folder that the tab shows from now on. */
+export function setPath(wanted) {
   if (wanted !== path) body.scrollTop = 0;
   path = wanted;
 }
 
-export const { refresh, stir } = tab({ body, address, query: () => ({ path }), stirs: STIRS, draw });
+export const { refresh, refreshAfter } = createTab({
+  body,
+  address,
+  query: () => ({ path }),
+  frames: FRAMES,
+  draw: showContent,
+});
 
-function draw(html) {
-  const fresh = parse(html);
-  const held = document.activeElement?.dataset?.path;
-  // An image is loaded again only if the file has changed: its address has the time of the last change.
+function showContent(html) {
+  const fresh = parseHtml(html);
+  const focusedPath = document.activeElement?.dataset?.path;
+  // The address of an image contains the time of its last change, so the browser loads only changed images again.
   patchChildren(body, fresh);
-  localise(body);
-  if (held !== undefined && document.activeElement === document.body) linkTo(held)?.focus({ preventScroll: true });
+  localizeTimes(body);
+  if (focusedPath !== undefined && document.activeElement === document.body)
+    findLink(focusedPath)?.focus({ preventScroll: true });
 }
 
-const linkTo = (wanted) => body.querySelector(`[data-action="file-go"][data-path="${CSS.escape(wanted)}"]`);
+const findLink = (wanted) => body.querySelector(`[data-action="file-go"][data-path="${CSS.escape(wanted)}"]`);
 
-/** Goes to a file or folder. The focus goes to the way back, or to the folder from which the user came. */
-async function go({ dataset }) {
+/** Goes to a file or folder. Moves the focus to the link back, or to the link of the folder that was left. */
+async function goToPath({ dataset }) {
   const from = path;
-  show(dataset.path);
+  setPath(dataset.path);
   await refresh();
-  const target = linkTo(from) ?? body.querySelector("[data-way-back]") ?? body.querySelector("a, button");
+  const target = findLink(from) ?? body.querySelector("[data-way-back]") ?? body.querySelector("a, button");
   target?.focus({ preventScroll: true });
 }
 
 export function connect() {
-  on("file-go", (link, event) => {
+  onAction("file-go", (link, event) => {
     event.preventDefault();
-    go(link);
+    goToPath(link);
   });
 }

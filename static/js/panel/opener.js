@@ -1,47 +1,50 @@
-// Opens the panel: its keys and commands, and whether it was open. The rest is loaded on first use.
-import { keep, kept } from "../net/storage.js";
-import { isBehind, offer, on, withControl } from "../ui/commands.js";
+// The buttons, keys and commands that open the panel. Its module is imported on first use. An open panel reopens.
+import { readStored, writeStored } from "../net/storage.js";
+import { addCommand, hasControl, isDialogOpen, onAction } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { late } from "../ui/late.js";
-import { close as closeBox } from "../ui/popover.js";
+import { lazyImport } from "../ui/loading.js";
+import { closePopover as closeBox } from "../ui/popover.js";
 
 const WIDE = matchMedia("(width >= 1200px)"); // the same condition as in panel.css
-const REMEMBERED = "parley:panel";
+const OPEN_NAME = "parley:panel";
 const panel = document.getElementById("panel");
 
-const content = () => late(() => import("./panel.js"));
+const loadPanel = () => lazyImport(() => import("./panel.js"));
 
-async function open({ focus = "panel", tab = "", past = "", path = null } = {}) {
-  if (WIDE.matches) keep(REMEMBERED, "open");
-  (await content())?.open(focus, { tab, past, path });
+async function openPanel({ focus = "panel", tab = "", past = "", path = null } = {}) {
+  if (WIDE.matches) writeStored(OPEN_NAME, "open");
+  (await loadPanel())?.open(focus, { tab, past, path });
 }
 
-async function close() {
-  keep(REMEMBERED, "");
-  (await content())?.close();
+async function closePanel() {
+  writeStored(OPEN_NAME, "");
+  (await loadPanel())?.close();
 }
 
-const toggle = () => (panel.hidden ? open() : close());
-const openContext = (past = "") => open({ focus: "panel-tab-context", tab: "context", past });
+const togglePanel = () => (panel.hidden ? openPanel() : closePanel());
+const openContext = (past = "") => openPanel({ focus: "panel-tab-context", tab: "context", past });
 
-export function connect() {
-  offer({
+const openPrompt = () => openPanel({ focus: "prompt", tab: "about" });
+const openFiles = (path = null) => openPanel({ focus: "panel-tab-files", tab: "files", path });
+
+function addCommands() {
+  addCommand({
     id: "panel",
     label: words.panel,
     words: words.panelWords,
     icon: "panel-right",
     keys: "Ctrl+.",
     slash: "panel",
-    run: toggle,
+    run: togglePanel,
   });
-  offer({
+  addCommand({
     id: "system-prompt",
     label: words.systemPrompt,
     icon: "sparkles",
     slash: "system",
-    run: () => open({ focus: "prompt", tab: "about" }),
+    run: () => openPrompt(),
   });
-  offer({
+  addCommand({
     id: "context",
     label: words.context,
     words: words.contextWords,
@@ -49,35 +52,41 @@ export function connect() {
     slash: "context",
     run: () => openContext(),
   });
-  offer({
+  addCommand({
     id: "files",
     label: words.files,
     words: words.filesWords,
     icon: "folder",
     slash: "files",
-    run: () => open({ focus: "panel-tab-files", tab: "files" }),
+    run: () => openFiles(),
   });
-  on("panel", toggle);
-  on("panel-close", close);
-  on("panel-tab", ({ dataset }) => open({ focus: `panel-tab-${dataset.tab}`, tab: dataset.tab }));
-  on("file-show", ({ dataset }) => open({ focus: "panel-tab-files", tab: "files", path: dataset.path }));
-  on("context-past", ({ dataset }) => {
+}
+
+function handleKey(event) {
+  if (isDialogOpen()) return;
+  if (hasControl(event) && !event.shiftKey && event.key === ".") {
+    event.preventDefault();
+    togglePanel();
+  } else if (event.key === "Escape" && !event.defaultPrevented && panel.contains(document.activeElement)) {
+    event.preventDefault();
+    closePanel();
+  }
+}
+
+export function connect() {
+  addCommands();
+  onAction("panel", togglePanel);
+  onAction("panel-close", closePanel);
+  onAction("panel-tab", ({ dataset }) => openPanel({ focus: `panel-tab-${dataset.tab}`, tab: dataset.tab }));
+  onAction("file-show", ({ dataset }) => openFiles(dataset.path));
+  onAction("context-past", ({ dataset }) => {
     closeBox();
     openContext(dataset.of);
   });
-  on("context-now", () => {
+  onAction("context-now", () => {
     closeBox();
     openContext();
   });
-  document.addEventListener("keydown", (event) => {
-    if (isBehind()) return;
-    if (withControl(event) && !event.shiftKey && event.key === ".") {
-      event.preventDefault();
-      toggle();
-    } else if (event.key === "Escape" && !event.defaultPrevented && panel.contains(document.activeElement)) {
-      event.preventDefault();
-      close();
-    }
-  });
-  if (WIDE.matches && kept(REMEMBERED)) open({ focus: "" });
+  document.addEventListener("keydown", handleKey);
+  if (WIDE.matches && readStored(OPEN_NAME)) openPanel({ focus: "" });
 }

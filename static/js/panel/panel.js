@@ -1,38 +1,40 @@
 // The panel beside the session: opening and closing, its tabs, and updates.
-import { ask, live, page } from "../messages/session.js";
-import { textAt } from "../net/http.js";
-import { on, PHONE } from "../ui/commands.js";
-import { parse, patchChildren } from "../ui/dom.js";
-import { dress } from "../ui/faces.js";
-import { fill, words } from "../ui/i18n.js";
-import { rove, sideways } from "../ui/options.js";
-import { localise } from "../ui/time.js";
-import { toast } from "../ui/toast.js";
+import { tryRequest } from "../messages/requests.js";
+import { live, page, sendCommand } from "../messages/session.js";
+import { fetchText } from "../net/http.js";
+import { onAction, PHONE } from "../ui/commands.js";
+import { parseHtml, patchChildren } from "../ui/dom.js";
+import { updateFaces } from "../ui/faces.js";
+import { format, words } from "../ui/i18n.js";
+import { createLoadError } from "../ui/loading.js";
+import { addRovingFocus, horizontalKeys } from "../ui/options.js";
+import { localizeTimes } from "../ui/time.js";
+import { showToast } from "../ui/toast.js";
 import * as context from "./context.js";
 import * as files from "./files.js";
-import * as knowledge from "./knowledge.js";
 import * as prompt from "./system_prompt.js";
 
-const SOON = 150;
-const STIRS = ["session", "synced", "people", "usage"];
+const DELAY_MS = 150;
+const FRAMES = ["session", "synced", "people", "usage"];
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");
 const tabs = [...panel.querySelectorAll("[role=tab]")];
-let before = null;
-let due = 0;
-let asked = 0;
+let previousFocus = null;
+let refreshTimer = 0;
+let lastRequest = 0;
 
 /**
- * Opens the panel, with a tab if one is named; the focus goes to the element of that id, if one is named. `past`: the
- * context's tab shows what was sent for that message's answer. `path`: the files' tab shows that file or folder.
+ * Opens the panel, with the tab `tab` if given. Moves the focus to the element with the id `focus`, if given. With
+ * `past`, the context tab shows the request for that message's answer. With `path`, the files tab shows that file or
+ * folder.
  */
 export async function open(focus, { tab = "", past = "", path = null } = {}) {
-  if (panel.hidden && focus) before = document.activeElement;
+  if (panel.hidden && focus) previousFocus = document.activeElement;
   panel.hidden = false;
-  isolate();
-  if (tab) select(tab);
-  if (tab === "context") context.show(past);
-  if (tab === "files" && path !== null) files.show(path);
+  updateInert();
+  if (tab) selectTab(tab);
+  if (tab === "context") context.showRequest(past);
+  if (tab === "files" && path !== null) files.setPath(path);
   if (focus) (document.getElementById(focus) ?? panel).focus();
   await fetchContent();
   // Focus the new content, unless the user has moved the focus.
@@ -42,65 +44,65 @@ export async function open(focus, { tab = "", past = "", path = null } = {}) {
 export function close() {
   const hadFocus = panel.contains(document.activeElement);
   panel.hidden = true;
-  isolate();
-  if (hadFocus) (before?.isConnected ? before : document.getElementById("more"))?.focus();
-  before = null;
+  updateInert();
+  if (hadFocus) (previousFocus?.isConnected ? previousFocus : document.getElementById("more"))?.focus();
+  previousFocus = null;
 }
 
 /** Closes the panel on phones, where it covers the messages. */
-function makeWay() {
+function closeIfCovering() {
   if (PHONE.matches) close();
 }
 
-/** Marks the panel as open; on phones it covers the page. */
-function isolate() {
+/** Updates the panel's button. On phones, makes the page inert while the panel covers it. */
+function updateInert() {
   page.inert = PHONE.matches && !panel.hidden;
   document.getElementById("panel-button").setAttribute("aria-expanded", String(!panel.hidden));
 }
 
-function select(wanted) {
+function selectTab(wanted) {
   for (const tab of tabs) {
-    const isIt = tab.dataset.tab === wanted;
-    tab.ariaSelected = String(isIt);
-    tab.tabIndex = isIt ? 0 : -1;
-    document.getElementById(tab.getAttribute("aria-controls")).hidden = !isIt;
+    const isSelected = tab.dataset.tab === wanted;
+    tab.ariaSelected = String(isSelected);
+    tab.tabIndex = isSelected ? 0 : -1;
+    document.getElementById(tab.getAttribute("aria-controls")).hidden = !isSelected;
   }
 }
 
-const shown = () => tabs.find((tab) => tab.ariaSelected === "true").dataset.tab;
+const selectedTab = () => tabs.find((tab) => tab.ariaSelected === "true").dataset.tab;
 
-function refresh() {
-  clearTimeout(due);
-  if (!panel.hidden) due = setTimeout(fetchContent, SOON);
+function refreshSoon() {
+  clearTimeout(refreshTimer);
+  if (!panel.hidden) refreshTimer = setTimeout(fetchContent, DELAY_MS);
 }
 
 function fetchContent() {
-  return { context: context.refresh, files: files.refresh, about: fetchAbout }[shown()]();
+  return { context: context.refresh, files: files.refresh, about: fetchAbout }[selectedTab()]();
 }
 
 async function fetchAbout() {
-  const mine = ++asked;
-  const html = await textAt(panel.dataset.address);
-  if (mine !== asked) return;
-  if (html !== null) show(html);
-  else if (!body.querySelector("section")) body.textContent = words.panelLost;
+  const number = ++lastRequest;
+  const html = await fetchText(panel.dataset.address);
+  if (number !== lastRequest) return;
+  if (html !== null) showAbout(html);
+  else if (!body.querySelector("section")) body.replaceChildren(createLoadError(fetchAbout));
 }
 
-function show(html) {
-  const fresh = parse(html);
-  const written = prompt.keep(fresh);
+function showAbout(html) {
+  const fresh = parseHtml(html);
+  const serverPrompt = prompt.extractPrompt(fresh);
   const hadFocus = body.contains(document.activeElement);
   patchChildren(body, fresh);
-  prompt.follow(written);
+  prompt.showPrompt(serverPrompt);
   if (hadFocus && document.activeElement === document.body) panel.focus({ preventScroll: true });
-  knowledge.follow();
-  dress(body);
-  localise(body);
-  showPresent();
+  showKnowledge();
+  updateFaces(body);
+  localizeTimes(body);
+  markPresent();
 }
 
-/** Marks the people who are present. Returns whether all of them are in the list. */
-function showPresent() {
+/** Marks the people who are present. Returns false if one of them is not in the list yet. */
+function markPresent() {
   const present = new Set(
     [...document.querySelectorAll("#presence li [data-person]")].map((face) => face.dataset.person),
   );
@@ -111,39 +113,69 @@ function showPresent() {
   return present.size === 0;
 }
 
-function follow() {
-  if (!showPresent()) refresh(); // a person has just been added
+function handlePresence() {
+  if (!markPresent()) refreshSoon(); // a person has been added
 }
 
-/** Adds and removes agents of the session; what the panel shows follows by the session's frame. */
+/** Connects the buttons that add and remove agents. The panel's content is updated by the session's frame. */
 function connectAgents() {
-  on("add-agent", () => ask({ type: "add_agent", agent: document.getElementById("agent-to-add").value }));
-  on("remove-agent", removeAgent);
+  onAction("add-agent", () => sendCommand({ type: "add_agent", agent: document.getElementById("agent-to-add").value }));
+  onAction("remove-agent", removeAgent);
 }
 
 async function removeAgent(button) {
   const { agent, title } = button.dataset;
   const hadFocus = button.contains(document.activeElement);
-  if (!(await ask({ type: "remove_agent", agent }))) return;
-  const run = () => ask({ type: "add_agent", agent, again: true });
-  toast(fill(words.agentRemoved, { name: title }), { action: { label: words.undo, run } });
+  if (!(await sendCommand({ type: "remove_agent", agent }))) return;
+  const run = () => sendCommand({ type: "add_agent", agent, again: true });
+  showToast(format(words.agentRemoved, { name: title }), { action: { label: words.undo, run } });
   await fetchContent();
-  if (hadFocus) (document.getElementById("add-agent") ?? panel).focus(); // not on the button of the next agent
+  // The next agent's button could be pressed by mistake.
+  if (hadFocus) (document.getElementById("add-agent") ?? panel).focus();
+}
+
+// The choice of the workspace's files that the session's agents use.
+
+const ALL_FILES = "*";
+const knowledgeBoxes = () => [...body.querySelectorAll("[data-knowledge]")];
+let pendingChanges = 0;
+
+/** Shows the server's choice, unless a change is being sent. */
+function showKnowledge() {
+  if (pendingChanges) return;
+  for (const box of knowledgeBoxes()) box.checked = box.hasAttribute("checked");
+}
+
+async function chooseKnowledge(box) {
+  const isAll = box.dataset.knowledge === ALL_FILES;
+  const single = knowledgeBoxes().filter(({ dataset, checked }) => dataset.knowledge !== ALL_FILES && checked);
+  const knowledge = isAll && box.checked ? [ALL_FILES] : isAll ? [] : single.map(({ dataset }) => dataset.knowledge);
+  pendingChanges += 1;
+  const done = await tryRequest(() => live.request({ type: "configure", knowledge }));
+  pendingChanges -= 1;
+  if (!done) showKnowledge();
+}
+
+function connectKnowledge() {
+  body.addEventListener("change", ({ target }) => target.dataset.knowledge && chooseKnowledge(target));
 }
 
 export function connect() {
-  context.connect(makeWay);
+  context.connect(closeIfCovering);
   files.connect();
   connectAgents();
-  knowledge.connect();
+  connectKnowledge();
   prompt.connect();
   live.addEventListener("frame", ({ detail }) => {
     if (panel.hidden) return;
-    if (shown() === "context") context.stir(detail.op);
-    else if (shown() === "files") files.stir(detail.op);
-    else if (detail.op === "presence") setTimeout(follow);
-    else if (STIRS.includes(detail.op) || (detail.op === "status" && detail.status === "idle")) refresh();
+    if (selectedTab() === "context") context.refreshAfter(detail.op);
+    else if (selectedTab() === "files") files.refreshAfter(detail.op);
+    else if (detail.op === "presence") setTimeout(handlePresence);
+    else if (FRAMES.includes(detail.op) || (detail.op === "status" && detail.status === "idle")) refreshSoon();
   });
-  PHONE.addEventListener("change", isolate);
-  rove(panel.querySelector("[role=tablist]"), "[role=tab]", { keys: sideways(panel), go: (tab) => tab.click() });
+  PHONE.addEventListener("change", updateInert);
+  addRovingFocus(panel.querySelector("[role=tablist]"), "[role=tab]", {
+    keys: horizontalKeys(panel),
+    go: (tab) => tab.click(),
+  });
 }

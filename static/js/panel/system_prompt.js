@@ -1,124 +1,131 @@
-// The system prompt in the panel, which several people can edit without overwriting each other unseen.
-import * as editing from "../messages/editing.js";
+// The system prompt in the panel. If several users edit it, the page shows a conflict before one is overwritten.
+import * as editing from "../messages/editors.js";
 import { live, page } from "../messages/session.js";
-import { keepInTab, keptInTab } from "../net/storage.js";
-import { on, TOUCH } from "../ui/commands.js";
-import * as clash from "../ui/conflict_form.js";
+import { readTab, writeTab } from "../net/storage.js";
+import { onAction, TOUCH } from "../ui/commands.js";
+import * as conflict from "../ui/conflict_form.js";
 import { words } from "../ui/i18n.js";
-import { connectAll } from "../ui/late.js";
-import { notice } from "../ui/notice.js";
+import { connectAll } from "../ui/loading.js";
+import { showNotice } from "../ui/notice.js";
 
-const OF = "system_prompt";
-const DRAFT = `parley:prompt:${page.dataset.session}`;
-const at = (id) => document.getElementById(id);
-let seen = null; // the prompt that the user has seen
-let saving = null; // the text that is being saved
+const PROMPT_ID = "system_prompt";
+const DRAFT_NAME = `parley:prompt:${page.dataset.session}`;
+const byId = (id) => document.getElementById(id);
+let seenPrompt = null; // the prompt that the user has seen
+let savingText = null; // the text that is being saved
 
-const isChanged = () => at("prompt") !== null && seen !== null && at("prompt").value !== seen;
+const isChanged = () => byId("prompt") !== null && seenPrompt !== null && byId("prompt").value !== seenPrompt;
 
-/** Removes the prompt from new content, so that the user's edit stays; returns it. */
-export function keep(fresh) {
+/** Returns the prompt in new content. Replaces its form there by the present one, so that the user's edit stays. */
+export function extractPrompt(fresh) {
   const field = fresh.querySelector("#prompt");
-  const mine = at("prompt");
+  const mine = byId("prompt");
   if (!field) return null;
-  const told = field.value;
-  if (mine) fresh.querySelector("#prompt-form").replaceWith(at("prompt-form").cloneNode(true));
-  return told;
+  const serverPrompt = field.value;
+  if (mine) fresh.querySelector("#prompt-form").replaceWith(byId("prompt-form").cloneNode(true));
+  return serverPrompt;
 }
 
-/** Shows the present prompt, or a conflict beside the user's edit. */
-export function follow(told) {
-  editing.draw();
-  const field = at("prompt");
-  if (!field || told === null) return;
-  if (!("ready" in field.dataset)) prepare(field);
-  if (seen === null || !isChanged()) settle(told);
-  else if (told === field.value) settle(told);
-  else if (told !== seen && told !== saving) choose();
+/** Shows the prompt of the server, or a conflict if the user has an unsaved edit. */
+export function showPrompt(serverPrompt) {
+  editing.drawEditors();
+  const field = byId("prompt");
+  if (!field || serverPrompt === null) return;
+  if (!("ready" in field.dataset)) prepareField(field);
+  if (seenPrompt === null || !isChanged()) acceptPrompt(serverPrompt);
+  else if (serverPrompt === field.value) acceptPrompt(serverPrompt);
+  else if (serverPrompt !== seenPrompt && serverPrompt !== savingText) showChoice();
 }
 
-function prepare(field) {
+function prepareField(field) {
   field.dataset.ready = "";
-  const draft = keptInTab(DRAFT);
+  const draft = readTab(DRAFT_NAME);
   if (draft) field.value = draft.text;
-  seen = draft?.seen ?? null;
-  field.addEventListener("input", written);
+  seenPrompt = draft?.seen ?? null;
+  field.addEventListener("input", storeEdit);
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("prompt-form").requestSubmit();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("prompt-form").requestSubmit();
   });
-  at("prompt-form").addEventListener("submit", (event) => {
+  byId("prompt-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (clash.isOpen(at("prompt-clash"))) clash.point(at("prompt-clash"));
-    else if (isChanged()) save();
+    if (conflict.isConflictOpen(byId("prompt-clash"))) conflict.focusChoice(byId("prompt-clash"));
+    else if (isChanged()) savePrompt();
   });
-  if (draft) written();
+  if (draft) storeEdit();
 }
 
-/** Stores an unsaved edit and the prompt that it started from, so that it survives a reload. */
-function written() {
-  keepInTab(DRAFT, isChanged() ? { text: at("prompt").value, seen } : null);
-  show(isChanged() ? words.promptUnsaved : "");
+/** Stores an unsaved edit and its original prompt, so that the edit survives a reload. */
+function storeEdit() {
+  writeTab(DRAFT_NAME, isChanged() ? { text: byId("prompt").value, seen: seenPrompt } : null);
+  showState(isChanged() ? words.promptUnsaved : "");
 }
 
-async function save() {
-  saving = at("prompt").value;
+async function savePrompt() {
+  savingText = byId("prompt").value;
   try {
-    await live.request({ type: "set_system_prompt", system_prompt: saving, seen });
-    seen = saving;
-    written();
-    if (!isChanged()) show(words.promptSaved);
+    await live.request({ type: "set_system_prompt", system_prompt: savingText, seen: seenPrompt });
+    seenPrompt = savingText;
+    storeEdit();
+    if (!isChanged()) showState(words.promptSaved);
   } catch (refusal) {
-    if (refusal.code !== "stale" || !(await choose())) notice(refusal.message, { about: "set_system_prompt" });
+    if (refusal.code !== "stale" || !(await showChoice())) showNotice(refusal.message, { about: "set_system_prompt" });
   } finally {
-    saving = null;
+    savingText = null;
   }
 }
 
-/** Shows the present prompt without an edit. */
-function settle(told) {
-  const field = at("prompt");
-  const isNews = seen !== null && told !== seen && told !== saving;
-  if (field.value !== told) field.value = told;
-  seen = told;
-  clash.hide(at("prompt-clash"));
-  keepInTab(DRAFT, null);
-  if (isNews) show(words.promptChanged);
-  else show(at("prompt-state").textContent === words.promptSaved ? words.promptSaved : "");
+/** Shows a saved prompt in place of the edit. */
+function acceptPrompt(serverPrompt) {
+  const field = byId("prompt");
+  const isChangedElsewhere = seenPrompt !== null && serverPrompt !== seenPrompt && serverPrompt !== savingText;
+  if (field.value !== serverPrompt) field.value = serverPrompt;
+  seenPrompt = serverPrompt;
+  conflict.hideConflict(byId("prompt-clash"));
+  writeTab(DRAFT_NAME, null);
+  if (isChangedElsewhere) showState(words.promptChanged);
+  else showState(byId("prompt-state").textContent === words.promptSaved ? words.promptSaved : "");
 }
 
 /** Shows the choice between the user's prompt and a newer one. */
-async function choose() {
-  const field = at("prompt");
-  const take = ({ current }) => {
-    settle(current);
-    show("");
+async function showChoice() {
+  const field = byId("prompt");
+  const useSaved = ({ current }) => {
+    acceptPrompt(current);
+    showState("");
     field.focus();
   };
-  const stand = ({ current }) => {
-    seen = current;
-    clash.hide(at("prompt-clash"));
-    save();
+  const keepMine = ({ current }) => {
+    seenPrompt = current;
+    conflict.hideConflict(byId("prompt-clash"));
+    savePrompt();
   };
-  const present = await clash.show({ of: OF, place: at("prompt-clash"), field, take, keep: stand });
-  show(isChanged() ? words.promptUnsaved : "");
+  const present = await conflict.showConflict({
+    of: PROMPT_ID,
+    place: byId("prompt-clash"),
+    field,
+    take: useSaved,
+    keep: keepMine,
+  });
+  showState(isChanged() ? words.promptUnsaved : "");
   return present;
 }
 
-function show(state) {
-  if (!at("prompt-state")) return; // the session has been archived since
-  at("prompt-state").textContent = state;
-  if (isChanged()) editing.begin(OF, at("prompt"));
-  else editing.end(OF);
+function showState(state) {
+  if (!byId("prompt-state")) return; // the session has been archived since
+  byId("prompt-state").textContent = state;
+  if (isChanged()) editing.startEditing(PROMPT_ID, byId("prompt"));
+  else editing.stopEditing(PROMPT_ID);
   const isDone = !isChanged() && ["prompt-save", "prompt-undo"].includes(document.activeElement?.id);
-  if (isDone) at(TOUCH.matches ? "panel" : "prompt").focus({ preventScroll: true }); // the button is about to be hidden
-  for (const id of ["prompt-save", "prompt-undo"]) at(id).hidden = !isChanged() || clash.isOpen(at("prompt-clash"));
+  if (isDone) byId(TOUCH.matches ? "panel" : "prompt").focus({ preventScroll: true }); // its button is hidden next
+  for (const id of ["prompt-save", "prompt-undo"])
+    byId(id).hidden = !isChanged() || conflict.isConflictOpen(byId("prompt-clash"));
 }
 
 export function connect() {
   connectAll(editing);
-  on("prompt-undo", () => {
-    at("prompt").value = seen;
-    written();
-    at("prompt").focus();
+  onAction("prompt-undo", () => {
+    byId("prompt").value = seenPrompt;
+    storeEdit();
+    byId("prompt").focus();
   });
 }

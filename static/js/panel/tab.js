@@ -1,37 +1,48 @@
-// A tab of the panel whose content the server renders: it is fetched again after changes.
-import { textAt } from "../net/http.js";
-import { words } from "../ui/i18n.js";
+// A tab of the panel whose content is rendered by the server and fetched again after changes.
+import { fetchText } from "../net/http.js";
+import { createLoadError } from "../ui/loading.js";
 
-const SOON = 400;
-// Long sessions and large folders take a while: wait this share of the time between requests.
-const REST = 4;
+const MIN_DELAY_MS = 400;
+// Long sessions and large folders take a while, so the pause between requests is this many times the last duration.
+const PAUSE_FACTOR = 4;
+// The longest pause, because one response may be late for another reason, such as a restart of the server.
+const MAX_DELAY_MS = 8000;
 
 /**
- * Returns `refresh`, which fetches the content, and `stir`, which does so soon after one of the frames in `stirs`, once
- * for several of them. `query` returns the parameters of the address, and `draw` shows the HTML.
+ * Returns `refresh`, which fetches the content immediately, and `refreshAfter(op)`, which fetches it soon if `op` is in
+ * `frames`, once for several calls. `query` returns the parameters of the address, and `draw` shows the HTML.
  */
-export function tab({ body, address, query, stirs, draw }) {
-  let asked = 0;
-  let due = 0;
-  let took = 0;
+export function createTab({ body, address, query, frames, draw }) {
+  let shownQuery = null;
+  let lastRequest = 0;
+  let timer = 0;
+  let duration = 0;
 
   async function refresh() {
-    clearTimeout(due);
-    due = 0;
-    const mine = ++asked;
+    clearTimeout(timer);
+    timer = 0;
+    const number = ++lastRequest;
     const began = performance.now();
-    const html = await textAt(`${address}?${new URLSearchParams(query())}`);
-    if (mine !== asked) return;
-    took = performance.now() - began;
+    const wanted = new URLSearchParams(query()).toString();
+    const html = await fetchText(`${address}?${wanted}`);
+    if (number !== lastRequest) return;
+    duration = performance.now() - began;
     const hadFocus = body.contains(document.activeElement);
-    if (html !== null) draw(html);
-    else if (!body.querySelector("section")) body.textContent = words.panelLost;
+    // After a failed update, the content stays, unless the user wants to see other content.
+    if (html !== null || wanted !== shownQuery) show(html, wanted);
     if (hadFocus && document.activeElement === document.body) body.closest("aside").focus({ preventScroll: true });
   }
 
-  function stir(op) {
-    if (stirs.includes(op) && !due) due = setTimeout(refresh, Math.max(SOON, REST * took));
+  function show(html, wanted) {
+    if (html === null) body.replaceChildren(createLoadError(refresh));
+    else draw(html);
+    shownQuery = html === null ? null : wanted;
   }
 
-  return { refresh, stir };
+  function refreshAfter(op) {
+    if (!frames.includes(op) || timer) return;
+    timer = setTimeout(refresh, Math.min(Math.max(MIN_DELAY_MS, PAUSE_FACTOR * duration), MAX_DELAY_MS));
+  }
+
+  return { refresh, refreshAfter };
 }

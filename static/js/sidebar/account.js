@@ -1,10 +1,10 @@
 // The account menu: settings, theme, archived sessions, administration, sign-out.
-import { itemsOf, offer, on } from "../ui/commands.js";
+import { addCommand, menuItems, onAction } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
-import { go } from "../ui/leaving.js";
+import { navigate } from "../ui/navigation.js";
 import { openMenu } from "../ui/popover.js";
-import { keep } from "../ui/preferences.js";
-import { toast } from "../ui/toast.js";
+import { savePreferences } from "../ui/preferences.js";
+import { showToast } from "../ui/toast.js";
 import { signOut } from "./sign_out.js";
 
 const THEMES = [
@@ -12,53 +12,59 @@ const THEMES = [
   ["light", "sun", words.themeLight],
   ["dark", "moon", words.themeDark],
 ];
-// The menu's commands below the themes, as far as the page offers them.
+// The commands of the menu below the themes. Commands that the page does not offer are left out.
 const GROUPS = [["archived", "import"], ["keys", "admin"], ["sign-out"]];
 const root = document.documentElement;
 
-const present = () => root.dataset.theme ?? "";
+const currentTheme = () => root.dataset.theme ?? "";
 
-/** Shows a theme ("" is the system's) and stores it with the account. */
+const showTheme = (theme) => document.dispatchEvent(new CustomEvent("parley:theme", { detail: theme }));
+
+/** Shows a theme ("" for the system's) and stores it with the account. If that fails, shows the earlier one again. */
 async function chooseTheme(theme) {
-  document.dispatchEvent(new CustomEvent("parley:theme", { detail: theme }));
-  const problem = await keep({ theme }, words.notDone);
-  if (problem) toast(problem);
+  const before = currentTheme();
+  showTheme(theme);
+  const problem = await savePreferences({ theme }, words.notDone);
+  if (!problem) return;
+  if (currentTheme() === theme) showTheme(before);
+  showToast(problem);
 }
 
 /** Offers the commands for the account. */
-export function offerAccount() {
+export function addAccountCommands() {
   const { settings, workspace, admin } = document.getElementById("account").dataset;
-  offer({
+  addCommand({
     id: "settings",
     label: words.settings,
     icon: "settings",
     slash: "settings",
-    run: () => go(settings),
+    run: () => navigate(settings),
   });
-  if (workspace) offer({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => go(workspace) });
+  if (workspace)
+    addCommand({ id: "workspace", label: words.workspaceSettings, icon: "users", run: () => navigate(workspace) });
   for (const [value, icon, label] of THEMES) {
-    offer({
+    addCommand({
       id: `theme-${value || "system"}`,
       label,
       icon,
       words: words.theme,
-      can: () => present() !== value,
+      can: () => currentTheme() !== value,
       run: () => chooseTheme(value),
     });
   }
-  if (admin) offer({ id: "admin", label: words.admin, icon: "shield", run: () => go(admin) });
-  offer({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
+  if (admin) addCommand({ id: "admin", label: words.admin, icon: "shield", run: () => navigate(admin) });
+  addCommand({ id: "sign-out", label: words.signOut, icon: "log-out", run: signOut });
 }
 
 export function connect() {
-  on("account", (button) => {
+  onAction("account", (button) => {
     const themes = THEMES.map(([value, icon, label]) => ({
       label,
       icon,
-      checked: present() === value,
+      checked: currentTheme() === value,
       run: () => chooseTheme(value),
     }));
-    const [first, ...rest] = [["settings", "workspace"], ...GROUPS].map(itemsOf);
+    const [first, ...rest] = [["settings", "workspace"], ...GROUPS].map(menuItems);
     openMenu(button, [first, themes, ...rest], { label: words.account });
   });
 }

@@ -1,250 +1,343 @@
 // The session list: the actions on each session, and selecting several.
 import { post } from "../net/http.js";
 import { copyLink } from "../ui/clipboard.js";
-import { offer, on } from "../ui/commands.js";
-import { copyOf } from "../ui/dom.js";
-import { fill, words } from "../ui/i18n.js";
-import { go } from "../ui/leaving.js";
-import { openMenu, swallowClick, whenHeld } from "../ui/popover.js";
-import { toast } from "../ui/toast.js";
-import * as mentions from "./mentions.js";
-import { connectWorkspaces, keepFresh, organise, refresh, show, showsArchive, tellHandedOver } from "./organise.js";
+import { addCommand, onAction } from "../ui/commands.js";
+import { cloneTemplate, createElement } from "../ui/dom.js";
+import { format, words } from "../ui/i18n.js";
+import { navigate } from "../ui/navigation.js";
+import { notifyIfAway } from "../ui/notify.js";
+import { onLongPress, openMenu, suppressNextClick } from "../ui/popover.js";
+import { showToast } from "../ui/toast.js";
+import {
+  changeSessions,
+  changeView,
+  connectWorkspaces,
+  keepUpdated,
+  refreshList,
+  showHandedOver,
+  showsArchive,
+} from "./list_content.js";
 
 const list = document.getElementById("rail-list");
-const HOLD = 500; // ms
+const LONG_PRESS_MS = 500; // ms
 const rowOf = (element) => element?.closest(".rail-row");
-const open = () => document.getElementById(`rail-${list.dataset.current}`);
-const mayBegin = () => document.getElementById("rail-new") !== null; // guests can't
+const currentRow = () => document.getElementById(`rail-${list.dataset.current}`);
+const canCreate = () => document.getElementById("rail-new") !== null; // guests can't
 const titleOf = (row) => row.querySelector(".rail-title").textContent;
-const yes = (row, name) => row.dataset[name] === "yes";
+const isYes = (row, name) => row.dataset[name] === "yes";
 
-/** Switches between archived and other sessions. */
+/** Switches between archived and active sessions. */
 async function showArchive() {
   endSelection();
-  if (!(await show({ archived: showsArchive() ? "" : "yes", shown: "" }))) return toast(words.notLoaded);
+  if (!(await changeView({ archived: showsArchive() ? "" : "yes", shown: "" }))) return showToast(words.notLoaded);
   list.scrollTop = 0;
   document.getElementById(showsArchive() ? "rail-back" : "account")?.focus();
 }
 
-function menu(row) {
-  openMenu(row.querySelector(".rail-dots"), items(row), { label: fill(words.menuOf, { title: titleOf(row) }) });
+/** Shows more sessions. The focus goes to the first of them, unless the user has moved it in the meantime. */
+async function showMore(button) {
+  const known = new Set(allRows().map(({ id }) => id));
+  button.disabled = true;
+  const isFetched = await changeView({ shown: button.dataset.shown });
+  button.disabled = false;
+  if (!isFetched) showToast(words.notLoaded);
+  if (![document.body, list, button].includes(document.activeElement)) return;
+  const row = allRows()[allRows().findLastIndex(({ id }) => known.has(id)) + 1];
+  (isFetched && row ? row.querySelector(".rail-item") : button).focus();
 }
 
-/** Returns the actions on a session; users can leave, not delete, a session of another person. */
-function items(row) {
+function openRowMenu(row) {
+  openMenu(row.querySelector(".rail-dots"), rowItems(row), { label: format(words.menuOf, { title: titleOf(row) }) });
+}
+
+/** Returns the actions on a session. Users cannot delete a session of another user, but can leave it. */
+function rowItems(row) {
   const id = row.dataset.session;
-  const one = (action, icon, label, more) => ({ icon, label, run: () => organise(action, [id]), ...more });
-  const pin = yes(row, "pinned") ? one("unpin", "pin-off", words.unpin) : one("pin", "pin", words.pin);
-  const archive = yes(row, "archived")
-    ? one("restore", "archive-restore", words.unarchive)
-    : one("archive", "archive", words.archive);
-  const end = yes(row, "mine")
-    ? one("delete", "trash-2", words.delete, { danger: true })
-    : one("leave", "door-open", words.leave, { danger: true });
+  const sessionItem = (action, icon, label, more) => ({
+    icon,
+    label,
+    run: () => changeSessions(action, [id]),
+    ...more,
+  });
+  const pin = isYes(row, "pinned")
+    ? sessionItem("unpin", "pin-off", words.unpin)
+    : sessionItem("pin", "pin", words.pin);
+  const archive = isYes(row, "archived")
+    ? sessionItem("restore", "archive-restore", words.unarchive)
+    : sessionItem("archive", "archive", words.archive);
+  const end = isYes(row, "mine")
+    ? sessionItem("delete", "trash-2", words.delete, { danger: true })
+    : sessionItem("leave", "door-open", words.leave, { danger: true });
   const more = [
-    { icon: "pencil", label: words.rename, run: () => rename(row) },
+    { icon: "pencil", label: words.rename, run: () => renameRow(row).select() },
     pin,
     { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".rail-item").href) },
     { icon: "list-checks", label: words.select, run: () => beginSelection(row) },
-    ...(yes(row, "mine") ? [archive] : []),
+    ...(isYes(row, "mine") ? [archive] : []),
   ];
   return [more, [end]];
 }
 
-/** Renames in place: Enter or leaving the field saves, Escape cancels. */
-function rename(row) {
-  const form = copyOf("rail-rename");
+const refusedForms = new Map(); // forms with a title that the server has refused, by the id of the row
+
+/** Renames a session in place. Enter or leaving the field saves, Escape cancels. `typed` was refused with `problem`. */
+function renameRow(row, { typed = titleOf(row), problem = "" } = {}) {
+  const form = cloneTemplate("rail-rename");
   const field = form.querySelector("input");
-  const before = titleOf(row);
-  let over = false;
-  const end = async (keep) => {
-    if (over) return;
-    over = true;
-    const title = field.value.trim();
+  let isEnded = false;
+  const finish = async (isSaved) => {
+    if (isEnded) return;
+    isEnded = true;
+    const place = form.parentElement;
+    const [title, before] = [field.value.trim(), titleOf(place)];
     const hadFocus = form.contains(document.activeElement);
+    refusedForms.delete(place.id);
     form.remove();
-    row.classList.remove("renaming");
-    if (hadFocus) row.querySelector(".rail-item").focus();
-    if (keep && title && title !== before) await keepTitle(row, title, before);
+    place.classList.remove("renaming");
+    if (hadFocus) place.querySelector(".rail-item").focus();
+    if (isSaved && title && title !== before) await saveTitle(place, title, before);
   };
-  field.value = before;
-  form.addEventListener("submit", (event) => (event.preventDefault(), end(true)));
-  field.addEventListener("blur", () => end(true));
+  field.value = typed;
+  form.addEventListener("submit", (event) => (event.preventDefault(), finish(true)));
+  // Leaving the field neither sends a refused title again nor discards it.
+  field.addEventListener("blur", () => (problem && field.value === typed ? null : finish(true)));
   field.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key === "Escape" && !event.isComposing) end(false);
+    if (event.key === "Escape" && !event.isComposing) finish(false);
   });
-  row.classList.add("renaming");
-  row.append(form);
-  field.select();
+  if (problem) showProblem(form, row.id, problem);
+  showForm(row, form);
+  return field;
 }
 
-async function keepTitle(row, title, before) {
+function showForm(row, form) {
+  row.classList.add("renaming");
+  row.append(form);
+}
+
+/** Shows the reason why a title was refused. */
+function showProblem(form, rowId, problem) {
+  refusedForms.set(rowId, form);
+  form.classList.add("refused");
+  const id = `${rowId}-problem`;
+  form.append(createElement("p", { className: "errors", role: "alert", id, textContent: problem }));
+  const field = form.querySelector("input");
+  field.ariaInvalid = "true";
+  field.setAttribute("aria-describedby", id);
+}
+
+/** Puts the forms of refused titles back, because the new list does not contain them. */
+function restoreRefused() {
+  for (const [id, form] of refusedForms) {
+    const row = document.getElementById(id);
+    if (row && !form.isConnected) showForm(row, form);
+  }
+}
+
+async function saveTitle(row, title, before) {
   const shown = row.querySelector(".rail-title");
   shown.textContent = title;
   try {
     await post(`${row.querySelector(".rail-item").pathname}title`, { title }, words.notDone);
+    await refreshList();
   } catch (error) {
     shown.textContent = before;
-    toast(error.message);
+    await refreshList();
+    const now = document.getElementById(row.id);
+    if (!now) return showToast(error.message);
+    const isHere = now.contains(document.activeElement);
+    const field = renameRow(now, { typed: title, problem: error.message });
+    if (isHere) field.focus();
   }
-  await refresh();
 }
 
 /** Offers the actions on the open session, for the palette and the header's menu. */
-function offerActions() {
-  const row = open();
-  const can = (condition) => () => open() !== null && condition(open());
+function addSessionCommands() {
+  const row = currentRow();
+  const can = (condition) => () => currentRow() !== null && condition(currentRow());
   const id = list.dataset.current;
-  const pinned = row !== null && yes(row, "pinned");
-  const one = (action, more) => offer({ id: action, run: () => organise(action, [id]), ...more });
-  offer({
+  const pinned = row !== null && isYes(row, "pinned");
+  const addSessionCommand = (action, more) =>
+    addCommand({ id: action, run: () => changeSessions(action, [id]), ...more });
+  addCommand({
     id: "pin",
     label: pinned ? words.unpin : words.pin,
     icon: pinned ? "pin-off" : "pin",
-    run: () => organise(pinned ? "unpin" : "pin", [id]),
+    run: () => changeSessions(pinned ? "unpin" : "pin", [id]),
     can: can(() => true),
   });
-  one("archive", {
+  addSessionCommand("archive", {
     label: words.archive,
     icon: "archive",
     slash: "archive",
-    can: can((now) => yes(now, "mine") && !yes(now, "archived")),
+    can: can((now) => isYes(now, "mine") && !isYes(now, "archived")),
   });
-  one("restore", { label: words.unarchive, icon: "archive-restore", can: can((now) => yes(now, "archived")) });
-  one("leave", { label: words.leave, icon: "door-open", can: can((now) => !yes(now, "mine")) });
-  one("delete", { label: words.delete, icon: "trash-2", can: can((now) => yes(now, "mine")) });
+  addSessionCommand("restore", {
+    label: words.unarchive,
+    icon: "archive-restore",
+    can: can((now) => isYes(now, "archived")),
+  });
+  addSessionCommand("leave", { label: words.leave, icon: "door-open", can: can((now) => !isYes(now, "mine")) });
+  addSessionCommand("delete", { label: words.delete, icon: "trash-2", can: can((now) => isYes(now, "mine")) });
 }
 
-/** Opens the menu on a long press, without a click; some browsers fire `contextmenu` before that. */
-function press(event) {
+/** Opens the menu on a long press, unless the browser fires `contextmenu` first, which opens it, too. */
+function handlePress(event) {
   const row = rowOf(event.target);
   if (event.pointerType !== "touch" || !row || event.target.closest("button, input")) return;
-  const held = () => {
-    swallowClick();
-    menu(row);
+  const openMenuOnHold = () => {
+    suppressNextClick();
+    openRowMenu(row);
   };
-  whenHeld(event, HOLD, held, ["contextmenu"]);
+  onLongPress(event, LONG_PRESS_MS, openMenuOnHold, ["contextmenu"]);
 }
 
-/** `isRung` returns whether the page receives changes of the list. */
-export function connect(isRung) {
-  on("rail-menu", (button) => menu(rowOf(button)));
-  on("leave", () => organise("leave", [list.dataset.current]));
-  on("rail-more", async (button) => {
-    button.disabled = true;
-    if (!(await show({ shown: button.dataset.shown }))) toast(words.notLoaded);
-    button.disabled = false;
+// Notifications of mentions in sessions that are not open in this page. The list marks such sessions (LIVE-07).
+
+const knownMentions = new Map(); // the revision of the last mention by session
+
+/** Returns the rows with new mentions, and remembers these mentions. */
+function takeNewMentions() {
+  const rows = [...list.querySelectorAll("[data-mentioned=yes]")];
+  const isFresh = ({ dataset: { session, mention } }) => Number(mention) > (knownMentions.get(session) ?? 0);
+  return rows.filter((row) => {
+    const isNew = isFresh(row);
+    if (isNew) knownMentions.set(row.dataset.session, Number(row.dataset.mention));
+    return isNew;
   });
-  on("rail-archive", showArchive);
-  list.addEventListener("contextmenu", (event) => {
-    const row = rowOf(event.target);
-    if (!row || event.target.closest("input")) return;
-    event.preventDefault();
-    if (row.querySelector(".rail-dots").ariaExpanded !== "true") menu(row);
-  });
-  offer({
+}
+
+function notifyMentions() {
+  for (const row of takeNewMentions()) {
+    const { session } = row.dataset;
+    if (session === list.dataset.current) continue;
+    const title = row.querySelector(".rail-title").textContent;
+    notifyIfAway(title, words.youAreMentioned, { session, url: row.querySelector(".rail-item").pathname });
+  }
+}
+
+function addListCommands() {
+  addCommand({
     id: "new",
     label: words.newSession,
     icon: "square-pen",
     keys: "Ctrl+Shift+O",
     slash: list.dataset.current ? "new" : "",
-    run: () => go(list.dataset.home),
-    can: mayBegin,
+    run: () => navigate(list.dataset.home),
+    can: canCreate,
   });
-  offer({
+  addCommand({
     id: "archived",
     label: words.archivedSessions,
     icon: "archive",
     run: showArchive,
     can: () => !showsArchive(),
   });
-  offerActions();
-  list.addEventListener("parley:listed", offerActions);
+}
+
+/** Connects the list. `isConnected()` returns whether a socket reports changes of the list. */
+export function connect(isConnected) {
+  onAction("rail-menu", (button) => openRowMenu(rowOf(button)));
+  onAction("leave", () => changeSessions("leave", [list.dataset.current]));
+  onAction("rail-more", showMore);
+  onAction("rail-archive", showArchive);
+  list.addEventListener("contextmenu", (event) => {
+    const row = rowOf(event.target);
+    if (!row || event.target.closest("input")) return;
+    event.preventDefault();
+    if (row.querySelector(".rail-dots").ariaExpanded !== "true") openRowMenu(row);
+  });
+  addListCommands();
+  addSessionCommands();
+  list.addEventListener("parley:list-updated", addSessionCommands);
+  list.addEventListener("parley:list-updated", restoreRefused);
   connectWorkspaces();
-  mentions.connect();
+  takeNewMentions(); // mentions from before the page was loaded cause no notification
+  list.addEventListener("parley:list-updated", notifyMentions);
   connectSelection();
-  list.addEventListener("pointerdown", press);
-  keepFresh(isRung);
-  tellHandedOver();
+  list.addEventListener("pointerdown", handlePress);
+  keepUpdated(isConnected);
+  showHandedOver();
 }
 
 // Selecting several sessions, to archive or delete them together.
 
-const rail = document.getElementById("rail");
-const bar = document.getElementById("rail-bulk");
-const chosen = new Set();
-let lastChosen = "";
+const sidebar = document.getElementById("rail");
+const bulkBar = document.getElementById("rail-bulk");
+const chosenIds = new Set();
+let lastChosenId = "";
 
-const rows = () => [...list.querySelectorAll(".rail-row")];
-const isOn = () => rail.classList.contains("selecting");
+const allRows = () => [...list.querySelectorAll(".rail-row")];
+const isSelecting = () => sidebar.classList.contains("selecting");
 
-/** Starts with one row. */
+/** Starts a selection with one row. */
 function beginSelection(row) {
-  rail.classList.add("selecting");
-  bar.hidden = false;
-  choose([row], true);
+  sidebar.classList.add("selecting");
+  bulkBar.hidden = false;
+  setChosen([row], true);
   row.querySelector(".rail-check").focus();
 }
 
 function endSelection() {
-  if (!isOn()) return;
-  const focused = bar.contains(document.activeElement) || list.contains(document.activeElement);
-  rail.classList.remove("selecting");
-  bar.hidden = true;
-  chosen.clear();
-  drawChosen();
-  if (focused) (document.getElementById(`rail-link-${lastChosen}`) ?? list).focus();
+  if (!isSelecting()) return;
+  const focused = bulkBar.contains(document.activeElement) || list.contains(document.activeElement);
+  sidebar.classList.remove("selecting");
+  bulkBar.hidden = true;
+  chosenIds.clear();
+  showChosen();
+  if (focused) (document.getElementById(`rail-link-${lastChosenId}`) ?? list).focus();
 }
 
-function choose(some, wanted) {
-  for (const { dataset } of some) wanted ? chosen.add(dataset.session) : chosen.delete(dataset.session);
-  lastChosen = some.at(-1).dataset.session;
-  drawChosen();
+function setChosen(some, wanted) {
+  for (const { dataset } of some) wanted ? chosenIds.add(dataset.session) : chosenIds.delete(dataset.session);
+  lastChosenId = some.at(-1).dataset.session;
+  showChosen();
 }
 
-/** With Shift, selects all rows from the one selected before. */
-function toggled(row, withRange) {
-  const all = rows();
-  const [from, to] = [all.findIndex(({ dataset }) => dataset.session === lastChosen), all.indexOf(row)];
-  const wanted = !chosen.has(row.dataset.session);
+/** Selects or deselects a row. With Shift, selects all rows from the last selected one on. */
+function toggleRow(row, withRange) {
+  const all = allRows();
+  const [from, to] = [all.findIndex(({ dataset }) => dataset.session === lastChosenId), all.indexOf(row)];
+  const wanted = !chosenIds.has(row.dataset.session);
   const some = withRange && from >= 0 ? all.slice(Math.min(from, to), Math.max(from, to) + 1) : [row];
-  choose(from > to && withRange ? some.reverse() : some, wanted);
+  setChosen(from > to && withRange ? some.reverse() : some, wanted);
 }
 
-function drawChosen() {
-  for (const row of rows()) {
-    const isChosen = chosen.has(row.dataset.session);
+function showChosen() {
+  for (const row of allRows()) {
+    const isChosen = chosenIds.has(row.dataset.session);
     row.classList.toggle("chosen", isChosen);
     row.querySelector(".rail-check").checked = isChosen;
   }
-  document.getElementById("rail-count").textContent = isOn() ? fill(words.selected, { count: chosen.size }) : "";
+  document.getElementById("rail-count").textContent = isSelecting()
+    ? format(words.selected, { count: chosenIds.size })
+    : "";
 }
 
-async function organiseChosen(action) {
-  const ids = [...chosen];
+async function changeChosen(action) {
+  const ids = [...chosenIds];
   endSelection();
-  if (ids.length) await organise(action, ids);
+  if (ids.length) await changeSessions(action, ids);
 }
 
 function connectSelection() {
   list.addEventListener("click", (event) => {
     const row = event.target.closest(".rail-row");
-    if (!isOn() || !row || event.target.closest(".rail-dots")) return;
+    if (!isSelecting() || !row || event.target.closest(".rail-dots")) return;
     if (!event.target.matches(".rail-check")) event.preventDefault(); // do not open the session
-    toggled(row, event.shiftKey);
+    toggleRow(row, event.shiftKey);
   });
-  rail.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !isOn()) return;
+  sidebar.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isSelecting()) return;
     event.stopPropagation();
     endSelection();
   });
-  list.addEventListener("parley:listed", () => {
-    const there = new Set(rows().map(({ dataset }) => dataset.session));
-    for (const id of chosen) if (!there.has(id)) chosen.delete(id);
-    drawChosen();
+  list.addEventListener("parley:list-updated", () => {
+    const present = new Set(allRows().map(({ dataset }) => dataset.session));
+    for (const id of chosenIds) if (!present.has(id)) chosenIds.delete(id);
+    showChosen();
   });
-  on("bulk-archive", () => organiseChosen(list.querySelector("#rail-back") ? "restore" : "archive"));
-  on("bulk-delete", () => organiseChosen("delete"));
-  on("bulk-end", endSelection);
+  onAction("bulk-archive", () => changeChosen(list.querySelector("#rail-back") ? "restore" : "archive"));
+  onAction("bulk-delete", () => changeChosen("delete"));
+  onAction("bulk-end", endSelection);
 }

@@ -1,51 +1,51 @@
-// Profile pictures and icons of agents. Users and agents without one keep their initials.
-import { icon } from "./dom.js";
+// Faces: profile pictures of users, and icons of agents. Without a picture or an icon, a face shows initials.
+import { createIcon } from "./dom.js";
 
-const known = new Map();
-let icons = {};
+const pictures = new Map();
+let agentIcons = {};
 
-/** Stores addresses of pictures by user id (`{"7": "/people/7/picture?v=…"}`, "" for none), and shows them. */
-export function know(pictures) {
-  for (const [person, address] of Object.entries(pictures)) known.set(person, address);
-  dress(document);
+/** Adds addresses of pictures by user id (`{"7": "/people/7/picture?v=…"}`, "" for none), and shows them. */
+export function setPictures(added) {
+  for (const [person, address] of Object.entries(added)) pictures.set(person, address);
+  updateFaces(document);
 }
 
 /** Stores the icons of agents by name (`{"researcher": "search"}`), and shows them. */
-export function knowIcons(given) {
-  icons = given;
-  dressAgents(document);
+export function setAgentIcons(newIcons) {
+  agentIcons = newIcons;
+  updateAgentIcons(document);
 }
 
-/** Returns the ids of users at or below a node whose pictures are not known. */
-export function strangers(root) {
+/** Returns the ids of users below a node for whom no address of a picture has been set. */
+export function peopleWithoutPicture(root) {
   const people = [...root.querySelectorAll(".face[data-person]")].map(({ dataset }) => dataset.person);
-  return people.filter((person) => !known.has(person));
+  return people.filter((person) => !pictures.has(person));
 }
 
-/** Shows the known pictures at or below a node. */
-export function dress(root) {
-  dressAgents(root);
-  if (!known.size) return;
-  if (root.matches?.(".face[data-person]")) show(root);
-  for (const face of root.querySelectorAll(".face[data-person]")) show(face);
+/** Shows pictures and icons in the faces at or below a node. */
+export function updateFaces(root) {
+  updateAgentIcons(root);
+  if (!pictures.size) return;
+  if (root.matches?.(".face[data-person]")) updatePicture(root);
+  for (const face of root.querySelectorAll(".face[data-person]")) updatePicture(face);
 }
 
-function show(face) {
-  const address = known.get(face.dataset.person);
+function updatePicture(face) {
+  const address = pictures.get(face.dataset.person);
   const picture = face.querySelector("img");
   if (address === undefined || picture?.getAttribute("src") === address) return;
   picture?.remove();
-  if (address) face.append(image(address));
+  if (address) face.append(createPicture(address));
 }
 
-function dressAgents(root) {
+function updateAgentIcons(root) {
   for (const face of root.querySelectorAll(".face[data-agent]")) {
-    const name = icons[face.dataset.agent];
-    if (name) face.replaceChildren(icon(name));
+    const name = agentIcons[face.dataset.agent];
+    if (name) face.replaceChildren(createIcon(name));
   }
 }
 
-function image(address) {
+function createPicture(address) {
   const picture = new Image();
   picture.alt = "";
   picture.decoding = "async";
@@ -55,6 +55,6 @@ function image(address) {
 }
 
 export function connect() {
-  for (const place of document.querySelectorAll("[data-faces]")) know(JSON.parse(place.dataset.faces));
-  for (const place of document.querySelectorAll("[data-icons]")) knowIcons(JSON.parse(place.dataset.icons));
+  for (const place of document.querySelectorAll("[data-faces]")) setPictures(JSON.parse(place.dataset.faces));
+  for (const place of document.querySelectorAll("[data-icons]")) setAgentIcons(JSON.parse(place.dataset.icons));
 }

@@ -1,69 +1,66 @@
-// The limit of a message's length. The server refuses longer ones, and much longer ones would close the connection (MSG-12).
+// The composer's field and the limit of a message's length. The server refuses longer messages. It closes the
+// connection of a client that sends a much longer one, so the page checks the length first (MSG-12).
 import { TOUCH } from "./commands.js";
-import { fill, words } from "./i18n.js";
-import { notice, over } from "./notice.js";
+import { fireInput, replaceRange } from "./dom.js";
+import { format, words } from "./i18n.js";
+import { clearNotice, showNotice } from "./notice.js";
 
-// The composer's field and its text.
-
-/** Null for viewers. */
+/** The composer's field, or null for viewers. */
 export const field = document.getElementById("text");
 
 /** Replaces the whole text. */
-export function write(words) {
-  field.value = words;
-  tell();
+export function setText(text) {
+  field.value = text;
+  fireInput(field);
 }
 
-/** Starts with the stored text, but keeps what was typed before this module was loaded. */
-export function begin(kept) {
+/** Fills in the stored text. Text that was typed before this module was loaded stays below it. */
+export function initializeText(stored) {
   const isTouched = field.value !== field.defaultValue;
-  if (!isTouched) field.value = kept;
-  else if (kept !== field.defaultValue) field.value = [kept, field.value].filter(Boolean).join("\n");
+  if (!isTouched) field.value = stored;
+  else if (stored !== field.defaultValue) field.value = [stored, field.value].filter(Boolean).join("\n");
 }
 
-/** Puts a text back, above the present one. */
-export function restore(words) {
-  write(field.value ? `${words}\n\n${field.value}` : words);
+/** Puts a text back into the field, above its present text. */
+export function restoreText(text) {
+  setText(field.value ? `${text}\n\n${field.value}` : text);
 }
 
-/** Puts a text back that was being typed elsewhere, with the caret at its end: the next key continues it. */
-export function restoreTyped(text) {
-  if (text) restore(text);
+/** Puts a text back that the user was typing elsewhere, and moves the focus to its end, so that the user can go on. */
+export function restoreTextAndFocus(text) {
+  if (text) restoreText(text);
   field.focus({ preventScroll: true });
   const end = text ? text.length : field.value.length;
   field.setSelectionRange(end, end);
 }
 
 /** Replaces a range as if the text had been typed, so that Ctrl+Z undoes it. */
-export function insert(words, from = field.selectionStart, to = field.selectionEnd) {
-  field.focus();
-  field.setSelectionRange(from, to);
-  if (document.execCommand("insertText", false, words)) return;
-  field.setRangeText(words, from, to, "end");
-  tell();
+export function insertText(text, from = field.selectionStart, to = field.selectionEnd) {
+  replaceRange(field, text, from, to);
 }
 
-/** Removes the characters that no message can have: NUL and halves of pairs. */
-export function cleanText() {
+/** Removes characters that messages cannot contain: NUL and lone surrogates. */
+export function removeInvalidCharacters() {
   const lone = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]|\0/g;
-  insert(field.value.replace(lone, ""), 0, field.value.length);
+  insertText(field.value.replace(lone, ""), 0, field.value.length);
 }
 
-/** Whether a key belongs to an input method that is composing a character (229: Safari sets `isComposing` too late). */
-export const composing = (event) => event.isComposing || event.keyCode === 229;
+/** Returns whether an input method handles a key. Safari sets `isComposing` too late, but then the key code is 229. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
-/** Whether a key sends: Enter or Ctrl+Enter, by the user's preference. On phones only the button sends. */
-export function sends(event) {
-  if (event.key !== "Enter" || event.shiftKey || event.altKey || composing(event)) return false;
+/** Returns whether a key sends the message: Ctrl+Enter, and Enter unless on phones or the user prefers otherwise. */
+export function isSendKey(event) {
+  if (event.key !== "Enter" || event.shiftKey || event.altKey || isComposing(event)) return false;
   if (event.ctrlKey || event.metaKey) return true;
   return !TOUCH.matches && document.documentElement.dataset.sendKey !== "ctrl_enter";
 }
 
 /**
- * Returns how an opening prompt that the user has to complete is put into the field, {text, from, to}: one with a "…",
- * which is selected or, at the end, left out, or with a colon at its end. Null for others.
+ * Returns {text, from, to} for an opening prompt that the user has to complete: the text and the range to select.
+ * Returns null for other prompts. A prompt has to be completed if it contains a "…", which is selected, ends with a
+ * "…", which is left out, or ends with a colon.
  */
-export function unfinished(prompt) {
+export function promptToComplete(prompt) {
   const whole = prompt.trimEnd();
   const text = whole.replace(/\s*…$/, "");
   const gap = text.lastIndexOf("…");
@@ -73,7 +70,7 @@ export function unfinished(prompt) {
 }
 
 /** Makes a field grow with its text in browsers without `field-sizing`. */
-export function grow(field) {
+export function growWithText(field) {
   if (CSS.supports("field-sizing", "content")) return;
   const fit = () => {
     field.style.height = "auto";
@@ -83,29 +80,28 @@ export function grow(field) {
   fit();
 }
 
-function tell() {
-  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
-}
-
 const limit = Number(field?.form.dataset.limit);
-const figures = new Intl.NumberFormat(document.documentElement.lang);
+const numberFormat = new Intl.NumberFormat(document.documentElement.lang);
 
-/** Whether the server accepts a text of this length. */
-export const isWithin = (text) => charactersOf(text) <= limit;
+/** Returns whether the server accepts a text of this length. */
+export const isWithinLimit = (text) => countCharacters(text) <= limit;
 
-/** Whether the server accepts a text of this length; shows a notice if not. */
-export function fits(text) {
-  const isShort = isWithin(text);
-  if (isShort) over("limit");
+/** Returns whether the server accepts a text of this length. If not, shows a notice. */
+export function checkLength(text) {
+  const isShort = isWithinLimit(text);
+  if (isShort) clearNotice("limit");
   else
-    notice(fill(words.tooLong, { count: figures.format(charactersOf(text)), limit: figures.format(limit) }), {
-      about: "limit",
-    });
+    showNotice(
+      format(words.tooLong, { count: numberFormat.format(countCharacters(text)), limit: numberFormat.format(limit) }),
+      {
+        about: "limit",
+      },
+    );
   return isShort;
 }
 
-// The server counts characters; a string's length is in UTF-16 units.
-function charactersOf(text) {
+// Characters as the server counts them. A string's length is in UTF-16 code units, of which there can be more.
+function countCharacters(text) {
   if (text.length <= limit) return text.length;
   let count = 0;
   for (const _character of text) count += 1;

@@ -1,36 +1,36 @@
-// Notices, such as why a request was refused. A notice stays until its subject is settled or the user goes on.
-import { on, TOUCH } from "./commands.js";
-import { copyOf, make } from "./dom.js";
+// Notices, such as the reason why a request was refused, and announcements to screen readers.
+import { onAction, TOUCH } from "./commands.js";
+import { cloneTemplate, createElement } from "./dom.js";
 
 const region = document.getElementById("notices");
 
 /**
- * Shows a notice with an optional action, in place of the previous one. `about` names its subject in one or
- * several words: `settle` or `over` with one of them removes it. Without a subject it is removed by the next
- * action of the user that succeeds.
+ * Shows a notice with an optional action {label, run}, in place of the previous notice. `about` contains its subjects,
+ * separated by spaces. The notice stays until `clearNotice` or `clearNoticeAfterSuccess` is called with one of them. A
+ * notice without a subject stays until the user's next successful action.
  */
-export function notice(text, { action = null, about = "" } = {}) {
-  const element = copyOf("notice");
+export function showNotice(text, { action = null, about = "" } = {}) {
+  const element = cloneTemplate("notice");
   element.dataset.about = about;
   element.querySelector("span").textContent = text;
   region.replaceChildren(element);
   if (action) addAction(element, action);
 }
 
-/** Removes the notice about a subject, or without one, after the user's action has succeeded. */
-export function settle(about = "") {
-  over("");
-  over(about);
+/** Removes the notice about this subject or without a subject, because an action of the user has succeeded. */
+export function clearNoticeAfterSuccess(about = "") {
+  clearNotice("");
+  clearNotice(about);
 }
 
-/** Removes the notice about a subject that has ended by itself. Others stay: they may not have been read. */
-export function over(about) {
+/** Removes the notice about a subject, which no longer applies. Other notices stay, so that the user can read them. */
+export function clearNotice(about) {
   const shown = region?.firstElementChild;
-  if (shown?.dataset.about.split(" ").includes(about)) leave(shown);
+  if (shown?.dataset.about.split(" ").includes(about)) removeNotice(shown);
 }
 
-/** Removes a notice. Focus that was in it goes to the composer, but not where that would open a keyboard. */
-function leave(element) {
+/** Removes a notice. If the focus was in it, moves the focus to the composer, or to the page on touch screens. */
+function removeNotice(element) {
   const hadFocus = element.contains(document.activeElement);
   element.remove();
   if (!hadFocus) return;
@@ -41,7 +41,7 @@ function leave(element) {
 /** Moves the focus of a keyboard user from a message to the notice's action, and back afterwards. */
 function addAction(element, { label, run }) {
   const before = document.activeElement;
-  const button = make("button", { type: "button", className: "button small", textContent: label });
+  const button = createElement("button", { type: "button", className: "button small", textContent: label });
   button.addEventListener("click", () => {
     element.remove();
     (before.isConnected ? before : document.getElementById("main")).focus({ preventScroll: true });
@@ -52,22 +52,22 @@ function addAction(element, { label, run }) {
 }
 
 /** Announces a text to screen readers. */
-export function say(words) {
-  document.getElementById("announcer").textContent = words;
+export function announce(text) {
+  document.getElementById("announcer").textContent = text;
 }
 
-const LONGEST = 300;
+const MAX_ANNOUNCED = 300;
 
-/** Announces a finished message of another author, the name first. Tokens are never announced. */
-export function announce(element) {
+/** Announces a finished message: its author and the beginning of its text. Leaves out messages of the user. */
+export function announceMessage(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
   const body = element.querySelector(".prose, .plain");
-  const text = body ? linesOf(body) : "";
-  say(`${element.getAttribute("aria-label")}: ${shortened(text)}`);
+  const text = body ? textLines(body) : "";
+  announce(`${element.getAttribute("aria-label")}: ${shorten(text)}`);
 }
 
-/** Returns a text with a line for each of its paragraphs, items and cells, which HTML does not separate. */
-function linesOf(body) {
+/** Returns the text of an element with each paragraph, item and cell on its own line. */
+function textLines(body) {
   const parts = [];
   const walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
   while (walker.nextNode()) {
@@ -82,13 +82,13 @@ function linesOf(body) {
 }
 
 /** Returns the first sentences of a long text. */
-function shortened(text) {
-  if (text.length <= LONGEST) return text;
-  const cut = text.slice(0, LONGEST);
+function shorten(text) {
+  if (text.length <= MAX_ANNOUNCED) return text;
+  const cut = text.slice(0, MAX_ANNOUNCED);
   const end = Math.max(...[". ", "! ", "? ", "\n", "。", "！", "？"].map((mark) => cut.lastIndexOf(mark)));
-  return `${end > LONGEST / 3 ? cut.slice(0, end + 1) : cut} …`;
+  return `${end > MAX_ANNOUNCED / 3 ? cut.slice(0, end + 1) : cut} …`;
 }
 
 export function connect() {
-  on("dismiss", (button) => leave(button.closest(".notice")));
+  onAction("dismiss", (button) => removeNotice(button.closest(".notice")));
 }

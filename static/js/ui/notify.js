@@ -1,17 +1,42 @@
-// The browser's notifications of this page, for a user who looks elsewhere and wants them.
-import { go } from "./leaving.js";
-import * as push from "./push.js";
+// The browser's notifications. They are shown if the user has turned them on and is not looking at the page.
+import { navigate } from "./navigation.js";
+import { registration } from "./push.js";
 
 const root = document.documentElement;
 
-/** Notifies of a session. Of those about one session the last is shown; a click leads to `url`, if that is another page. */
-export function notifyElsewhere(title, body, { session, url = location.pathname }) {
+/** Returns the rows of the session list whose sessions wait for the user or mention the user. */
+export const rowsThatNeedUser = () => [
+  ...document.querySelectorAll("#rail-list :is([data-waiting=yes], [data-mentioned=yes])"),
+];
+
+/** Shows a title in the browser's tab, after the number of what the user should look at, if there is any. */
+export function showTabTitle(title, count) {
+  document.title = `${count ? `(${count}) ` : ""}${title}`;
+}
+
+/** Shows a notification about a session, in place of its last one. A click goes to `url`, if that is another page. */
+export function notifyIfAway(title, body, { session, url = location.pathname }) {
   const wanted = root.dataset.notify === "yes" && globalThis.Notification?.permission === "granted";
   if (!wanted || (!document.hidden && document.hasFocus())) return;
   const onclick = () => {
     window.focus();
-    if (url !== location.pathname) go(url);
+    if (url !== location.pathname) navigate(url);
   };
   const icon = document.getElementById("favicon")?.href;
-  push.notify(title, { body, tag: session, icon, url, onclick }).catch(() => {});
+  showNotification(title, { body, tag: session, icon, url, onclick }).catch(() => {});
+}
+
+/** Shows a notification. Prefers the service worker, which phones require and which can replace push messages. */
+async function showNotification(title, { onclick, url, ...options }) {
+  const worker = await registration();
+  if (worker?.active) return worker.showNotification(title, { ...options, data: { url } });
+  try {
+    const shown = new Notification(title, options);
+    shown.addEventListener("click", () => {
+      onclick();
+      shown.close();
+    });
+  } catch {
+    // a phone without the service worker
+  }
 }

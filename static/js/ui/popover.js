@@ -1,55 +1,60 @@
-// Popovers beside an anchor, one at a time: boxes and menus. On phones they are sheets at the bottom.
-import { icon, make } from "./dom.js";
-import { composing } from "./field.js";
-import { ARROWS, ENDS, rove } from "./options.js";
+// Popovers beside an anchor: boxes and menus. One is open at a time. On phones they are sheets at the bottom.
+import { createElement, createIcon } from "./dom.js";
+import { isComposing } from "./field.js";
+import { addRovingFocus, ARROW_KEYS, END_KEYS } from "./options.js";
 
 const SHEET = matchMedia("(width < 760px) and (pointer: coarse)"); // the same condition as in menu.css
 const GAP = 4;
 const MARGIN = 8;
-const MOVED = 10;
+const MOVE_TOLERANCE = 10;
 let open = null; // {anchor, element, back}
 let presses = 0;
 
-/** Opens an element at its anchor, which gets the focus when it closes. If it is open, closes it and returns false. */
-export function show(element, anchor) {
+/** Opens an element as the popover of an anchor. If that popover is open already, closes it and returns false. */
+function showPopover(element, anchor) {
   const wasOpen = open?.anchor === anchor;
-  close();
+  closePopover();
   if (wasOpen) return false;
-  // Not "auto": the click, or the end of the long press, that opens it would close it again.
+  // With "auto", the click or the end of the long press that opens the popover would close it again.
   element.popover = "manual";
   (anchor.closest("dialog[open], main, nav, aside") ?? document.body).append(element);
   element.showPopover();
-  open = { anchor, element, back: wayBack() };
-  place();
+  open = { anchor, element, back: closeOnBack() };
+  positionPopover();
   return true;
 }
 
-/** Opens an empty box at its button and returns it; returns null if it was open and is closed now. */
-export function openBox(anchor, { className, label }) {
-  const box = make("div", { className: `popover ${className}`, tabIndex: -1, role: "dialog", ariaLabel: label });
-  return show(box, anchor) ? box : null;
+/** Opens an empty box at a button and returns it. If the box is open already, closes it and returns null. */
+export function openPopover(anchor, { className, label }) {
+  const box = createElement("div", {
+    className: `popover ${className}`,
+    tabIndex: -1,
+    role: "dialog",
+    ariaLabel: label,
+  });
+  return showPopover(box, anchor) ? box : null;
 }
 
-/** Resolves to `coming`, or to undefined if the user has pressed a button or key since: opening would override that. */
-export async function unlessOvertaken(coming) {
+/** Resolves to the value of a promise, or to undefined if the user has pressed a button or key in the meantime. */
+export async function unlessUserActed(promise) {
   const before = presses;
-  const content = await coming;
+  const content = await promise;
   return before === presses ? content : undefined;
 }
 
-export function close() {
+export function closePopover() {
   if (!open) return;
   const { anchor, element, back } = open;
   open = null;
-  const lost = document.activeElement === document.body || element.contains(document.activeElement);
+  const isFocusLost = document.activeElement === document.body || element.contains(document.activeElement);
   if (anchor.tagName === "BUTTON") anchor.setAttribute("aria-expanded", "false");
   back?.destroy();
   element.remove();
-  if (lost) (anchor.isConnected ? anchor : document.getElementById("main")).focus({ preventScroll: true });
+  if (isFocusLost) (anchor.isConnected ? anchor : document.getElementById("main")).focus({ preventScroll: true });
 }
 
-/** Places the open box below its anchor, aligned with its start; above it, or with its end, if there is more room. */
-export function place() {
+/** Places the open box below its anchor, aligned with its start, or above it or with its end if there is more room. */
+export function positionPopover() {
   if (!open) return;
   const { anchor, element } = open;
   if (anchor.tagName === "BUTTON") anchor.setAttribute("aria-expanded", "true"); // also after a new rendering
@@ -65,110 +70,117 @@ export function place() {
   element.style.top = `${clamp(top, innerHeight - height)}px`;
 }
 
-const clamp = (value, most) => Math.max(MARGIN, Math.min(value, most - MARGIN));
+const clamp = (value, limit) => Math.max(MARGIN, Math.min(value, limit - MARGIN));
 
 /** Suppresses the click that follows the present press. */
-export function swallowClick() {
-  const life = new AbortController();
-  const swallow = (event) => {
+export function suppressNextClick() {
+  const listeners = new AbortController();
+  const suppress = (event) => {
     event.preventDefault();
     event.stopPropagation();
   };
-  addEventListener("click", swallow, { capture: true, signal: life.signal });
-  // Deferred: the press that is being handled is not yet the next one.
-  setTimeout(() => addEventListener("pointerdown", () => life.abort(), { capture: true, signal: life.signal }));
+  addEventListener("click", suppress, { capture: true, signal: listeners.signal });
+  // Deferred, so that the press that is being handled does not count as the next one.
+  setTimeout(() =>
+    addEventListener("pointerdown", () => listeners.abort(), { capture: true, signal: listeners.signal }),
+  );
 }
 
 /**
- * Calls back when the finger of a `pointerdown` has rested for so many ms. Moving, scrolling, and events named in
- * `stops` cancel the long press.
+ * Calls back if the finger stays where it was at the `pointerdown` for `ms` ms. Moving the finger, scrolling, and the
+ * events in `stops` cancel the long press.
  */
-export function whenHeld({ clientX, clientY }, ms, callback, stops = []) {
-  const life = new AbortController();
-  const stop = () => life.abort();
-  const far = (event) => Math.hypot(event.clientX - clientX, event.clientY - clientY) > MOVED && stop();
+export function onLongPress({ clientX, clientY }, ms, callback, stops = []) {
+  const listeners = new AbortController();
+  const stop = () => listeners.abort();
+  const stopIfMoved = (event) =>
+    Math.hypot(event.clientX - clientX, event.clientY - clientY) > MOVE_TOLERANCE && stop();
   const timer = setTimeout(() => {
     stop();
     callback();
   }, ms);
-  life.signal.addEventListener("abort", () => clearTimeout(timer));
+  listeners.signal.addEventListener("abort", () => clearTimeout(timer));
   for (const name of ["pointerup", "pointercancel", "scroll", ...stops])
-    addEventListener(name, stop, { capture: true, signal: life.signal });
-  addEventListener("pointermove", far, { signal: life.signal });
+    addEventListener(name, stop, { capture: true, signal: listeners.signal });
+  addEventListener("pointermove", stopIfMoved, { signal: listeners.signal });
 }
 
-/** On phones the Back button closes a sheet and stays on the page. */
-function wayBack() {
+/** Makes the Back button of phones close a sheet instead of leaving the page. */
+function closeOnBack() {
   if (!globalThis.CloseWatcher) return null;
   const watcher = new CloseWatcher();
-  watcher.onclose = close;
+  watcher.onclose = closePopover;
   return watcher;
 }
 
-const isOurs = (node) =>
+const belongsToPopover = (node) =>
   open.element.contains(node) || (open.anchor.tagName === "BUTTON" && open.anchor.contains(node));
 
-/** A press outside closes it; under a sheet that press does nothing else. */
-function pressed({ target }) {
-  if (!open || isOurs(target)) return;
-  if (SHEET.matches) swallowClick();
-  close();
+/** Closes the popover on a press outside of it. If it is a sheet, the press has no other effect. */
+function closeOnOutsidePress({ target }) {
+  if (!open || belongsToPopover(target)) return;
+  if (SHEET.matches) suppressNextClick();
+  closePopover();
 }
 
-/** Escape closes the topmost box, wherever the focus is. */
-function escaped(event) {
-  if (!open || event.key !== "Escape" || composing(event)) return;
+/** Closes the popover on Escape, wherever the focus is. */
+function closeOnEscape(event) {
+  if (!open || event.key !== "Escape" || isComposing(event)) return;
   event.preventDefault();
   event.stopPropagation();
-  close();
+  closePopover();
 }
 
 // Menus.
 
 /**
- * Opens a menu at an element, which gets the focus back when it closes; with its menu already open, the anchor closes it.
- * `groups` of items have a line between them, and `headings`, if there are any; empty groups are left out. An item is {label, icon, keys, run, danger,
- * checked, disabled, unread}; `checked` (true or false) makes it a choice, `keys` is its shortcut, `unread` the label
- * of its mark.
+ * Opens a menu at an element, which gets the focus back when the menu closes. If the menu is open, closes it. `groups`
+ * are lists of items with lines between them, and with optional `headings`. Empty groups are left out. An item is
+ * {label, icon, keys, run, danger, checked, disabled, unread}. `checked` (true or false) makes it a choice, `keys` is
+ * its shortcut, and `unread` the label of its mark.
  */
 export function openMenu(anchor, groups, { label, headings = [] }) {
   const choices = groups.flat().filter((item) => item.checked !== undefined).length;
   const role = choices > 1 ? "menuitemradio" : "menuitemcheckbox";
   const parts = groups
     .map((group, at) =>
-      grouped(
-        group.map((item) => draw(item, role)),
+      withHeading(
+        group.map((item) => createItem(item, role)),
         headings[at],
       ),
     )
     .filter((part) => part.length);
-  const drawn = parts.flatMap((part, at) => (at ? [make("hr", { role: "separator" }), ...part] : part));
-  const element = make("div", { className: "menu", role: "menu", ariaLabel: label }, ...drawn);
-  element.addEventListener("keydown", left);
-  rove(element, ".menu-item", { keys: { ...ARROWS, ...ENDS }, nameOf: (item) => item.textContent });
-  if (show(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
+  const items = parts.flatMap((part, at) => (at ? [createElement("hr", { role: "separator" }), ...part] : part));
+  const element = createElement("div", { className: "menu", role: "menu", ariaLabel: label }, ...items);
+  element.addEventListener("keydown", closeOnTab);
+  addRovingFocus(element, ".menu-item", { keys: { ...ARROW_KEYS, ...END_KEYS }, nameOf: (item) => item.textContent });
+  if (showPopover(element, anchor)) element.querySelector(".menu-item")?.focus({ preventScroll: true });
 }
 
-/** Returns the items of a group, below its heading if it has one. */
-function grouped(items, heading) {
+/** Returns the elements of a group: its items, in an element with a heading if it has one. */
+function withHeading(items, heading) {
   if (!heading || !items.length) return items;
-  const shown = make("p", { className: "menu-heading", ariaHidden: "true", textContent: heading });
-  return [make("div", { role: "group", ariaLabel: heading }, shown, ...items)];
+  const shown = createElement("p", { className: "menu-heading", ariaHidden: "true", textContent: heading });
+  return [createElement("div", { role: "group", ariaLabel: heading }, shown, ...items)];
 }
 
-function draw(item, choice) {
+function createItem(item, choice) {
   const role = item.checked === undefined ? { role: "menuitem" } : { role: choice, ariaChecked: String(item.checked) };
-  const button = make("button", {
+  const button = createElement("button", {
     type: "button",
     tabIndex: -1,
     className: item.danger ? "menu-item danger" : "menu-item",
     ...role,
   });
   if (item.disabled) button.ariaDisabled = "true";
-  const label = make("span", { className: "menu-label", dir: "auto", textContent: item.label ?? "" });
-  const keys = make("span", { className: "menu-keys", ariaHidden: "true", textContent: item.keys ?? "" });
-  button.append(icon(item.checked ? "check" : (item.icon ?? "")), label, item.unread ? mark(item.unread) : keys);
-  button.addEventListener("click", () => item.disabled || choose(item));
+  const label = createElement("span", { className: "menu-label", dir: "auto", textContent: item.label ?? "" });
+  const keys = createElement("span", { className: "menu-keys", ariaHidden: "true", textContent: item.keys ?? "" });
+  button.append(
+    createIcon(item.checked ? "check" : (item.icon ?? "")),
+    label,
+    item.unread ? createUnreadMark(item.unread) : keys,
+  );
+  button.addEventListener("click", () => item.disabled || runItem(item));
   button.addEventListener(
     "pointermove",
     ({ pointerType }) => pointerType === "mouse" && button.focus({ preventScroll: true }),
@@ -176,32 +188,32 @@ function draw(item, choice) {
   return button;
 }
 
-function mark(said) {
-  return make(
+function createUnreadMark(label) {
+  return createElement(
     "span",
-    { className: "unread", title: said },
-    make("span", { className: "sr-only", textContent: ` · ${said}` }),
+    { className: "unread", title: label },
+    createElement("span", { className: "sr-only", textContent: ` · ${label}` }),
   );
 }
 
-/** Returns the focus first: the action may move it elsewhere. */
-function choose(item) {
-  close();
+/** Closes the menu, which restores the focus, and then runs the item, which may move the focus. */
+function runItem(item) {
+  closePopover();
   item.run();
 }
 
-/** Tab closes a menu and returns the focus. */
-function left(event) {
+/** Closes a menu on Tab and restores the focus. */
+function closeOnTab(event) {
   if (event.key !== "Tab") return;
-  close();
+  closePopover();
   event.preventDefault();
   event.stopPropagation();
 }
 
 export function connect() {
   for (const press of ["pointerdown", "keydown"]) addEventListener(press, () => presses++, { capture: true });
-  addEventListener("pointerdown", pressed, { capture: true });
-  addEventListener("keydown", escaped, { capture: true });
-  addEventListener("focusin", ({ target }) => open && !isOurs(target) && close());
-  addEventListener("resize", place);
+  addEventListener("pointerdown", closeOnOutsidePress, { capture: true });
+  addEventListener("keydown", closeOnEscape, { capture: true });
+  addEventListener("focusin", ({ target }) => open && !belongsToPopover(target) && closePopover());
+  addEventListener("resize", positionPopover);
 }

@@ -1,46 +1,47 @@
-// Preferences, stored with the user's account.
+// Preferences, which are stored with the user's account.
 import { post } from "../net/http.js";
-import { keep as store } from "../net/storage.js";
+import { writeStored as store } from "../net/storage.js";
 
 const root = document.documentElement;
-let last = Promise.resolve("");
-let waiting = {};
-let unconfirmed = {};
+let lastRequest = Promise.resolve("");
+let waitingChoices = {};
+let unconfirmedChoices = {};
 
 /**
- * Stores preferences ({theme: "dark"}), even if the page is left at once; resolves to "" or an error text. One request at a
- * time, so that the last choice wins.
+ * Stores preferences such as {theme: "dark"}, even if the user leaves the page immediately. Resolves to "" or to an
+ * error text. Requests are sent one after the other, so that the server stores the last choice.
  */
-export function keep(choices, failed) {
-  Object.assign(waiting, choices);
-  last = last.then((problem) => (isWaiting() ? send(failed) : problem));
-  return last;
+export function savePreferences(choices, failed) {
+  Object.assign(waitingChoices, choices);
+  lastRequest = lastRequest.then((problem) => (isWaiting() ? sendWaiting(failed) : problem));
+  return lastRequest;
 }
 
-const isWaiting = () => Object.keys(waiting).length > 0;
+const isWaiting = () => Object.keys(waitingChoices).length > 0;
 
-function send(failed) {
-  const choices = waiting;
-  waiting = {};
-  unconfirmed = choices;
+function sendWaiting(failed) {
+  const choices = waitingChoices;
+  waitingChoices = {};
+  unconfirmedChoices = choices;
   const sent = post(root.dataset.preferences, choices, failed, { keepalive: true });
   const answered = sent.then(
     () => "",
     (error) => error.message,
   );
-  return answered.finally(() => (unconfirmed = {}));
+  return answered.finally(() => (unconfirmedChoices = {}));
 }
 
-/** Sends what waits when the page is left. The next page may be rendered before the server has a choice; it reads the theme here. */
-function leave() {
-  const { theme } = { ...unconfirmed, ...waiting };
-  if (isWaiting()) send("");
-  if (theme !== undefined) leaveTheme(theme || "system");
+/** Sends waiting choices when the user leaves the page, and stores the theme for the next page. */
+function sendBeforeLeaving() {
+  const { theme } = { ...unconfirmedChoices, ...waitingChoices };
+  if (isWaiting()) sendWaiting("");
+  if (theme !== undefined) storeThemeForNextPage(theme || "system");
 }
 
-const leaveTheme = (theme) => store("parley:theme", theme, "sessionStorage");
+const storeThemeForNextPage = (theme) => store("parley:theme", theme, "sessionStorage");
 
 export function connect() {
-  addEventListener("pagehide", leave);
-  addEventListener("pageshow", () => leaveTheme("")); // also a page that Back brought back, which shows the choice itself
+  addEventListener("pagehide", sendBeforeLeaving);
+  // A page that Back has restored already shows the choice.
+  addEventListener("pageshow", () => storeThemeForNextPage(""));
 }

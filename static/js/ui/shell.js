@@ -1,32 +1,32 @@
-// Alpine components of the page's frame: the session list (a drawer on phones) and the title.
+// Alpine components around the page's content: the session list (a drawer on phones) and the title.
 import Alpine from "../../vendor/alpine/module.esm.min.js";
-import { isBehind, offer, PHONE, ready, withControl } from "./commands.js";
-import { composing } from "./field.js";
+import { addCommand, hasControl, isDialogOpen, PHONE, reportReady } from "./commands.js";
+import { isComposing } from "./field.js";
 import { words } from "./i18n.js";
 
-// The height above an on-screen keyboard: some browsers lay it over the page instead of making the page smaller.
+// Some browsers lay the on-screen keyboard over the page instead of making the page smaller.
 
-const view = window.visualViewport;
+const viewport = window.visualViewport;
 const root = document.documentElement;
 
-/** Ignores pinch zoom, which makes the page larger than the visible part. */
-function fit() {
-  const covered = view.scale === 1 && root.clientHeight - view.height > 1;
+/** Fits the page to the visible height. Ignores pinch zoom, which makes the page larger than the visible part. */
+function fitToVisibleHeight() {
+  const covered = viewport.scale === 1 && root.clientHeight - viewport.height > 1;
   if (!covered) return root.style.removeProperty("--room");
-  root.style.setProperty("--room", `${view.height}px`);
+  root.style.setProperty("--room", `${viewport.height}px`);
   scrollTo(0, 0); // the browser has pushed the page up to show the field
 }
 
-function connectRoom() {
-  view?.addEventListener("resize", fit);
+function connectKeyboardInset() {
+  viewport?.addEventListener("resize", fitToVisibleHeight);
 }
 
-const FOLDED = "parley_rail";
+const FOLDED_COOKIE = "parley_rail";
 
 function shell() {
   return {
     isOpen: false,
-    isFolded: document.cookie.split("; ").includes(`${FOLDED}=folded`),
+    isFolded: document.cookie.split("; ").includes(`${FOLDED_COOKIE}=folded`),
     get classes() {
       return { "drawer-open": this.isOpen, "rail-folded": this.isFolded };
     },
@@ -38,21 +38,21 @@ function shell() {
     },
     init() {
       addEventListener("keydown", (event) => {
-        if (!withControl(event) || event.shiftKey || isBehind() || event.key.toLowerCase() !== "b") return;
+        if (!hasControl(event) || event.shiftKey || isDialogOpen() || event.key.toLowerCase() !== "b") return;
         event.preventDefault();
         this.toggle();
       });
       PHONE.addEventListener("change", () => this.close()); // a wide page has no drawer
-      offer({ id: "rail", label: words.showList, icon: "panel-left", keys: "Ctrl+B", run: () => this.toggle() });
+      addCommand({ id: "rail", label: words.showList, icon: "panel-left", keys: "Ctrl+B", run: () => this.toggle() });
     },
     toggle() {
       if (!PHONE.matches) this.fold();
       else if (this.isOpen) this.close();
       else this.open();
     },
-    /** Escape closes the topmost element. */
+    /** Closes the list on Escape, unless a dialog or another element has handled the key. */
     escape(event) {
-      if (!event.defaultPrevented && !isBehind()) this.close();
+      if (!event.defaultPrevented && !isDialogOpen()) this.close();
     },
     open() {
       this.isOpen = true;
@@ -67,42 +67,67 @@ function shell() {
     },
     fold() {
       this.isFolded = !this.isFolded;
-      document.cookie = `${FOLDED}=${this.isFolded ? "folded" : ""}; path=/; max-age=31536000; samesite=lax`;
+      document.cookie = `${FOLDED_COOKIE}=${this.isFolded ? "folded" : ""}; path=/; max-age=31536000; samesite=lax`;
     },
   };
 }
 
+/** The elements have x-show.immediate, because Alpine otherwise shows them a frame later, too late for the focus. */
 function title(rename) {
   return {
     editing: false,
+    problem: "", // the reason why the title `refused` was refused
+    refused: "",
     get reading() {
       return !this.editing;
     },
+    get invalid() {
+      return this.problem ? "true" : null;
+    },
     edit() {
-      this.editing = true;
-      this.$refs.input.value = this.$refs.button.querySelector("[data-part]").textContent.trim();
+      this.open(this.shown());
       this.$nextTick(() => this.$refs.input.select());
     },
+    open(text, problem = "") {
+      this.editing = true;
+      this.refused = text;
+      this.problem = problem;
+      this.$refs.input.value = text;
+    },
+    shown() {
+      return this.$refs.button.querySelector("[data-part]").textContent.trim();
+    },
     cancel(event) {
-      if (composing(event)) return;
+      if (isComposing(event)) return;
       this.editing = false;
       this.$nextTick(() => this.$refs.button.focus());
     },
-    save() {
+    /** Leaving the field neither sends a refused title again nor discards it. */
+    leave() {
+      if (!this.problem || this.$refs.input.value !== this.refused) this.save();
+    },
+    async save() {
       if (!this.editing) return;
       this.editing = false;
       const title = this.$refs.input.value.trim();
-      if (document.activeElement === this.$refs.input) this.$nextTick(() => this.$refs.button.focus());
-      if (title && title !== this.$refs.button.querySelector("[data-part]").textContent.trim()) rename(title);
+      const hadFocus = document.activeElement === this.$refs.input;
+      if (hadFocus) this.$nextTick(() => this.$refs.button.focus());
+      if (!title || title === this.shown()) return;
+      const problem = await rename(title);
+      if (!problem) return;
+      if (this.editing) return (this.problem = problem); // another title is being written
+      const isHere = hadFocus && [this.$refs.button, document.body].includes(document.activeElement);
+      this.open(title, problem);
+      if (isHere) this.$nextTick(() => this.$refs.input.focus());
     },
   };
 }
 
-/** Starts Alpine after everything else is connected; `rename` is called with a new title. */
+/** Starts Alpine. Call it last. `rename` is called with a new title, and resolves to a text if the title is refused. */
 export function connect(rename = () => {}) {
-  connectRoom();
+  connectKeyboardInset();
   Alpine.data("shell", shell);
   Alpine.data("title", () => title(rename));
   Alpine.start();
-  ready();
+  reportReady();
 }

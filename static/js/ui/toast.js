@@ -1,82 +1,90 @@
-// Toasts: short messages about the last action, often with Undo. They stay while the user looks at them.
+// Toasts: short messages about the last action, often with Undo. They disappear after some seconds.
 import { TOUCH } from "./commands.js";
-import { copyOf, make } from "./dom.js";
+import { cloneTemplate, createElement } from "./dom.js";
 
-const LOOK = 5;
-const DECIDE = 10;
-const MOST = 4;
+const READ_SECONDS = 5;
+const ACTION_SECONDS = 10;
+const MAX_TOASTS = 4;
 const region = document.getElementById("toasts");
-let before = null; // what had the focus before a toast had it
+let previousFocus = null; // the element that had the focus before a toast got it
 
 /** Shows `text` for some seconds, with an optional action. Returns a function that removes it. */
-export function toast(text, { action = null, seconds = action ? DECIDE : LOOK } = {}) {
-  if (!action) forget(text);
-  const element = copyOf("toast");
+export function showToast(text, { action = null, seconds = action ? ACTION_SECONDS : READ_SECONDS } = {}) {
+  if (!action) removeSame(text);
+  const element = cloneTemplate("toast");
   element.querySelector(".toast-text").textContent = text;
   if (action) addAction(element, action);
-  bringUp();
+  moveIntoDialog();
   region.append(element);
-  while (region.children.length > MOST) region.firstElementChild.remove();
-  return watch(element, seconds);
+  while (region.children.length > MAX_TOASTS) region.firstElementChild.remove();
+  return removeLater(element, seconds);
 }
 
-/** Replaces a toast with the same text. */
-function forget(text) {
-  const said = [...region.children].find(
+/** Removes a toast with the same text, because the text is about to be shown again. */
+function removeSame(text) {
+  const same = [...region.children].find(
     (each) => !each.querySelector(".toast-action") && each.querySelector(".toast-text").textContent === text,
   );
-  if (said) leave(said);
+  if (same) removeToast(same);
 }
 
 function addAction(element, { label, run }) {
-  const button = make("button", { type: "button", className: "toast-action", textContent: label });
+  const button = createElement("button", { type: "button", className: "toast-action", textContent: label });
   button.addEventListener("click", () => {
-    leave(element);
+    removeToast(element);
     run();
   });
   element.querySelector(".toast-text").after(button);
 }
 
-/** Counts down, except on hover, with the focus in it, or while the page is hidden. */
-function watch(element, seconds) {
+/** Removes a toast after some seconds, not counted while the user hovers over it, has the focus in it or is away. */
+function removeLater(element, seconds) {
   let timer = 0;
-  const go = () => {
+  const start = () => {
     clearTimeout(timer);
     if (!element.matches(":hover, :focus-within") && !document.hidden)
-      timer = setTimeout(() => leave(element), seconds * 1000);
+      timer = setTimeout(() => removeToast(element), seconds * 1000);
   };
-  const hold = () => clearTimeout(timer);
-  for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, hold);
-  for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, () => requestAnimationFrame(go));
-  element.querySelector(".toast-close").addEventListener("click", () => leave(element));
-  document.addEventListener("visibilitychange", () => (document.hidden ? hold() : go()), { signal: lifeOf(element) });
-  go();
-  return () => leave(element);
+  const pause = () => clearTimeout(timer);
+  for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, pause);
+  for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, () => requestAnimationFrame(start));
+  element.querySelector(".toast-close").addEventListener("click", () => removeToast(element));
+  document.addEventListener("visibilitychange", () => (document.hidden ? pause() : start()), {
+    signal: createSignal(element),
+  });
+  start();
+  return () => removeToast(element);
 }
 
-const lives = new WeakMap();
+const listeners = new WeakMap();
 
-function lifeOf(element) {
-  const life = new AbortController();
-  lives.set(element, life);
-  return life.signal;
+function createSignal(element) {
+  const controller = new AbortController();
+  listeners.set(element, controller);
+  return controller.signal;
 }
 
-function leave(element) {
-  lives.get(element)?.abort();
+function removeToast(element) {
+  listeners.get(element)?.abort();
   const hadFocus = element.contains(document.activeElement);
   element.remove();
-  if (hadFocus) (region.querySelector("button") ?? wayBack())?.focus({ preventScroll: true });
+  if (hadFocus) (region.querySelector("button") ?? focusTarget())?.focus({ preventScroll: true });
 }
 
-/** Returns what had the focus before, or what is there instead; on phones not the field, which opens the keyboard. */
-function wayBack() {
-  const ways = [before, TOUCH.matches ? null : document.getElementById("text"), document.getElementById("main")];
-  return ways.find((way) => way?.isConnected && way.checkVisibility());
+/**
+ * Returns the element that had the focus before the toast, else the composer's field (not on phones), else the page.
+ */
+function focusTarget() {
+  const candidates = [
+    previousFocus,
+    TOUCH.matches ? null : document.getElementById("text"),
+    document.getElementById("main"),
+  ];
+  return candidates.find((way) => way?.isConnected && way.checkVisibility());
 }
 
-/** A modal dialog makes the rest of the page inert: while one is open, toasts are inside it. */
-function bringUp() {
+/** Moves the toasts into an open modal dialog, because it makes the rest of the page inert. */
+function moveIntoDialog() {
   const dialog = [...document.querySelectorAll("dialog:modal")].at(-1);
   const place = dialog ?? document.body;
   if (region.parentElement === place) return;
@@ -94,14 +102,15 @@ export function connect() {
       } else if (event.key === "Escape" && region.contains(event.target)) {
         event.stopPropagation();
         event.preventDefault();
-        leave(event.target.closest(".toast"));
+        removeToast(event.target.closest(".toast"));
       }
     },
     true,
   );
   region?.addEventListener("focusin", ({ relatedTarget }) => {
-    if (!region.contains(relatedTarget)) before = relatedTarget;
+    if (!region.contains(relatedTarget)) previousFocus = relatedTarget;
   });
   // Messages that the server rendered with the page disappear like the others.
-  for (const element of region?.children ?? []) watch(element, element.querySelector("form") ? DECIDE : LOOK);
+  for (const element of region?.children ?? [])
+    removeLater(element, element.querySelector("form") ? ACTION_SECONDS : READ_SECONDS);
 }

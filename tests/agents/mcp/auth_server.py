@@ -1,6 +1,7 @@
-"""An MCP server over HTTP that asks for a sign-in, with its authorization server: `auth_server.py PORT`.
+"""An MCP server over HTTP that requires a sign-in, with its authorization server: `auth_server.py PORT`.
 
-A person allows a client on the page /consent. /test/ has what tests do to it: end access tokens, refuse refresh tokens.
+A user allows a client on the page /consent. Tests change the server through /test/: they end access tokens and make it
+refuse refresh tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 PORT = int(sys.argv[1])
 ADDRESS = f"http://127.0.0.1:{PORT}"
-# A client that someone has registered by hand.
+# A client that was registered manually.
 BY_HAND = OAuthClientInformationFull(
     client_id="by-hand",
     client_secret="by-hand-secret",
@@ -39,7 +40,7 @@ BY_HAND = OAuthClientInformationFull(
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Keeps everything in memory. A refresh token can be used once, as OAuth 2.1 has it for public clients."""
+    """An authorization server in memory. A refresh token can be used once, as OAuth 2.1 requires for public clients."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -142,7 +143,7 @@ def read_note(name: str = "first") -> str:
 
 
 async def consent(request: Request) -> Response:
-    """Ask the person, as an authorization server does."""
+    """Show the consent page, like an authorization server."""
     asked = request.query_params["asked"]
     links = f'<a href="/allow?asked={asked}">Allow</a> <a href="/deny?asked={asked}">Deny</a>'
     return HTMLResponse(f"<title>Notes</title><h1>Let Parley read your notes?</h1>{links}")
@@ -163,7 +164,7 @@ async def end_access(request: Request) -> Response:
 
 
 async def end_all(request: Request) -> Response:
-    """End all tokens, as when a person withdraws the consent."""
+    """End all tokens, as if the user had withdrawn the consent."""
     provider.access.clear()
     provider.refresh.clear()
     return JSONResponse({})

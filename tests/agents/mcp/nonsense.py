@@ -1,7 +1,7 @@
 """An MCP server without libraries and without `ping`.
 
-Its tool `babble` answers with what is no message, `refuse` with an error, `process` with its id, and `home` with HOME.
-With the argument `lists` it also says that it has prompts and resources, and then refuses to list them.
+Its tool `babble` answers with an invalid message, `refuse` with an error, `process` with its process id, and `home`
+with HOME. With the argument `lists` it also declares prompts and resources, and then refuses to list them.
 """
 
 from __future__ import annotations

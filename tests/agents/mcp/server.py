@@ -182,7 +182,11 @@ def note() -> str:
 
 @server.prompt()
 def review(code: str, language: str = "Python") -> str:
-    """Review some code."""
+    """Review some code."""  # shown to users
+    if code == "bad":
+        raise ValueError("That is no code.")
+    if code in ("none", "long"):
+        return "" if code == "none" else "x" * 100_001
     return f"Review this {language} code:\n{code}"
 
 
@@ -202,6 +206,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]))
     else:
-        if sys.argv[1:2] == ["after"]:  # a slow start: until the file exists
-            Path(sys.argv[2]).read_text()  # a FIFO
+        if sys.argv[1:2] == ["after"]:  # a slow start: wait until the file has content
+            Path(sys.argv[2]).read_text()  # the file is a FIFO
         server.run("stdio")

@@ -1,4 +1,4 @@
-"""Questions of MCP servers to people in the middle of a call, over a pipe and over HTTP (UI-18)."""
+"""Questions of MCP servers to users during a call, over a pipe and over HTTP (UI-18)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCEPT = {"action": "accept", "content": FILLED}
 
 
 def answering(*answers: Json, seen: list[Elicitation] | None = None) -> Answer:
-    """Return what answers one question after the other."""
+    """Return a function that answers questions with the given answers in order."""
     left = list(answers)
 
     async def ask(question: Elicitation, seconds: float) -> Json:
@@ -38,7 +38,7 @@ async def run(tool: Tool, ask: Answer | None, **arguments: Any) -> ToolResult:
 
 
 async def test_a_program_asks_and_gets_the_answer() -> None:
-    """UI-18: the titles of options are for people, the server gets its own values."""
+    """UI-18: users see the titles of options, and the server gets its own values."""
     seen: list[Elicitation] = []
     async with opened(program()) as servers:
         found = await tools(servers)
@@ -65,7 +65,7 @@ async def test_declined_and_cancelled_are_the_protocols_words(action: str) -> No
 
 
 async def test_no_one_is_there_to_be_asked() -> None:
-    """MSG-09: in a run without people, the server hears at once that no one answers."""
+    """MSG-09: in a run without users, the server gets the answer "cancel" immediately."""
     async with opened(program()) as servers:
         found = await tools(servers)
         assert (await run(found["book"], None)).content == "cancel []"
@@ -90,7 +90,7 @@ async def test_page_to_open_has_its_host() -> None:
 
 
 async def test_call_that_needs_a_page_says_so_to_the_model() -> None:
-    """The error -32042 of the protocol."""
+    """The protocol's error -32042 reaches the model as a message about the page."""
     async with opened(program()) as servers:
         found = await tools(servers)
         opening = await run(found["needs_page"], answering({"action": "accept"}))
@@ -133,7 +133,8 @@ async def test_question_that_the_server_takes_back_is_withdrawn() -> None:
 
 
 async def both(found: dict[str, Tool]) -> list[str]:
-    """Call a tool that asks twice at once; each call answers when both are asked, with its own name."""
+    """Call a tool twice at the same time. After both calls have asked, check that each question is of its own call, and
+    decline both."""
     asked = asyncio.Barrier(2)
 
     def naming(room: str) -> Answer:
@@ -149,14 +150,14 @@ async def both(found: dict[str, Tool]) -> list[str]:
 
 
 async def test_each_question_reaches_its_own_call_over_http() -> None:
-    """UI-18: two sessions use one connection; each is asked what its own call asks."""
+    """UI-18: two sessions share a connection, and each gets the question of its own call."""
     async with http_server(internal_hosts=("127.0.0.1",)) as (config, _), opened(config) as servers:
         async with asyncio.timeout(30):
             assert await both(await tools(servers)) == ["decline []", "decline []"]
 
 
 async def test_question_of_a_program_with_several_calls_is_refused() -> None:
-    """A pipe does not tell which call asks, and no one may be asked for another session."""
+    """A pipe does not identify the asking call, so with several calls the question is refused."""
     async with opened(program()) as servers:
         found = await tools(servers)
         never = asyncio.create_task(run(found["never"], answering()))
@@ -169,7 +170,7 @@ async def test_question_of_a_program_with_several_calls_is_refused() -> None:
 
 
 async def test_question_of_a_call_that_has_ended_reaches_no_other() -> None:
-    """UI-18: over HTTP a question says which call it is of. One that comes late is not asked in another session."""
+    """UI-18: over HTTP a question names its call. A question of an ended call is not shown in another session."""
     questions, asked = Questions("it"), list[Elicitation]()
 
     async def ask(question: Elicitation) -> Json:

@@ -41,14 +41,17 @@ def test_servers_are_read_with_the_tools_of_an_agent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[mcp.a]", "mcp.a: a server has either a command or a url; set one of them"),
+        ("[mcp.a]", "mcp.a: a server needs either a command or a url; set one of them"),
         (
             '[mcp.a]\nurl = "http://x/"\nnetwork = true',
-            "mcp.a.network: a server with a url does not have it, only one with a command; remove it",
+            "mcp.a.network: only a server with a command can have it, and this one has a url; remove it",
         ),
-        ('[mcp.a]\ncommand = ["x"]\nheaders = {}', "mcp.a.headers: a server with a command does not have it"),
-        ('[mcp.a__b]\ncommand = ["x"]', "mcp.a__b: a server's name has 1 to 24 letters and digits"),
-        ('[mcp.a]\nurl = "http://me:secret@x/"', "mcp.a.url: give a web address without a password"),
+        (
+            '[mcp.a]\ncommand = ["x"]\nheaders = {}',
+            "mcp.a.headers: only a server with a url can have it, and this one has a command",
+        ),
+        ('[mcp.a__b]\ncommand = ["x"]', "mcp.a__b: a server's name must have 1 to 24 letters and digits"),
+        ('[mcp.a]\nurl = "http://me:secret@x/"', "mcp.a.url: must be a web address without a password"),
         ('[mcp.a]\ncommand = ["x"]\n[agents.h]\ntools = ["b__*"]', "agents.h.tools: there is no tool 'b__*'"),
     ],
 )

@@ -50,7 +50,7 @@ async def facts(address: str) -> dict[str, int]:
 
 
 async def allowed(begun: Begun, answer: str = "allow") -> dict[str, str]:
-    """Do what a person does at the authorization server; return what the browser brings back."""
+    """Allow access at the authorization server, like a user, and return the query of the redirect."""
     async with httpx2.AsyncClient() as browser:
         page = await browser.get(begun.url)
         consent = page.headers["location"].replace("consent", answer)
@@ -67,7 +67,7 @@ async def signed_in(address: str, client: Client | None = None) -> Grant:
 
 
 class Stored:
-    """Tokens that are renewed as the server's rows do it."""
+    """A store that renews tokens like the server's rows."""
 
     def __init__(self, server: AddedServer, grant: Grant) -> None:
         self.server, self.grant = server, grant
@@ -91,7 +91,7 @@ async def connected(address: str, grant: Grant) -> AsyncIterator[Connection]:
 
 
 async def test_person_signs_in_and_the_tools_are_there(address: str) -> None:
-    """UI-19: discovery, registration, PKCE and the exchange are the SDK's, each step in a process of its own."""
+    """UI-19: discovery, registration, PKCE and the exchange use the SDK, and each step can run in another process."""
     before = (await facts(address)).get("registered", 0)
     grant = await signed_in(address)
     assert (await facts(address))["registered"] == before + 1
@@ -115,7 +115,7 @@ async def test_client_that_was_registered_by_hand_registers_nothing(address: str
 
 
 async def test_expired_token_is_renewed_in_a_call(address: str) -> None:
-    """UI-19: no one notices; a refresh token is used once."""
+    """UI-19: an expired token is renewed during a call, and the call succeeds."""
     grant = await signed_in(address)
     async with connected(address, grant) as there:
         await there.call("read_note", {}, lambda text: None)
@@ -125,7 +125,7 @@ async def test_expired_token_is_renewed_in_a_call(address: str) -> None:
 
 
 async def test_sign_in_that_has_ended_says_who_can_connect_again(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-19: the tools stay, and their error is what the model reads."""
+    """UI-19: the tools stay, and their error tells the model who can connect again."""
     monkeypatch.setattr(connection, "FIRST_WAIT", 60.0)
     grant = await signed_in(address)
     servers = Servers({}, {})
@@ -142,11 +142,13 @@ async def test_sign_in_that_has_ended_says_who_can_connect_again(address: str, m
     finally:
         await servers.close()
     assert [result.is_error for result in results] == [True, True]
-    assert "an owner or admin of the workspace can connect it again" in results[-1].content
+    # The first call finds out that the sign-in has ended, the second one knows it before.
+    for result in results:
+        assert "an owner or admin of the workspace can connect it again" in result.content
 
 
 async def test_server_that_asks_for_a_sign_in_is_told_from_one_that_fails(address: str) -> None:
-    assert (await examine(at(address))).problem == "it asks for a sign-in (status 401)"
+    assert (await examine(at(address))).problem == "it requires a sign-in (status 401)"
 
 
 async def test_refused_consent_and_wrong_code_fail(address: str) -> None:
@@ -157,7 +159,7 @@ async def test_refused_consent_and_wrong_code_fail(address: str) -> None:
 
 
 async def test_code_is_not_sent_to_another_token_endpoint(address: str) -> None:
-    """A server that names another authorization server in the meantime does not get the code."""
+    """A server that names another authorization server during the sign-in does not get the code."""
     begun = await begin(at(address), BACK)
     back = await allowed(begun)
     elsewhere = replace(begun, token_endpoint="https://evil.example/token")
@@ -175,16 +177,16 @@ async def test_refresh_token_that_is_refused_ends_the_sign_in(address: str) -> N
 
 
 async def test_server_without_a_sign_in_and_server_that_is_away(address: str) -> None:
-    with serving() as plain, pytest.raises(SignInFailed, match="does not ask for a sign-in"):
+    with serving() as plain, pytest.raises(SignInFailed, match="does not require a sign-in"):
         await begin(at(plain), BACK)
     with pytest.raises(SignInFailed):
         await begin(at("http://127.0.0.1:1/mcp"), BACK)
 
 
 async def test_addresses_of_the_sign_in_obey_the_rules_for_addresses(address: str) -> None:
-    """UI-19: neither internal addresses nor addresses without https, unless the operator allows the host."""
+    """UI-19: internal addresses and addresses without https are refused unless the operator allows the host."""
     closed = AddedServer("row 1", "1", "notes", ServerConfig(url=address))
-    with pytest.raises(SignInFailed, match="not https"):
+    with pytest.raises(SignInFailed, match="does not use https"):
         await begin(closed, BACK)
     grant = await signed_in(address)
     with pytest.raises(SignInFailed, match="not public"):

@@ -1,4 +1,5 @@
-"""Servers from npm, which another SDK serves: the reference server over a pipe and over HTTP, files, and a memory."""
+"""Servers from npm, which use another SDK: the reference server over a pipe and HTTP, a file server, and a memory
+server."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tests.agents.mcp.test_servers import opened, run, tools
 SERVERS = Path("node_modules/@modelcontextprotocol").resolve()
 EVERYTHING = SERVERS / "server-everything/dist/index.js"
 
-# A tool that the server has once it knows that its client can ask people.
+# A tool that the server offers only to clients that can ask users.
 ASKING = "trigger-elicitation-request"
 
 
@@ -50,7 +51,8 @@ async def reference_server(transport: str) -> AsyncIterator[ServerConfig]:
 
 @pytest.mark.parametrize("transport", ["pipe", "http"])
 async def test_reference_server_works(transport: str, tmp_path: Path) -> None:
-    """UI-16: texts, images, structured content, links, resources, progress and errors."""
+    """UI-16: texts, images, structured content, links, resources, progress and errors of the reference server are
+    supported."""
     workspace, reports = tmp_path / "workspace", list[str]()
     async with reference_server(transport) as config, opened(config) as servers:
         found = await tools(servers)
@@ -73,7 +75,7 @@ async def test_reference_server_works(transport: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("transport", ["pipe", "http"])
 async def test_reference_server_asks_people(transport: str) -> None:
-    """UI-18: with fields of each kind that the protocol has."""
+    """UI-18: a form of the server arrives with fields of each kind of the protocol."""
     seen: list[Elicitation] = []
 
     async def ask(question: Elicitation, seconds: float) -> Json:
@@ -90,7 +92,7 @@ async def test_reference_server_asks_people(transport: str) -> None:
 
 
 async def test_server_of_files_works(tmp_path: Path) -> None:
-    """UI-16: it asks its client for folders, describes results by a schema, and refuses what is outside."""
+    """UI-16: the file server asks for the client's folders, describes results by a schema, and refuses other paths."""
     command = ("node", str(SERVERS / "server-filesystem/dist/index.js"), str(tmp_path))
     note = tmp_path / "note.txt"
     async with opened(ServerConfig(command=command, sandbox=False)) as servers:
@@ -110,7 +112,7 @@ async def test_server_of_files_works(tmp_path: Path) -> None:
 
 
 async def test_server_of_a_memory_keeps_it_over_a_restart(tmp_path: Path) -> None:
-    """UI-16: its program gets the variables of its configuration, and a restart loses nothing."""
+    """UI-16: the program gets the variables of its configuration, and its memory survives a restart."""
     config = ServerConfig(
         command=("node", str(SERVERS / "server-memory/dist/index.js")),
         env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")},

@@ -1,4 +1,4 @@
-"""Connections to real MCP servers: what they give, and what happens when they do not."""
+"""Connections to real MCP servers: what they offer, and how failures are handled."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
-from agents.mcp import connection
+from agents.mcp import connection, example_server
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.examine import examine
 from agents.mcp.pool import PromptRefusedError, Servers
@@ -47,7 +49,7 @@ async def opened(
 
 
 async def tools(servers: Servers, ready: Callable[[dict[str, Tool]], bool] = bool) -> dict[str, Tool]:
-    """Wait until the tools are as wanted."""
+    """Wait until the server has the wanted tools."""
     async with asyncio.timeout(30):
         while True:
             found = {tool.name.removeprefix("it__"): tool for tool in servers.tools(["it__*"])}
@@ -71,7 +73,7 @@ def address_of(url: str) -> AddedServer:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_what_does_not_answer_as_a_server_is_explained(answer: bytes) -> None:
-    """UI-19: in plain words, without the text of an exception."""
+    """UI-19: an answer that is not from an MCP server is explained in plain words, without an exception's text."""
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -85,7 +87,7 @@ async def test_what_does_not_answer_as_a_server_is_explained(answer: bytes) -> N
 
 
 async def test_server_that_cannot_be_reached_is_explained() -> None:
-    """UI-19: an unknown name, a closed port, and a server that does not speak TLS."""
+    """UI-19: an unknown name, a closed port and a server without TLS have their own explanations."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -119,13 +121,13 @@ async def test_a_program_gives_its_tools() -> None:
         failing = await run(found["fail"])
         assert failing.is_error
         assert "fail" in failing.content
-        assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it was not kept]"
+        assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it was not stored]"
         assert "a note" in (await run(found["read_resource"], uri="notes://first")).content
         assert "[cut after 50,000 characters]" in (await run(found["huge"])).content
 
 
 async def test_a_refused_prompt_has_the_words_of_the_server() -> None:
-    """UI-17: people read why, without what is for models."""
+    """UI-17: users read the server's message, without the parts for models."""
     async with opened(program()) as servers:
         await tools(servers)
         with pytest.raises(PromptRefusedError) as refused:
@@ -160,7 +162,7 @@ async def test_a_call_that_is_answered_with_nonsense_fails() -> None:
 
 
 async def test_a_refused_call_ends_no_connection_of_a_server_without_ping() -> None:
-    """Other sessions have calls on it."""
+    """A refused call does not end the connection, because other sessions have calls on it."""
     async with opened(ServerConfig(command=(sys.executable, str(NONSENSE)), sandbox=False)) as servers:
         found = await tools(servers)
         before = (await run(found["process"])).content
@@ -169,7 +171,7 @@ async def test_a_refused_call_ends_no_connection_of_a_server_without_ping() -> N
 
 
 async def test_lists_that_a_server_refuses_cost_no_tools(caplog: pytest.LogCaptureFixture) -> None:
-    """UI-16: its prompts by an error, its resources by a result that is none."""
+    """UI-16: prompts refused by an error, and resources refused by an invalid result, do not affect the tools."""
     command = (sys.executable, str(NONSENSE), "lists")
     async with opened(ServerConfig(command=command, sandbox=False)) as servers:
         found = await tools(servers)
@@ -231,7 +233,7 @@ async def test_a_changed_list_is_read_again() -> None:
 
 
 async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first response goes on without the tools; the next one has them."""
+    """A turn waits a limited time for a starting server. Its first response has no tools, and the next one has them."""
     monkeypatch.setattr(connection, "FIRST_WAIT", 1.0)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -249,13 +251,13 @@ async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypat
     ("config", "words"),
     [
         (ServerConfig(command=("no-such-program",), sandbox=False), "the program no-such-program is not installed"),
-        (ServerConfig(command=("cat",)), "there is no sandbox for its program"),
+        (ServerConfig(command=("cat",)), "its program cannot run in a sandbox"),
         (ServerConfig(command=("echo", "hello"), sandbox=False), "Connection closed"),
         (
             ServerConfig(
                 command=("sh", "-c", r"printf '\033[31mNo such file:\a data.db\033[0m.\n\n' >&2"), sandbox=False
             ),
-            "from time to time. Its last error output: No such file: data.db.",
+            "keeps trying to connect. Its last error output: No such file: data.db.",
         ),
         (ServerConfig(command=("cat",), sandbox=False, env={"A": "${NONE}"}), "variable NONE is not set"),
         (ServerConfig(url="http://127.0.0.1:1/mcp"), "its address is not public"),
@@ -264,7 +266,7 @@ async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypat
 async def test_a_server_that_does_not_work_has_no_tools(
     config: ServerConfig, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says why, once."""
+    """A server that does not work offers no tools, and the log has the reason once."""
     caplog.set_level(logging.WARNING, "agents.mcp.connection")
     async with opened(config) as servers:
         assert servers.tools(["it__*"]) == ()
@@ -309,8 +311,41 @@ async def test_a_web_address_gives_its_tools() -> None:
         assert (await run(found["fail"])).is_error
 
 
+@pytest.mark.parametrize("gone", [("ping", "tools/call", "tools/list", "initialize"), ("ping", "tools/call")])
+async def test_a_web_server_without_sessions_that_is_gone_is_not_connected(gone: tuple[str, ...]) -> None:
+    """A server whose address answers all requests with 404 is disconnected. A server that only lacks methods is not."""
+    missing, begun = set[str](), 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal begun
+        message = await request.json() if request.method == "POST" else {}
+        if message.get("method") in missing:
+            return web.Response(status=404)
+        if "id" not in message:
+            return web.Response(status=202 if message else 405)
+        begun += message["method"] == "initialize"
+        result = example_server.answer(message["method"], message.get("params") or {})
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    async with TestServer(app) as http:
+        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+        async with opened(config) as servers:
+            tool = next(iter((await tools(servers)).values()))
+            (connected,) = servers._connections.values()
+            missing.update(gone)
+            assert "Not Found" in (await run(tool)).content
+            async with asyncio.timeout(20):
+                await asyncio.gather(*connected._probes)
+            assert (connected._session is None) == ("initialize" in gone)
+            missing.clear()
+            assert "Not Found" not in (await run(tool)).content
+            assert begun == (2 if "initialize" in gone else 1)
+
+
 async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-16: a server that is back is used at once, however long it was away."""
+    """UI-16: a call connects to the server immediately, however long the pause before the next attempt would be."""
     monkeypatch.setattr(connection, "PAUSES", (0.0, 3600.0))
     monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
     port = free_port()
@@ -327,7 +362,7 @@ async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest
 
 
 async def test_a_call_on_a_closed_connection_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-16: a turn can have tools of a server whose settings were changed since."""
+    """UI-16: a turn can have tools of a server whose settings were changed since; their calls fail immediately."""
     monkeypatch.setattr(connection, "PAUSES", (3600.0,))
     monkeypatch.setattr(connection, "SHORTEST_PAUSE", 0.01)
     async with http_server(internal_hosts=("127.0.0.1",)) as (config, process), opened(config) as servers:

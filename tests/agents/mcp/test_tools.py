@@ -1,4 +1,4 @@
-"""The tools of MCP servers in the forms that models and vendors take."""
+"""The tools of MCP servers in the forms that models and vendors use."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ WHOLE = types.CallToolResult(
 
 
 async def test_each_type_of_content_has_its_text_and_files(tmp_path: Path) -> None:
-    """UI-16: data is kept in the workspace, links to the web can be cited, and the model learns of all."""
+    """UI-16: data is stored in the workspace, web links can be cited, and the text for the model names both."""
     changes: list[int] = []
     context = ToolContext(sandbox=Sandbox(tmp_path), files_changed=lambda: changes.append(1))
     read = await read_result(WHOLE, "server", "draw it", context)
     assert read.text.split("\n\n") == [
         "hello",
-        "[image, image/png, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.png]",
-        "[audio, audio/wav, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.wav]",
+        "[image, image/png, 3 bytes: users see it; it is in the session's folder as tool-results/draw-it-1.png]",
+        "[audio, audio/wav, 3 bytes: users see it; it is in the session's folder as tool-results/draw-it-1.wav]",
         "[link to a resource] a://b: A file",
         "[1] https://b.example/: A page",
         "[resource a://c]\ninside",
-        "[resource a://d, 3 bytes: people see it; it is in the workspace as tool-results/draw-it-1.bin]",
-        "[resource a://e: it is broken]",
+        "[resource a://d, 3 bytes: users see it; it is in the session's folder as tool-results/draw-it-1.bin]",
+        "[resource a://e: it is damaged]",
     ]
     assert read.sources == (Source(1, "B", "https://b.example/"),)
     assert [(file.path[13:], file.media_type, file.size) for file in read.files] == [
@@ -77,48 +77,48 @@ async def test_each_type_of_content_has_its_text_and_files(tmp_path: Path) -> No
 
 
 async def test_files_are_not_kept_where_they_cannot_be(tmp_path: Path) -> None:
-    """UI-16: without a workspace, and where a command has put a link in the way, the text says so."""
+    """UI-16: without a workspace, and behind a link that a command has made, no file is stored and the text says so."""
     without = await read_result(WHOLE, "server", "x", ToolContext())
-    assert "[image, image/png, 3 bytes: it was not kept]" in without.text
+    assert "[image, image/png, 3 bytes: it was not stored]" in without.text
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "work").mkdir()
     (tmp_path / "work/tool-results").symlink_to(tmp_path / "elsewhere")
     linked = await read_result(WHOLE, "server", "x", ToolContext(sandbox=Sandbox(tmp_path / "work")))
-    assert "[image, image/png, 3 bytes: it could not be kept]" in linked.text
+    assert "[image, image/png, 3 bytes: it could not be stored]" in linked.text
     assert (list((tmp_path / "elsewhere").iterdir()), linked.files) == ([], ())
 
 
 async def test_a_full_workspace_takes_no_files(tmp_path: Path) -> None:
-    """UI-16: the limits are those of commands, and count what a file would add."""
+    """UI-16: the limits are those of commands, and a new file counts towards them before it is stored."""
     few = Sandbox(tmp_path / "few", limits=Limits(workspace_files=2))
     read = await read_result(WHOLE, "server", "x", ToolContext(sandbox=few))
-    assert "[audio, audio/wav, 3 bytes: it was not kept, because the workspace is full]" in read.text
+    assert "[audio, audio/wav, 3 bytes: it was not stored, because the session's folder is full]" in read.text
     assert len(read.files) == 1
     small = Sandbox(tmp_path / "small", limits=Limits(workspace_mb=1))
     data = b64encode(b"x" * 600_000).decode()
     image = types.ImageContent(data=data, mime_type="image/png")
     read = await read_result(types.CallToolResult(content=[image, image]), "server", "x", ToolContext(sandbox=small))
     assert len(read.files) == 1
-    assert "[image, image/png, 600,000 bytes: it was not kept, because the workspace is full]" in read.text
+    assert "[image, image/png, 600,000 bytes: it was not stored, because the session's folder is full]" in read.text
 
 
 async def test_a_full_disk_takes_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-16: Parley itself needs what is left."""
+    """UI-16: if the disk is almost full, no files are stored, because Parley needs the rest."""
     monkeypatch.setattr("agents.sandbox.process.MIN_FREE_MB", 10**12)
     read = await read_result(WHOLE, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
     assert read.files == ()
 
 
 async def test_an_error_keeps_no_files(tmp_path: Path) -> None:
-    """UI-16: no card would show them."""
+    """UI-16: files of an error are not stored, because no card would show them."""
     failed = WHOLE.model_copy(update={"is_error": True})
     read = await read_result(failed, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
     assert (read.files, os.listdir(tmp_path)) == ((), [])
-    assert "[image, image/png, 3 bytes: it was not kept]" in read.text
+    assert "[image, image/png, 3 bytes: it was not stored]" in read.text
 
 
 async def test_types_of_data_can_be_stored(tmp_path: Path) -> None:
-    """UI-16: whatever the server says; PostgreSQL takes no NUL in JSON."""
+    """UI-16: any media type of a server is cleaned for the database. PostgreSQL accepts no NUL in JSON."""
     odd = types.CallToolResult(content=[types.ImageContent(data="MTIz", mime_type="image/\x00\ud800" + "x" * 200)])
     read = await read_result(odd, "server", "x", ToolContext(sandbox=Sandbox(tmp_path)))
     [file] = read.files
@@ -133,7 +133,8 @@ async def test_structured_content_alone_is_json() -> None:
 
 
 def test_programs_that_the_sandbox_does_not_have_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program ends at once there, and no one reads why: also one below /usr that is a link to elsewhere."""
+    """Programs and paths outside of the sandbox are reported, also a link to a program in /usr that is itself
+    elsewhere, because such programs end without a message."""
     monkeypatch.setattr(probe, "problem", lambda: "")
     program, data = tmp_path / "server", tmp_path / "data"
     program.touch(0o755)
@@ -144,17 +145,17 @@ def test_programs_that_the_sandbox_does_not_have_are_named(tmp_path: Path, monke
         place = Sandbox(tmp_path / "workspace", hidden=hidden)
         return [why for _name, why in Servers(servers, {}, lambda name, network: place).problems()]
 
-    has = "it has /usr and a folder of its own, /workspace"
-    assert found(str(program)) == [f"its sandbox does not have {program}: {has}"]
+    has = "which has /usr and a folder of its own, /workspace"
+    assert found(str(program)) == [f"{program} does not exist in its sandbox, {has}"]
     assert found("cat", f"--root={data}", str(data / "none"), "/usr/bin", "/workspace/x", "/tmp") == [  # noqa: S108
-        f"its sandbox does not have {data}: {has}"
+        f"{data} does not exist in its sandbox, {has}"
     ]
     assert found("cat", "/usr/bin", hidden=(Path("/usr/bin").resolve(),)) != []
     assert found(str(program), sandbox=False) == []
     link = tmp_path / "link"
     link.symlink_to("/usr/bin/env")
     monkeypatch.setattr(shutil, "which", lambda name, path=None: str(link))
-    assert found("env") == [f"its sandbox does not have {link}: {has}"]
+    assert found("env") == [f"{link} does not exist in its sandbox, {has}"]
 
 
 def test_servers_that_cannot_work_are_named() -> None:

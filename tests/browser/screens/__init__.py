@@ -1,6 +1,6 @@
-"""Every screen and state of the page, each opened as a person opens it.
+"""All screens and states of pages, each opened as a user opens it.
 
-`SCREENS` has them by name once the modules of this package are imported, as tests/browser/gallery.py does.
+`SCREENS` contains them by name after the modules of this package are imported, as tests/browser/gallery.py does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 @dataclass(frozen=True)
 class Showcase:
-    """A running Parley with tests/support/showcase.py in its database: its addresses, and who comes in with what."""
+    """A running Parley with the rows of tests/support/showcase.py: the addresses to visit, and the users' cookies."""
 
     address: str
     cookies: dict[str, str]
@@ -33,12 +33,12 @@ class Showcase:
 
 Opener = Callable[[Page, Showcase], Awaitable[None]]
 SCREENS: dict[str, Opener] = {}
-# Who else has come for a screen, by the browser that it is seen in.
+# The browsers of other users that a screen has opened, by the screen's own browser.
 _others: dict[BrowserContext, list[BrowserContext]] = {}
 
 
 def screen(opener: Opener) -> Opener:
-    """Take an opener into the gallery, by its name."""
+    """Decorate a function that opens a screen, and add it to SCREENS under its name."""
     SCREENS[opener.__name__.replace("_", "-")] = opener
     return opener
 
@@ -50,13 +50,13 @@ async def enter(page: Page, address: str) -> None:
 
 
 async def enter_small(page: Page, showcase: Showcase) -> None:
-    """Open session that is quick to load, for what lies over it."""
+    """Open a session that loads quickly, for screens with menus and dialogs above it."""
     await enter(page, showcase.small)
     await expect(page.locator("article.assistant")).to_be_visible()
 
 
 async def begin(page: Page, text: str) -> None:
-    """Begin a session at home."""
+    """Start a session on the home page."""
     await page.goto("/")
     await say(page, text)
     await expect(page.locator("#messages article.user")).to_contain_text(text)
@@ -64,13 +64,13 @@ async def begin(page: Page, text: str) -> None:
 
 
 async def say(page: Page, text: str) -> None:
-    """Write and press Send: on a phone Enter breaks the line."""
+    """Write a text and press Send, because on a phone Enter starts a new line."""
     await page.locator("#text").fill(text)
     await page.locator("form:has(#text) button.primary").click()
 
 
 async def sign_in_as(page: Page, showcase: Showcase, who: str) -> None:
-    """Let another user sit down at this browser."""
+    """Sign in another user in this browser."""
     name, value = showcase.cookies[who].split("=", 1)
     await page.context.clear_cookies()
     await page.context.add_cookies([{"name": name, "value": value, "url": showcase.address}])
@@ -81,7 +81,7 @@ async def speak(page: Page, showcase: Showcase, language: str) -> None:
 
 
 async def beside(page: Page, showcase: Showcase, who: str) -> Page:
-    """Open another browser, with another user in the same session; it goes when this page is left."""
+    """Open another browser, in which another user is signed in. `leave` closes it together with this page."""
     assert page.context.browser is not None
     context = await page.context.browser.new_context(base_url=showcase.address)
     _others.setdefault(page.context, []).append(context)
@@ -91,13 +91,13 @@ async def beside(page: Page, showcase: Showcase, who: str) -> Page:
 
 
 async def leave(page: Page) -> None:
-    """Close the browser, and those of the others."""
+    """Close the browser and the browsers of other users."""
     await leave_alone(page)
     await page.context.close()
 
 
 async def leave_alone(page: Page) -> None:
-    """Close the browsers of the others."""
+    """Close the browsers of other users."""
     for context in _others.pop(page.context, []):
         await context.close()
 
@@ -107,7 +107,7 @@ def is_phone(page: Page) -> bool:
 
 
 async def open_rail(page: Page) -> None:
-    """Bring the list of sessions into sight: on a phone it is a drawer."""
+    """Show the list of sessions, which is a drawer on a phone."""
     if is_phone(page):
         await page.get_by_role("button", name="Open session list").click()
         await expect(page.locator(".app")).to_have_class("app drawer-open")

@@ -1,4 +1,4 @@
-"""The admin: people, workspaces and agents."""
+"""Screens of the admin: users, workspaces and agents."""
 
 from __future__ import annotations
 

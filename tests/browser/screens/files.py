@@ -1,4 +1,4 @@
-"""Taking sessions away as files and bringing them in."""
+"""Screens of the export and import of sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def export(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def importing(page: Page, showcase: Showcase) -> None:
-    """A file to be chosen, after one that was none."""
+    """The import dialog after a file that is not an export was chosen."""
     await open_import(page)
     await page.get_by_label("Choose a file").set_input_files(NOTES)
     await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("This isn’t a conversation export")
@@ -33,7 +33,7 @@ async def importing(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def import_choice(page: Page, showcase: Showcase) -> None:
-    """Conversations to be chosen from."""
+    """The conversations of a file, of which one is chosen."""
     await open_import(page)
     talks = [samples.chatgpt(title) for title in ("Trip to Kyoto", "论文大纲", "سفر إلى القاهرة", "Regex " * 30)]
     await page.get_by_label("Choose a file").set_input_files(conversations(talks * 3))
@@ -42,7 +42,7 @@ async def import_choice(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def imported(page: Page, showcase: Showcase) -> None:
-    """What has come in, and what has not."""
+    """The result of an import, with a conversation that was not imported."""
     await open_import(page)
     broken = {"format": "parley.session", "version": 1, "session": {"title": 5}}
     await page.get_by_label("Choose a file").set_input_files(

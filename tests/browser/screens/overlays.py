@@ -1,4 +1,4 @@
-"""What opens over a session or beside it: menus, boxes, dialogs, the panel, the palette."""
+"""Screens with menus, boxes, dialogs, the panel or the palette, which open above or beside a session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def message_source(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def toast(page: Page, showcase: Showcase) -> None:
-    """Done, and it can be undone."""
+    """A toast with Undo."""
     await begin(page, "who")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.user").press("Delete")
@@ -60,7 +60,7 @@ async def share(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def share_link(page: Page, showcase: Showcase) -> None:
-    """People to add, and a link that was just made."""
+    """The share dialog with users to add, and a link that was just created."""
     await enter_small(page, showcase)
     await page.get_by_role("button", name="Share").click()
     await page.get_by_role("button", name="Create link").click()
@@ -76,7 +76,7 @@ async def share_viewer(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def schedules(page: Page, showcase: Showcase) -> None:
-    """One that is changed, and all its fields."""
+    """The dialog of schedules with the form of one, which shows all fields."""
     await begin(page, "who")
     await page.get_by_role("button", name="More", exact=True).click()
     await page.get_by_role("menuitem", name="Schedule…").click()
@@ -137,7 +137,7 @@ async def open_context(page: Page) -> None:
 
 @screen
 async def panel_context(page: Page, showcase: Showcase) -> None:
-    """Next request, the long session's last page."""
+    """The next request of the long session, on its last page."""
     await enter(page, showcase.session)
     await open_context(page)
 
@@ -150,12 +150,12 @@ async def panel_context_end(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def panel_context_past(page: Page, showcase: Showcase) -> None:
-    """What was sent for an answer, after a user has edited the question."""
+    """The request for an answer, after the user has edited the question."""
     await begin(page, "tools")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.user").press("e")
     await page.get_by_role("textbox", name="Edit message").fill("Try your tools, please.")
-    await page.get_by_role("textbox", name="Edit message").press("Control+Enter")
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.locator("article.user")).to_contain_text("please")
     await page.locator("article.assistant").last.press("d")
     await page.get_by_role("button", name="View request").click()
@@ -164,7 +164,7 @@ async def panel_context_past(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def panel_clash(page: Page, showcase: Showcase) -> None:
-    """Two have changed the system prompt at once."""
+    """A conflict between two users who have changed the system prompt."""
     other = await beside(page, showcase, "mei")
     for each in (page, other):
         await enter(each, showcase.small)
@@ -260,7 +260,7 @@ async def keys(page: Page, showcase: Showcase) -> None:
 
 
 async def write(page: Page, showcase: Showcase, text: str) -> None:
-    """Write a draft, which stays, where it is in no one's way."""
+    """Write a draft in a session that no other screen uses, because drafts are stored."""
     await enter(page, showcase.scratch)
     await page.locator("#text").fill(text)
 
@@ -279,7 +279,7 @@ async def mention(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def uploads(page: Page, showcase: Showcase) -> None:
-    """Two files that are there, one that is refused."""
+    """The composer with two uploaded files and a refused file."""
     await write(page, showcase, "")
     await page.locator("#files").set_input_files([IMAGE, NOTES, PROGRAM])
     await expect(page.locator(".chip[data-state=ready]")).to_have_count(2)

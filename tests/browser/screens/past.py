@@ -1,4 +1,4 @@
-"""What was: the history of a message and of the system prompt, removed messages, and two who wrote in one place."""
+"""Screens of the history of a message and of the system prompt, of removed messages, and of conflicting edits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.browser.screens import Showcase, begin, beside, enter_small, screen
 
 
 async def _begun(page: Page) -> Locator:
-    """A session of one's own, with an answer; the message that began it."""
+    """Start a session with an answer, and return its first message."""
     await begin(page, "Who are you, and what can you do?")
     await expect(page.locator("article.assistant")).to_be_visible()
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
@@ -19,7 +19,7 @@ async def _edit(page: Page, message: Locator, text: str) -> None:
     await message.press("e")
     field = page.get_by_role("textbox", name="Edit message")
     await field.fill(text)
-    await field.press("Control+Enter")
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(field).to_have_count(0)
 
 
@@ -57,7 +57,7 @@ async def removed(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def clash(page: Page, showcase: Showcase) -> None:
-    """Two have changed one message; the other one was first."""
+    """A conflict between two edits of a message, of which the other one was saved first."""
     message = await _begun(page)
     await message.press("e")
     await page.get_by_role("textbox", name="Edit message").fill("Who are you, and what do you cost?")

@@ -1,4 +1,4 @@
-"""Screens outside of a session: coming in, home, settings, what goes wrong."""
+"""Screens outside of sessions: sign-in, the home page, settings, and errors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def not_found(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def not_allowed(page: Page, showcase: Showcase) -> None:
-    """A form without the token that Parley gives out."""
+    """The error page for a form without a CSRF token."""
     await page.goto("/")
     await page.locator("#begin [name=csrfmiddlewaretoken]").evaluate("field => field.remove()")
     await page.locator("#begin").evaluate("form => { form.text.value = 'x'; form.submit(); }")
@@ -156,7 +156,7 @@ async def settings_saved(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def settings_tokens(page: Page, showcase: Showcase) -> None:
-    """One is new, and one is about to be revoked."""
+    """The settings with a new API token, and one that is about to be revoked."""
     await settings(page, showcase)
     for name in ("Nightly reports", "The pipeline that builds and checks what everyone in this team has written"):
         await page.get_by_label("Token name").fill(name)
@@ -174,7 +174,7 @@ async def settings_password(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def two_step(page: Page, showcase: Showcase) -> None:
-    """An app, two passkeys, and codes; one passkey is being renamed."""
+    """Two-step verification with an app, two passkeys and recovery codes. One passkey is being renamed."""
     await sign_in_as(page, showcase, "kenta")
     await page.goto("/settings/two-step/")
     await page.get_by_role("list", name="Your passkeys").locator("summary").first.click()
@@ -182,7 +182,7 @@ async def two_step(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def two_step_app(page: Page, showcase: Showcase) -> None:
-    """Behind the page that asks for the password, once for all pictures."""
+    """The setup of an app, after the page that asks for the password, which it does only once for all screenshots."""
     await sign_in_as(page, showcase, "mei")
     await page.goto("/settings/two-step/app")
     if "/confirm" in page.url:
@@ -194,8 +194,8 @@ async def two_step_app(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def two_step_passkey(page: Page, showcase: Showcase) -> None:
-    """Passkeys need a host name, which the other screens' address is not."""
-    # Cookies of 127.0.0.1 do not go to localhost.
+    """The setup of a passkey, on localhost, because passkeys need a host name instead of an IP address."""
+    # The browser does not send cookies of 127.0.0.1 to localhost.
     home = showcase.address.replace("127.0.0.1", "localhost")
     name, value = showcase.cookies["mei"].split("=", 1)
     await page.context.add_cookies([{"name": name, "value": value, "url": home}])
@@ -214,7 +214,7 @@ async def settings_data(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def reference(page: Page, showcase: Showcase) -> None:
-    """The page of the API."""
+    """The API reference."""
     await page.goto("/api/docs")
 
 

@@ -1,4 +1,4 @@
-"""Questions of an agent: every kind waiting and answered, and what opens in their cards."""
+"""Screens of questions of an agent: every kind waiting and answered, and the forms in their cards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.browser.screens import Showcase, enter, open_rail, screen, sign_in_as
 
 
 async def at(page: Page, showcase: Showcase, kind: str, *, number: int = 0) -> None:
-    """Open the session that waits, at a question of this kind."""
+    """Open the waiting session at a question of this kind."""
     await enter(page, showcase.waiting)
     card = page.locator(f".question[data-kind={kind}]").nth(number)
     await card.evaluate("card => card.scrollIntoView({ block: 'start' })")
@@ -22,7 +22,7 @@ async def question_approval(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def question_command(page: Page, showcase: Showcase) -> None:
-    """The last question, with the status line, and the menu of ways to allow."""
+    """The last question, with the status line and the menu of ways to allow."""
     await enter(page, showcase.waiting)
     await page.get_by_role("button", name="More ways to allow").last.click()
     await expect(page.get_by_role("menu")).to_be_visible()
@@ -37,7 +37,7 @@ async def question_refuse(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def question_arguments(page: Page, showcase: Showcase) -> None:
-    """Edited arguments that are no JSON."""
+    """Edited arguments that are not valid JSON."""
     await at(page, showcase, "approval", number=1)
     await page.get_by_role("button", name="Edit arguments").last.click()
     await page.get_by_label("Arguments as JSON").fill('{"command": "crontab -l"')
@@ -84,7 +84,7 @@ async def question_form(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def question_form_refused(page: Page, showcase: Showcase) -> None:
-    """The day is missing, which the server says."""
+    """The error of the server for a missing day."""
     await at(page, showcase, "form")
     await page.get_by_role("button", name="Book it").click()
     await expect(page.locator(".question-error")).to_contain_text("required")
@@ -92,7 +92,7 @@ async def question_form_refused(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def questions_viewed(page: Page, showcase: Showcase) -> None:
-    """As a viewer sees them, who cannot answer."""
+    """Questions as a viewer sees them, who cannot answer."""
     await sign_in_as(page, showcase, "kenta")
     await at(page, showcase, "selection")
 
@@ -116,6 +116,6 @@ async def questions_simplified(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def questions_in_the_list(page: Page, showcase: Showcase) -> None:
-    """Another session waits."""
+    """The session list, in which another session waits."""
     await enter(page, showcase.answered)
     await open_rail(page)

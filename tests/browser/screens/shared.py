@@ -1,4 +1,4 @@
-"""What several people do to one session: edits, suggestions, stops, retries, a guest's view; and what is refused."""
+"""Screens of a session with several users: edits, suggestions, stops, retries, a guest's view, and refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.browser.screens import Showcase, begin, enter, open_rail, say, screen
 
 @screen
 async def shared(page: Page, showcase: Showcase) -> None:
-    """Edited by others, stopped by one of them, with an error and messages on hold."""
+    """A session that others have edited and one has stopped, with an error and messages on hold."""
     await enter(page, showcase.shared)
 
 
@@ -28,7 +28,7 @@ async def shared_suggestions(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def shared_suggestion_own(page: Page, showcase: Showcase) -> None:
-    """What the person who suggested an edit sees of it."""
+    """A suggested edit as its author sees it."""
     await sign_in_as(page, showcase, "mei")
     await shared_suggestions(page, showcase)
 
@@ -52,7 +52,7 @@ async def retry_question(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def retried(page: Page, showcase: Showcase) -> None:
-    """The answer was replaced; that can be undone."""
+    """An answer that was replaced by a retry, with Undo."""
     await begin(page, "who")
     await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
     await page.locator("article.assistant").press("r")
@@ -64,7 +64,7 @@ async def retried(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def attempts(page: Page, showcase: Showcase) -> None:
-    """An attempt brought back, among the removed messages."""
+    """The removed messages after an attempt was restored."""
     await retried(page, showcase)
     await page.get_by_role("button", name="Undo").click()
     await expect(page.locator("#toasts")).to_contain_text("restored")
@@ -75,7 +75,7 @@ async def attempts(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def failed(page: Page, showcase: Showcase) -> None:
-    """An error that another model may mend."""
+    """An error that another model may avoid."""
     await begin(page, "error")
     await expect(page.get_by_role("button", name="Choose another model")).to_be_visible()
 

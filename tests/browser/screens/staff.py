@@ -1,4 +1,4 @@
-"""The admin: the list of all sessions, the page of one, and the forms for its messages."""
+"""Screens of the admin: the list of all sessions, the page of a session, and the forms for its messages."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ async def staff_refused(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def staff_erase(page: Page, showcase: Showcase) -> None:
-    """What an erasure takes is listed before it is confirmed."""
+    """The confirmation of an erasure, which lists what it erases."""
     await _of_session(page, showcase)
     await page.get_by_role("button", name="Erase…").click()
-    await expect(page.get_by_label("Erase for good")).to_be_visible()
+    await expect(page.get_by_label("Erase permanently")).to_be_visible()
 
 
 @screen
 async def staff_navigation(page: Page, showcase: Showcase) -> None:
-    """On a phone the navigation is a drawer."""
+    """The navigation, which is a drawer on a phone."""
     await staff_home(page, showcase)
     if is_phone(page):
         await page.get_by_role("button", name="Open navigation").click()

@@ -1,4 +1,4 @@
-"""Screens of a session: what has been said, what is being said, what one may do there."""
+"""Screens of a session: messages, streaming answers, and what users may do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def session_table(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def session_code(page: Page, showcase: Showcase) -> None:
-    """Three hundred lines."""
+    """Code of three hundred lines."""
     await session(page, showcase)
     await page.locator("article.assistant pre", has_text="step_70").scroll_into_view_if_needed()
 
@@ -85,7 +85,7 @@ async def session_archived(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def session_offline(page: Page, showcase: Showcase) -> None:
-    """Without a connection, with a message that waits."""
+    """A page without a connection, with a message that waits to be sent."""
     line: list[WebSocketRoute] = []
 
     async def lead(route: WebSocketRoute) -> None:
@@ -106,7 +106,7 @@ async def session_offline(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def session_lost(page: Page, showcase: Showcase) -> None:
-    """The owner has taken it away while it was open."""
+    """A session to which the user has lost access while it was open."""
     owner = await beside(page, showcase, "ana")
     await begin(owner, "Between us")
     await owner.get_by_role("button", name="Share", exact=True).click()
@@ -144,7 +144,7 @@ async def queued_edit(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def only_mentions(page: Page, showcase: Showcase) -> None:
-    """The agent answers only those who mention it, which the composer says; and it has no tools."""
+    """The composer of a session whose agent answers only mentions and has no tools."""
     await begin(page, "Among ourselves")
     for choice in ("Answer only @mentions", "Chat without tools"):
         await page.locator("#more").click()
@@ -156,7 +156,7 @@ async def only_mentions(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def notice(page: Page, showcase: Showcase) -> None:
-    """What was refused is said above the composer."""
+    """A notice of a refusal above the composer."""
     await enter(page, showcase.scratch)
     await say(page, "Bad \0 text")
     await expect(page.locator("#notices")).to_contain_text("NUL")
@@ -164,7 +164,7 @@ async def notice(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def typing(page: Page, showcase: Showcase) -> None:
-    """Two others are here, one of them writes."""
+    """The line below the composer while two other users are typing."""
     await enter_small(page, showcase)
     for name in ("mei", "jonas"):
         other = await beside(page, showcase, name)

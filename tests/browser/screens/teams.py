@@ -10,7 +10,7 @@ from tests.browser.screens import Showcase, is_phone, open_rail, screen, sign_in
 
 
 async def go(page: Page, name: str) -> None:
-    """Choose another workspace; a screen that is opened at the same time may have chosen one, too."""
+    """Choose another workspace. A screen that is opened at the same time may have chosen another one for this user."""
     await page.locator("#rail-switch").click()
     await page.get_by_role("menuitemradio", name=name).click()
     await page.wait_for_url("**/workspaces/*/")
@@ -19,7 +19,7 @@ async def go(page: Page, name: str) -> None:
 
 @screen
 async def workspaces(page: Page, showcase: Showcase) -> None:
-    """Something waits in one of the others."""
+    """The switcher with an unread session in another workspace."""
     await sign_in_as(page, showcase, "kenta")
     await page.goto("/")
     await open_rail(page)
@@ -35,7 +35,7 @@ async def workspaces_menu(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def workspaces_long_name(page: Page, showcase: Showcase) -> None:
-    """The list and home are another team's."""
+    """The session list and the home page of another workspace."""
     await workspaces(page, showcase)
     await go(page, "Payments")
     await open_rail(page)
@@ -50,7 +50,7 @@ async def workspaces_folded(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def workspaces_found(page: Page, showcase: Showcase) -> None:
-    """What is elsewhere says where, in titles and messages."""
+    """Search results with the names of other workspaces."""
     await workspaces(page, showcase)
     await go(page, "Ops")
     await open_rail(page)

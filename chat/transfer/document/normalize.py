@@ -1,4 +1,4 @@
-"""Normalise a document: no message is unfinished, every message has its place, every turn its end (CTX-03)."""
+"""Normalize a document: finish every message, and give each message a place and each turn an end (CTX-03)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _UNFINISHED = {str(status) for status in UNFINISHED}
 _SAYS = {MessageType.REASONING.value, MessageType.TOOL_GROUP.value}
 
 
-def normalise(document: Document, now: datetime) -> Document:
-    """Repair what a session without a run cannot contain. A document without unfinished work is unchanged.
+def normalize(document: Document, now: datetime) -> Document:
+    """Return the document without anything that a session without a run cannot contain.
 
-    Unfinished messages become interrupted; queued ones become withdrawn. `now` is used where a time is missing.
+    A document without unfinished work is unchanged. Unfinished messages become interrupted, and queued ones become
+    withdrawn. `now` is used if a time is missing.
     """
     live, others = _sorted(document.messages)
     used: set[str] = set()
@@ -54,14 +55,14 @@ def _finished(message: MessagePart) -> MessagePart:
 
 
 def _closed_questions(asked: Sequence[AskedPart]) -> Iterator[AskedPart]:
-    """Yield what people were asked, without what is no question. No one can answer it any more."""
+    """Yield the questions of a call, without invalid ones. Open questions are closed, as no one can answer them now."""
     for each in asked:
         for known in asked_of([each.record()]):
             yield each.model_copy(update={"withdrawn": "leaving"}) if known.is_open else each
 
 
 def _role(message: MessagePart) -> None:
-    """Make reasoning and tool calls the assistant's: users and the system send texts only."""
+    """Set the role of reasoning and tool calls to assistant, because users and the system only send texts."""
     if message.type in _SAYS and message.role != MessageRole.ASSISTANT:
         message.role = MessageRole.ASSISTANT.value if message.role else ""
     if (message.type, message.role) != (MessageType.TEXT, MessageRole.SYSTEM):
@@ -83,10 +84,10 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
 
 
 def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessagePart]:
-    """Return the messages without a place, with attempts that can be restored.
+    """Return the messages without a place, and make sure that their attempts can be restored.
 
-    The first message of an attempt must have the record of the retry, which says where the attempt was; otherwise its
-    messages become ordinary removed messages. A turn that is still open at the end of an attempt gets an end.
+    The first message of an attempt must have the record of the retry, which contains the place of the attempt.
+    Otherwise its messages become ordinary removed messages. A turn that is open at the end of an attempt gets an end.
     """
     attempts: dict[str, list[MessagePart]] = {}
     for each in messages:
@@ -111,9 +112,9 @@ def _withdrawn(messages: Sequence[MessagePart], used: set[str]) -> list[MessageP
 def _in_turns(
     messages: Sequence[MessagePart], used: set[str], turn: MessagePart | None = None
 ) -> Iterator[MessagePart]:
-    """Yield the messages in turns that start, end and do not overlap; each message belongs to the turn around it.
+    """Yield the messages in turns that start, end and do not overlap. Each message belongs to the turn around it.
 
-    `used` are the ids of the turns before them, `turn` is a message of the turn that is open where they begin.
+    `used` are the ids of earlier turns. `turn` is a message of the turn that is open at the beginning.
     """
     for each in messages:
         if turn is not None and each.type == MessageType.TURN_START:

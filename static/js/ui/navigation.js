@@ -1,0 +1,28 @@
+// Leaving the page by a link. While the server can't be reached, the page stays, because the browser's error page would
+// replace what the user is reading.
+import { isConnected, isReachable } from "../net/socket.js";
+import { words } from "./i18n.js";
+import { showToast } from "./toast.js";
+
+/** Goes to another page of Parley, or shows a toast if the server cannot be reached. */
+export async function navigate(address) {
+  if (await isReachable()) location.assign(address);
+  else showToast(words.cannotLeave);
+}
+
+/** Returns whether a click leaves this page for another page of Parley. Downloads and new tabs do not. */
+function isNavigation(event, link) {
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!isPlain || event.defaultPrevented || !link || link.target || link.hasAttribute("download")) return false;
+  const isHere = link.pathname === location.pathname && link.search === location.search && link.hash;
+  return link.origin === location.origin && !isHere;
+}
+
+export function connect() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (!isNavigation(event, link) || isConnected()) return;
+    event.preventDefault();
+    navigate(link.href);
+  });
+}
