@@ -34,6 +34,8 @@ class Keeper:
             raise OperationalError("the database is away")
         return HeartbeatResult(f"beat {self._beats}", 0.0)
 
+    def disconnected(self) -> None: ...
+
     def end(self) -> None: ...
 
 
