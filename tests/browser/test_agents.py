@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
@@ -149,6 +150,35 @@ async def test_several_agents_answer_when_they_are_addressed(
     await expect(agents.get_by_role("listitem")).to_have_count(2)
     ana.check_console()
     bo.check_console()
+
+
+async def test_focus_waits_for_the_content_without_the_removed_agent(server: Server, browser: Browser) -> None:
+    """UI-11: the focus is moved to "Add agent" after a removal, even if the panel is updated again meanwhile."""
+    ana = await Person.enter(browser, server.link)
+    await ana.begin()
+    await ana.page.get_by_role("button", name="Session details").click()
+    agents = ana.page.get_by_role("region", name="Agents")
+    await agents.get_by_role("button", name="Add agent").click()
+    await expect(agents.get_by_role("listitem")).to_have_count(2)
+    address = str(await ana.page.locator("#panel").get_attribute("data-address"))
+    requests: list[Route] = []
+    # The removal and the frame that reports it both update the panel.
+    both = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        requests.append(route)
+        if len(requests) == 2:
+            both.set()
+
+    await ana.page.route(f"**{address}", hold)
+    await agents.get_by_role("button", name="Remove Reviewer").press("Enter")
+    await both.wait()
+    async with ana.page.expect_event("requestfinished", lambda request: request == requests[0].request):
+        await requests[0].continue_()
+    await ana.page.evaluate("new Promise(requestAnimationFrame)")
+    await requests[1].continue_()
+    await expect(agents.get_by_role("button", name="Add agent")).to_be_focused()
+    ana.check_console()
 
 
 async def test_context_tab_shows_the_request_to_each_agent(server: Server, browser: Browser) -> None:

@@ -21,7 +21,7 @@ const body = document.getElementById("panel-body");
 const tabs = [...panel.querySelectorAll("[role=tab]")];
 let previousFocus = null;
 let refreshTimer = 0;
-let lastRequest = 0;
+let lastUpdate = null;
 
 /**
  * Opens the panel, with the tab `tab` if given. Moves the focus to the element with the id `focus`, if given. With
@@ -80,12 +80,15 @@ function fetchContent() {
   return { context: context.refresh, files: files.refresh, about: fetchAbout }[selectedTab()]();
 }
 
-async function fetchAbout() {
-  const number = ++lastRequest;
-  const html = await fetchText(panel.dataset.address);
-  if (number !== lastRequest) return;
-  if (html !== null) showAbout(html);
-  else if (!body.querySelector("section")) body.replaceChildren(createLoadError(fetchAbout));
+/** Fetches and shows the content. If it is called again in the meantime, both calls wait for the later content. */
+function fetchAbout() {
+  const update = fetchText(panel.dataset.address).then((html) => {
+    if (update !== lastUpdate) return lastUpdate;
+    if (html !== null) showAbout(html);
+    else if (!body.querySelector("section")) body.replaceChildren(createLoadError(fetchAbout));
+  });
+  lastUpdate = update;
+  return update;
 }
 
 function showAbout(html) {
