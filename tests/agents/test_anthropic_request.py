@@ -101,6 +101,13 @@ def test_results_come_first_and_in_one_message() -> None:
     )
 
 
+def test_error_without_text_gets_one() -> None:
+    """CTX-02: a failed call without a message gets a text, because the vendor refuses an empty error."""
+    calls = (ToolCall("a", "add", {}), ToolCall("b", "add", {}))
+    sides = said(model(*calls), user(ToolResult("a", "", is_error=True), ToolResult("b", "\n", is_error=True)))
+    assert [block["content"] for block in sides[2][1]] == ["(The call failed without a message.)"] * 2
+
+
 def test_adjacent_messages_of_a_side_are_one() -> None:
     """CTX-02: adjacent messages of a role are joined, because the vendor requires alternating roles."""
     assert said(user("a"), note("b"), user("c"), model("d"), model("e"), user("f")) == [

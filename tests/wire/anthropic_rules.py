@@ -97,6 +97,8 @@ def _check_message(where: str, message: Json) -> None:
             raise RequestRefusedError("messages: text content blocks must contain non-whitespace text")
         if block["type"] in MEDIA:
             _check_source(where, block)
+        if block["type"] == "tool_result" and block.get("is_error") and not block.get("content"):
+            raise RequestRefusedError(f"{where}.content: tool_result: content cannot be empty if `is_error` is true")
         if block["type"] == "thinking" and block["signature"] != sign(block["thinking"]):
             raise RequestRefusedError(f"{where}.content: Invalid `signature` in `thinking` block")
     if message["role"] == "assistant" and blocks[-1]["type"] in {"thinking", "redacted_thinking"}:

@@ -46,6 +46,10 @@ ANTHROPIC_REFUSES: dict[str, tuple[Json, str]] = {
     "no result": (talk("a", [USE], "b", tools=[TOOL]), "without `tool_result`"),
     "result of nothing": (talk("a", "b", [RESULT], tools=[TOOL]), "unexpected `tool_use_id`"),
     "two results": (talk("a", [USE], [RESULT, RESULT], tools=[TOOL]), "single result"),
+    "empty error": (
+        talk("a", [USE], [{**RESULT, "content": "", "is_error": True}], tools=[TOOL]),
+        "cannot be empty if `is_error`",
+    ),
     "result after text": (talk("a", [USE], [TEXT, RESULT], tools=[TOOL]), "must come before text"),
     "id twice": (talk("a", [USE], [RESULT], [USE], [RESULT], tools=[TOOL]), "must be unique"),
     "strange id": (

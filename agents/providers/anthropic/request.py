@@ -28,6 +28,8 @@ CACHED_TURNS = 2
 # Without `display`, newer models send their thinking only in encrypted form.
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 OPENING = "(The conversation begins here.)"
+# The text of a failed result without one, because the vendor refuses an empty error.
+NO_MESSAGE = "(The call failed without a message.)"
 # Parameters that the vendor refuses in a request with thinking.
 SAMPLING = ("temperature", "top_p", "top_k")
 
@@ -179,8 +181,8 @@ def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json
             yield _file(part)
         case ToolResult():
             block: Json = {"type": "tool_result", "tool_use_id": ids.of(part.call_id)}
-            if part.content:
-                block["content"] = part.content
+            if content := NO_MESSAGE if part.is_error and not part.content.strip() else part.content:
+                block["content"] = content
             yield block | ({"is_error": True} if part.is_error else {})
 
 
