@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from agents.messages import Json
 
@@ -23,7 +23,8 @@ class Dialect:
     `omitted`: the parameters to leave out; nested ones are written with dots. `limit_field`: the name of the output
     limit in Chat Completions. `responses`: use OpenAI's Responses API instead of Chat Completions.
     `reasoning_with_tools`: Chat Completions accepts both in one request. `budgets`: the model, one of Anthropic's,
-    accepts a thinking budget.
+    accepts a thinking budget. `call_ids`: the ids of tool calls that Chat Completions accepts: any, those of up to 40
+    characters (OpenAI), or those of nine letters and digits (Mistral).
     """
 
     omitted: frozenset[str] = frozenset()
@@ -31,6 +32,7 @@ class Dialect:
     responses: bool = False
     reasoning_with_tools: bool = True
     budgets: bool = True
+    call_ids: Literal["any", "short", "nine"] = "any"
 
 
 USUAL = Dialect()
@@ -90,6 +92,8 @@ def difference(before: Dialect, after: Dialect) -> str:
         changes.append("without reasoning where there are tools")
     if after.budgets != before.budgets:
         changes.append("with adaptive thinking in place of a budget")
+    if after.call_ids != before.call_ids:
+        changes.append("with other ids of tool calls")
     return ", ".join(changes)
 
 

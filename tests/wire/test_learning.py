@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
 
 from agents.errors import Overloaded, RequestRejected
-from agents.messages import Message, Text, Thinking
+from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Request, ToolSpec
 from agents.providers.openai.provider import OpenAIProvider
@@ -132,6 +133,43 @@ async def test_refused_parameter_is_left_out_at_once_and_from_then_on(
     assert len(learned) == 1
     assert f"without {parameter}" in learned[0]
     await provider.close()
+
+
+LONG_ID = "call_" + "a" * 36
+CALL_IDS = {
+    "OpenAI": (
+        "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a "
+        "string with length 41 instead.",
+        "call_1",
+        r".{1,40}",
+    ),
+    "Mistral": (
+        f"Tool call id was {LONG_ID} but must be a-z, A-Z, 0-9, with a length of 9.",
+        "Cal1Of9ab",
+        r"[a-zA-Z0-9]{9}",
+    ),
+}
+
+
+@pytest.mark.parametrize("server", CALL_IDS)
+async def test_ids_of_calls_get_the_form_that_the_server_wants(
+    wire: WireServer, gpt: OpenAIProvider, server: str
+) -> None:
+    """CTX-02, RUN-16: another vendor's ids of calls are replaced after a refusal, the server's own are not."""
+    said, own, form = CALL_IDS[server]
+    wire.script(refusal(said), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    calls = (ToolCall(LONG_ID, "add", {}), ToolCall(own, "add", {}))
+    results = Message("user", tuple(ToolResult(call.id, "1") for call in calls))
+    asked = request("hello", Message("assistant", calls), results, tools=(ADD,))
+    for _ in range(2):
+        await ask(gpt, asked)
+    sent = [one.body["messages"] for one in wire.requests]
+    assert sent[1] == sent[2]
+    ids = [[call["id"] for call in messages[1]["tool_calls"]] for messages in sent[:2]]
+    assert ids[0] == [LONG_ID, own]
+    assert re.fullmatch(form, ids[1][0])
+    assert ids[1][1] == own
+    assert [message["tool_call_id"] for message in sent[1][2:]] == ids[1]
 
 
 async def test_another_model_is_asked_in_full(wire: WireServer, gpt: OpenAIProvider) -> None:

@@ -32,6 +32,8 @@ NEEDED = frozenset(
     | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
 )
 TOOLS_OR_REASONING = re.compile(r"(?i)\btools?\b.{0,80}\breasoning|\breasoning.{0,80}\btools?\b")
+LONG_CALL_ID = re.compile(r"(tool_calls\[\d+\]\.id|tool_call_id)\W{0,3}string too long")
+FOREIGN_CALL_ID = re.compile(r"(?is)tool call id.{0,400}length of 9\b")
 REFUSED_REASONING = re.compile(
     r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
     r"|invalid_encrypted_content|item with id 'rs_"
@@ -118,6 +120,10 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
         yield replace(dialect, reasoning_with_tools=False)
     elif dialect.limit_field in body and "max_completion_tokens" in message and NOT_TAKEN.search(message):
         yield replace(dialect, limit_field=LIMIT_FIELDS[dialect.limit_field])
+    elif LONG_CALL_ID.search(message):
+        yield replace(dialect, call_ids="short")
+    elif FOREIGN_CALL_ID.search(message):
+        yield replace(dialect, call_ids="nine")
     if "include_usage" in message:
         yield replace(dialect, omitted=dialect.omitted | {"stream_options"})
     if "reasoning_effort" in body and "not support thinking" in message:

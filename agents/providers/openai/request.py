@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall
 from agents.providers.arguments import arguments_text
@@ -14,6 +16,12 @@ from agents.providers.dialect import Dialect, without
 LONGEST_NAME = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
 NAMELESS = "call"
+# By `Dialect.call_ids`: the form of the ids that are sent unchanged, and the length of the ids that replace others.
+CALL_IDS: Mapping[str, tuple[re.Pattern[str], int]] = {
+    "any": (re.compile(r".+", re.DOTALL), 0),
+    "short": (re.compile(r".{1,40}", re.DOTALL), 32),
+    "nine": (re.compile(r"[a-zA-Z0-9]{9}"), 9),
+}
 
 
 def to_request(
@@ -29,7 +37,7 @@ def to_request(
     `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
     model answer. The reasoning that the body contains is appended to `given_back`.
     """
-    messages = _messages(request, provider, [] if given_back is None else given_back)
+    messages = _messages(request, provider, dialect, [] if given_back is None else given_back)
     if is_asked and messages and messages[-1]["role"] == "assistant":
         messages.append({"role": "user", "content": CONTINUE})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
@@ -53,15 +61,15 @@ def _tool(spec: ToolSpec) -> Json:
     return {"type": "function", "function": {"name": name, "description": spec.description, "parameters": parameters}}
 
 
-def _messages(request: Request, provider: str, given_back: list[Thinking]) -> list[Json]:
+def _messages(request: Request, provider: str, dialect: Dialect, given_back: list[Thinking]) -> list[Json]:
     groups = turns(request.messages)
     last_words = max((index for index, (_, group) in enumerate(groups) if _has_words(group)), default=-1)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for index, (is_model, group) in enumerate(groups):
         if is_model:
-            messages += _model_side(group, provider, index > last_words, given_back)
+            messages += _model_side(group, provider, dialect, index > last_words, given_back)
         else:
-            messages += _people_side(group)
+            messages += _people_side(group, dialect)
     return messages
 
 
@@ -69,11 +77,11 @@ def _has_words(messages: Iterable[Message]) -> bool:
     return any(message.role == "user" and message.text for message in messages)
 
 
-def _people_side(messages: Sequence[Message]) -> Iterator[Json]:
+def _people_side(messages: Sequence[Message], dialect: Dialect) -> Iterator[Json]:
     """Yield the results first, directly after their calls. Then yield one message for adjacent texts of one role."""
     for message in messages:
         for result in message.tool_results:
-            yield {"role": "tool", "tool_call_id": result.call_id or NAMELESS, "content": result.content}
+            yield {"role": "tool", "tool_call_id": _call_id(result.call_id, dialect), "content": result.content}
     spoken = [message for message in messages if any(_pieces(message))]
     for role, run in itertools.groupby(spoken, key=lambda message: message.role):
         pieces = [piece for message in run for piece in _pieces(message)]
@@ -103,10 +111,10 @@ def _data_url(file: File) -> str:
 
 
 def _model_side(
-    messages: Sequence[Message], provider: str, in_this_turn: bool, given_back: list[Thinking]
+    messages: Sequence[Message], provider: str, dialect: Dialect, in_this_turn: bool, given_back: list[Thinking]
 ) -> Iterator[Json]:
     text = "\n\n".join(message.text for message in messages if message.text)
-    calls = [_tool_call(call) for message in messages for call in message.tool_calls]
+    calls = [_tool_call(call, dialect) for message in messages for call in message.tool_calls]
     if not text and not calls:
         return
     side: Json = {"role": "assistant", "content": text or None}
@@ -117,9 +125,19 @@ def _model_side(
     yield side
 
 
-def _tool_call(call: ToolCall) -> Json:
+def _tool_call(call: ToolCall, dialect: Dialect) -> Json:
     function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
-    return {"id": call.id or NAMELESS, "type": "function", "function": function}
+    return {"id": _call_id(call.id, dialect), "type": "function", "function": function}
+
+
+def _call_id(call_id: str, dialect: Dialect) -> str:
+    """Return the id to send for a call or its result. It depends only on the call's own id, so it never changes.
+
+    The id may be another vendor's, in a form that this server refuses.
+    """
+    call_id = call_id or NAMELESS
+    form, length = CALL_IDS[dialect.call_ids]
+    return call_id if form.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:length]
 
 
 def _reasoning(messages: Iterable[Message], provider: str, given_back: list[Thinking]) -> Json:
