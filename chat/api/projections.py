@@ -175,8 +175,9 @@ def _sent(session: Session, role: SessionRole, response_id: str, query: ContextQ
         "" if hides_prompt else prompt_of(session, seen, own, model_request.agent, past.system_prompt),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
-    form = query.form or form_of(agent.provider if agent else None, model_request.model)
-    body = preview(form, rebuilt, model_request.provider)
+    provider = agent.provider if agent else None
+    form = query.form or form_of(provider, model_request.model)
+    body = preview(form, rebuilt, model_request.provider, dialect_of(provider, model_request.model))
     return {
         **_summary(model_request),
         "form": form,

@@ -16,6 +16,7 @@ from chat import agents_setup
 from chat.models import ChatMessage, LearnedDialect, Session, User
 from chat.runner.request_preview import next_request
 from chat.services.runs import dialects
+from tests.api.asking import Asker, token_of
 from tests.support.testing_node import TestNode
 from tests.wire import Reply, WireServer
 from tests.wire import openai as chat_api
@@ -70,6 +71,27 @@ async def test_refusal_outlives_the_process_but_not_the_day(node: TestNode, ana:
         await node.do(lambda: LearnedDialect.objects.update(learned_at=long_ago))
         await start_process(model)
         assert await temperatures(node, session, ana, model) == [True]
+
+
+@pytest.mark.both_databases
+async def test_learned_ids_of_calls_are_shown_as_sent(node: TestNode, ana: User) -> None:
+    """CTX-02, ADM-02: the API shows a call of an earlier request with the id that the server accepts."""
+    words = "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40."
+    call = chat_api.tool_call(0, "call_" + "a" * 36, "calculator", '{"expression":"6*7"}')
+    async with WireServer() as model:
+        await start_process(model)
+        session = await node.session(ana)
+        calling = Reply(chat_api.sse(chat_api.role(), *call, chat_api.finish("tool_calls")))
+        model.script(calling, Reply.of_json(chat_api.error_body(words), 400), Reply(OPENAI.text("It is 42.")))
+        await node.send(session, ana, "What is 6 times 7?")
+        await node.idle(session)
+        sent = model.requests[-1].body["messages"]
+        assert len(sent[-1]["tool_call_id"]) <= 40
+        asker, address = Asker(await node.do(token_of, ana)), f"/api/sessions/{session.pk}"
+        newest = (await node.do(asker.get, f"{address}/requests?limit=1")).json()["requests"][0]["response_id"]
+        assert (await node.do(asker.get, f"{address}/requests/{newest}")).json()["messages"] == sent
+        context = (await node.do(asker.get, f"{address}/context")).json()["messages"]
+        assert context[: len(sent)] == sent
 
 
 @pytest.mark.django_db
