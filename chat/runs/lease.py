@@ -126,9 +126,14 @@ def take_over(worker_id: str, renewal: Renewal) -> bool:
 
 def request(session_id: str) -> None:
     """Request a run of the session in the caller's transaction, and wake a runner on commit."""
-    waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
-    SessionRun.objects.filter(session=session_id).update(wanted=F("wanted") + 1, due_since=waiting_since)
+    SessionRun.objects.filter(session=session_id).update(**_another_run())
     wake_on_commit(session_id)
+
+
+def _another_run() -> dict[str, Any]:
+    """Return the changes of a row that request a run."""
+    waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
+    return {"wanted": F("wanted") + 1, "due_since": waiting_since}
 
 
 def wake_on_commit(*session_ids: str) -> None:
@@ -247,10 +252,13 @@ def ask_to_stop(session_id: str, user_id: int | None) -> bool:
     if found is None:
         return False
     turn_id, state, owner = found
-    stopped_by = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
-    open_turn.update(state=RunState.CANCELLING, **stopped_by)
+    changes: dict[str, Any] = {} if user_id is None else {"stopped_by": Coalesce("stopped_by", user_id)}
     if state == RunState.WAITING:
-        request(session_id)
+        changes |= _another_run()
+        wake_on_commit(session_id)
+    # One statement: after a second change in the same transaction, PostgreSQL checks the foreign keys of the row when
+    # it commits. It would then wait for the session's lock, whose holder may wait for this row.
+    open_turn.update(state=RunState.CANCELLING, **changes)
     wakeup = Wakeup(WakeupKind.STOP, session_id, turn_id, owner or "")
     transaction.on_commit(lambda: send(wakeup))
     return True

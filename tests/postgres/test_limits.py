@@ -12,13 +12,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 from django.test import Client
+from django.utils import timezone
 
 from chat import downloads
 from chat.asgi.unavailable import UnavailableSockets
 from chat.db import Threads, without_time_limits
 from chat.files.places import OnePerPerson
 from chat.live.subscriber import TRY_LATER
-from chat.models import ApiToken, ChatMessage, User, Workspace
+from chat.models import ApiToken, ChatMessage, RunState, SessionRun, User, Workspace
 from chat.overrides.postgres.base import DatabaseWrapper
 from chat.runner.writer import LIMITS, Writer
 from chat.runs import lease
@@ -26,6 +27,7 @@ from chat.runs.changes import InsertMessage
 from chat.security.password_hashing import hashing
 from chat.services.messages.sending import send_message
 from chat.services.people import api_tokens
+from chat.services.runs import control
 from chat.services.runs.recording import Job
 from chat.services.sessions.lifecycle import create_session
 from tests.support.database import address
@@ -135,6 +137,18 @@ def test_transactions_keep_their_connection() -> None:
         with hashing():
             assert connection.connection is not None
     assert Workspace.objects.count() == 1
+
+
+def test_stop_of_a_waiting_turn_takes_no_lock_that_an_answer_holds(ana: User) -> None:
+    """RUN-07: at the same time, a user may answer the question. Two locks in another order would be a deadlock."""
+    session = create_session(owner=ana)
+    waits = {"state": RunState.WAITING, "turn_id": "t_1", "turn_started_at": timezone.now()}
+    SessionRun.objects.filter(pk=session.pk).update(**waits)
+    with psycopg.connect(address()) as other, impatient():
+        other.execute("SELECT FROM chat_session WHERE id = %s FOR UPDATE", [session.pk])
+        assert control.cancel(session=session, author=ana)
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (run.state, run.stopped_by, run.wanted - run.done) == (RunState.CANCELLING, ana, 1)
 
 
 async def test_downloads_that_a_client_reads_slowly_take_none_of_the_pool() -> None:
