@@ -76,7 +76,9 @@ function argumentsOf(form) {
 
 // Sending answers.
 
-const sending = new Set(); // ids of the messages that this page is answering
+// The messages that this page is answering, by id: the revision with the answer, or Infinity until the server reports it.
+const sending = new Map();
+const invalidFields = new WeakMap(); // by the error of an answer: the field that it is about
 
 /** Sends an answer. If it is refused, the card shows the reason and keeps the user's input. */
 async function sendAnswer(form, choice) {
@@ -86,22 +88,40 @@ async function sendAnswer(form, choice) {
   const isRefusal = choice === "decline" || choice === "cancel";
   const unreadable = !isRefusal && fieldsOf(form).find(({ validity }) => validity.badInput);
   if (unreadable) return showError(form, unreadable.validationMessage);
-  form.ariaBusy = "true"; // until the message is rendered again
-  sending.add(id);
+  setSending(id, Infinity);
   try {
-    await live.request({ type: "answer", id, value: ANSWERS[form.dataset.question](form, choice) });
+    const { revision } = await live.request({
+      type: "answer",
+      id,
+      value: ANSWERS[form.dataset.question](form, choice),
+    });
+    setSending(id, revision);
     handleAnswered(id);
   } catch (refusal) {
+    setSending(id, null);
     if (refusal.code === "already_answered") {
       showToast(refusal.message);
       moveToComposer(id);
       return handleAnswered(id);
     }
-    form.ariaBusy = null;
     showError(form, refusal.message);
-  } finally {
-    sending.delete(id);
   }
+}
+
+/** Marks a message as being answered until it is shown in this revision, or, with null, as not being answered. */
+function setSending(id, revision) {
+  if (revision === null) sending.delete(id);
+  else sending.set(id, revision);
+  const message = document.getElementById(id);
+  if (message) updateBusy(message);
+}
+
+/** Marks the card of a message as busy while it is being answered. A version by another user does not end that. */
+function updateBusy(message) {
+  const isBusy = sending.get(message.id) > Number(message.dataset.revision);
+  if (!isBusy) sending.delete(message.id);
+  const form = message.querySelector(FORM);
+  if (form) form.ariaBusy = isBusy ? "true" : null;
 }
 
 /**
@@ -137,9 +157,19 @@ function showError(form, text) {
   const field = findInvalid(form);
   (field?.closest(".field") ?? form).append(error);
   if (!field) return;
-  field.setAttribute("aria-describedby", [error.id, field.getAttribute("aria-describedby")].filter(Boolean).join(" "));
-  field.setAttribute("aria-invalid", "true");
+  invalidFields.set(error, field);
+  describeError(form);
   (field.matches("fieldset") ? field.querySelector("input") : field).focus();
+}
+
+/** Connects the error of an answer with its field. The attributes are lost when the card is rendered again. */
+function describeError(form) {
+  const error = form.querySelector(".question-error");
+  const field = invalidFields.get(error);
+  if (!field) return;
+  const others = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id && id !== error.id);
+  field.setAttribute("aria-describedby", [error.id, ...others].join(" "));
+  field.setAttribute("aria-invalid", "true");
 }
 
 function clearError(form) {
@@ -250,8 +280,10 @@ function findApproversAgain() {
 /** Fills in the draft of an open question. If the question is no longer open, moves the draft to the composer. */
 function restoreDraft(message) {
   if (!message.matches?.("article.tool_group")) return;
+  updateBusy(message);
   const form = message.querySelector(FORM);
   if (!form) return handleClosed(message);
+  describeError(form);
   const question = form.closest("[data-approved]");
   if (mayBeStuck(question)) findApprovers(message);
   const draft = sending.has(message.id) ? null : store.parseJson(store.readStored(draftName(message.id)));
