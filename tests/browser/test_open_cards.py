@@ -91,3 +91,17 @@ async def test_early_answer_goes_to_the_question(ana: Person, model: WireServer)
     await expect(card(ana, CALL)).not_to_be_focused()
     await arrived.pop().continue_()
     await expect(card(ana, CALL)).to_be_focused()
+
+
+async def test_button_to_the_end_offers_no_question_that_is_in_view(ana: Person, model: WireServer) -> None:
+    """UI-12: "Go to question" is offered only while the question is further below."""
+    model.script(reply("\n\n".join(["Well."] * 40)))
+    await ana.say("Tell me more")
+    await ana.sees_state("idle")
+    await asked(ana, model, *[SUM] * 6)
+    question = card(ana, CALL).first
+    await ana.page.keyboard.press("Alt+ArrowDown")
+    await expect(question).to_be_focused()
+    await expect(ana.page.get_by_role("button", name="Go to question")).to_be_hidden()
+    await ana.page.locator("#log").evaluate("log => (log.scrollTop = 0)")
+    await expect(ana.page.get_by_role("button", name="Go to question")).to_be_visible()

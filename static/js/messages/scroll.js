@@ -241,7 +241,7 @@ function isQuestionVisible() {
 const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
 const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
 
-/** Shows on the button that the agent has a question, or how many messages have come since the user left the end. */
+/** Shows on the button that the agent has a question further below, or how many messages have come since the user left the end. */
 function updateButtonLabel() {
   if (button.hidden) return;
   let added = 0;
@@ -254,7 +254,8 @@ function updateButtonLabel() {
   }
   const known = isNewestLoaded() ? added : 0;
   const newText = known === 1 ? words.newMessage : format(words.newMessages, { count: known });
-  const text = canEdit && openQuestion() ? words.questionGo : known === 0 ? words.latest : newText;
+  const isQuestionBelow = canEdit && openQuestion() && !isQuestionVisible();
+  const text = isQuestionBelow ? words.questionGo : known === 0 ? words.latest : newText;
   if (label.textContent !== text) label.textContent = text;
 }
 
