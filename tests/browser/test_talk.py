@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_retry import PHONE
 from tests.wire.server import WireServer
 
 pytestmark = pytest.mark.any_browser
@@ -103,3 +106,20 @@ async def test_mode_is_shown_and_switched(ana: Person, model: WireServer, browse
     assert model.requests[-1].body["tools"]
     ana.check_console()
     bo.check_console()
+
+
+async def test_stop_fits_beside_what_limits_the_agent(ana: Person, model: WireServer) -> None:
+    """RUN-07: on a phone, Stop is in view while the agent answers only mentions and has no tools."""
+    await ana.page.set_viewport_size(PHONE)
+    for choice in ("Answer only @mentions", "Chat without tools"):
+        await ana.page.get_by_role("button", name="More", exact=True).first.click()
+        await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+        await ana.page.get_by_role("menuitemradio", name=choice).click()
+    gate = asyncio.Event()
+    model.script(reply("Slowly", gate=gate))
+    await ana.say("@agent Hello")
+    await expect(ana.answers.first).to_contain_text("Slowly")
+    for name in ("Only @agent", "No tools", "Stop", "Attach files"):
+        await expect(ana.page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    gate.set()
+    await ana.sees_state("idle")
