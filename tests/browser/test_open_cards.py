@@ -1,4 +1,4 @@
-"""UI-12, UI-20: a card that another user approves while this user works in it."""
+"""UI-12, UI-20: a card that several users have open."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from playwright.async_api import Browser, Route, WebSocketRoute, expect
 
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
-from tests.browser.test_chat import invited, reply
-from tests.browser.test_questions import SUM, asked, asking, card
+from tests.browser.test_chat import invited, make_viewer, reply
+from tests.browser.test_questions import ACTIONS, SUM, asked, asking, card
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
 from tests.wire.server import WireServer
 
 THREE_APPROVALS = """
-tools = ["calculator"]
+tools = ["calculator", "action_selection"]
 [agents.assistant.approval]
 ask = [{{ rule = "calculator", approvals = 3 }}]
 """
@@ -105,3 +105,17 @@ async def test_button_to_the_end_offers_no_question_that_is_in_view(ana: Person,
     await expect(ana.page.get_by_role("button", name="Go to question")).to_be_hidden()
     await ana.page.locator("#log").evaluate("log => (log.scrollTop = 0)")
     await expect(ana.page.get_by_role("button", name="Go to question")).to_be_visible()
+
+
+async def test_viewer_reads_the_choices_without_buttons_that_do_nothing(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-12: the choices of the next step are disabled for viewers, so that the Tab key skips them."""
+    bo = await invited(ana, browser, "Bo")
+    await make_viewer(ana, bo)
+    await asked(ana, model, ACTIONS)
+    theirs = card(bo, "What next?").get_by_role("button", name="Apples")
+    await expect(theirs).to_be_visible()
+    await expect(theirs).to_be_disabled()
+    await card(ana, "What next?").get_by_role("button", name="Apples").click()
+    await expect(card(bo, "What next?")).to_contain_text("Admin answered")
