@@ -37,6 +37,7 @@ async def test_owner_adds_a_webhook(ana: Person, model: WireServer) -> None:
         await add.get_by_label("Address").fill("https://10.0.0.1/")
         await add.get_by_role("button", name="Add webhook").click()
         await expect(add.get_by_role("alert")).to_contain_text("WEBHOOK_INTERNAL_HOSTS")
+        await expect(add.get_by_role("alert")).to_be_focused()
         ana.ignore_refusals()
         await add.get_by_label("Address").fill(f"{receiver.url}/hook")
         await add.get_by_role("button", name="Add webhook").click()

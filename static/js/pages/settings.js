@@ -20,12 +20,19 @@ if (byId("saved")) {
 connectCopyButtons(byId("token-answer"), byId("codes"));
 connectPromptIcons(document.querySelector(".prompt-icons"), byId("id_prompts"));
 // Later, because the browser moves the focus to the #section of the address at the end of loading.
-addEventListener("load", () => setTimeout(() => document.querySelector("[aria-invalid=true]")?.focus()));
+addEventListener("load", () => setTimeout(focusProblem));
 trackSection();
 for (const upload of document.querySelectorAll("form[data-at-once]"))
   upload.addEventListener("change", () => upload.requestSubmit());
 guardUnsaved();
 reportReady();
+
+/** Moves the focus to the field that was refused, or to the reason if that names no field. */
+function focusProblem() {
+  const reason = document.querySelector(".errors[role=alert]");
+  if (reason) reason.tabIndex = -1;
+  (document.querySelector("[aria-invalid=true]") ?? reason)?.focus();
+}
 
 /** Lets the browser ask before the user leaves a page with a changed long form. */
 function guardUnsaved() {
