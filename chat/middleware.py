@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from gzip import GzipFile
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+    StreamingHttpResponse,
+)
 from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.text import StreamingBuffer
 from django.utils.translation import gettext as _
 
 from chat import languages
@@ -76,8 +86,30 @@ class Compression(GZipMiddleware):
         # A response that is sent piece by piece while things happen must not wait in a compressor.
         packed = packed or response.headers.get("X-Accel-Buffering") == "no"
         # Ranges count the bytes of the file, not those of a compressed response.
-        packed = packed or "Accept-Ranges" in response.headers
-        return response if packed else super().process_response(request, response)
+        packed = packed or "Accept-Ranges" in response.headers or response.has_header("Content-Encoding")
+        if packed:
+            return response
+        pieces = response.streaming_content if isinstance(response, StreamingHttpResponse) else None
+        response = super().process_response(request, response)
+        if isinstance(pieces, AsyncIterator) and response.has_header("Content-Encoding"):
+            response.streaming_content = _one_stream(pieces, self.max_random_bytes)  # type: ignore[attr-defined]  # as above
+        return response
+
+
+async def _one_stream(pieces: AsyncIterator[bytes], max_random_bytes: int) -> AsyncIterator[bytes]:
+    """Compress pieces to one gzip stream.
+
+    Django makes a stream of each piece, and browsers read only the first one. Like Django, this adds a random number of
+    bytes, so that the size of a response does not reveal what is in it.
+    """
+    buffer = StreamingBuffer()
+    padding = "a" * secrets.randbelow(max_random_bytes)
+    with GzipFile(filename=padding, mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as packer:
+        async for piece in pieces:
+            packer.write(piece)
+            if packed := buffer.read():
+                yield packed
+    yield buffer.read()
 
 
 @sync_and_async_middleware
