@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from ninja import Router, Schema
 from pydantic import Field
 
@@ -15,8 +16,9 @@ from agents.registry import opening
 from chat.access import agent_in, agent_to_change, may, may_change_agent, workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
-from chat.api.responses import json_response
+from chat.api.responses import if_match_revisions, json_response
 from chat.commands import LONGEST_PROMPT
+from chat.errors import ServiceError
 from chat.models import AgentPreset
 from chat.permissions import Permission
 from chat.queries import presets
@@ -161,15 +163,17 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
 
     Only the user who created an agent may change it, and owners and admins of the workspace if it is shared.
     """
-    changes = body.model_dump(exclude_none=True)
+    read = agent_to_change(request.user, workspace_id, agent_name)
+    _require_match(request, read)
     row = service.update(
         author=request.user,
         workspace_id=workspace_id,
         name=agent_name,
-        given=_settings_with(agent_to_change(request.user, workspace_id, agent_name), changes),
+        given=_settings_with(read, body.model_dump(exclude_none=True)),
         shared=body.shared,
         archived=body.archived,
-        revision=body.revision,
+        # The settings that the request leaves out are those that were read, so a change in the meantime must not be lost.
+        revision=read.revision if body.revision is None else body.revision,
     )
     return _one(request, row)
 
@@ -188,6 +192,13 @@ def copy_agent(request: ApiRequest, workspace_id: int, agent_name: str) -> HttpR
     return _one(
         request, service.copy(author=request.user, workspace_id=workspace_id, name=agent_name), HTTPStatus.CREATED
     )
+
+
+def _require_match(request: ApiRequest, row: AgentPreset) -> None:
+    """Raise ServiceError "stale" if `If-Match` does not name the agent's revision."""
+    seen = if_match_revisions(request)
+    if seen is not None and row.revision not in seen:
+        raise ServiceError("stale", _("Someone else has changed this agent since you opened it."), revision=row.revision)
 
 
 def _settings(values: dict[str, Any]) -> AgentSettings:
@@ -228,4 +239,4 @@ def _one(request: ApiRequest, row: AgentPreset, status: int = HTTPStatus.OK) -> 
     is_manager = may(request.user, Permission.MANAGE_AGENTS, row.workspace_id or 0)
     may_change = may_change_agent(request.user, row, is_manager=is_manager)
     seen = SeenAgent(row, row.user_id == request.user.pk, may_change)
-    return json_response(request, _told(seen), status=status)
+    return json_response(request, _told(seen), revision=row.revision, status=status)

@@ -87,7 +87,7 @@ PATH_PARAMETERS = {
     "workspace_id": "The id of the workspace, as `getMe` returns it.",
 }
 # The ends of paths of objects whose ETag contains a revision.
-ONE_OBJECT = ("{session_id}", "{message_id}", "{schedule_id}")
+ONE_OBJECT = ("{session_id}", "{message_id}", "{schedule_id}", "/agents/{agent_name}")
 # Greater limits of numbers, such as that of ids, say nothing about their meaning.
 LARGEST_NAMED = 10**9
 UPLOAD = "The content of the file, as a part of the form."

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from chat.models import User, Workspace
-from tests.api.asking import Asker, token_of
+from chat.access import agent_to_change
+from chat.api import agents
+from chat.models import AgentPreset, User, Workspace
+from tests.api.asking import Asker, code, token_of
 
 pytestmark = pytest.mark.django_db
 
@@ -48,3 +50,40 @@ def test_make_share_change_copy_and_archive(ana: User, bo: User, workspace: Work
     assert [each["name"] for each in other.get(place).json()["agents"]] == [copied["name"]]
     assert other.post("/api/sessions", {"agent": name}).json()["code"] == "no_such_agent"
     assert asker.patch(f"{place}/{name}", {"prompts": [], "archived": False}).json()["prompts"] == []
+
+
+def test_if_match_refuses_a_change_of_an_older_agent(ana: User, workspace: Workspace) -> None:
+    """UI-21: the ETag of an agent names its revision, as those of sessions and schedules do."""
+    asker = Asker(token_of(ana))
+    place = f"/api/workspaces/{workspace.pk}/agents"
+    place = f"{place}/{asker.post(place, {'title': 'Writer'}).json()['name']}"
+    tag = asker.get(place)["ETag"]
+    changed = asker.patch(place, {"title": "Author"}, if_match=tag)
+    assert changed.status_code == 200
+
+    stale = asker.patch(place, {"title": "Late"}, if_match=tag)
+
+    assert code(stale) == (412, "stale")
+    assert stale.json()["revision"] == changed.json()["revision"]
+    assert asker.get(place).json()["title"] == "Author"
+    assert asker.patch(place, {"archived": True}, if_match=changed["ETag"]).status_code == 200
+
+
+def test_simultaneous_changes_of_different_settings_lose_none(
+    ana: User, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-21: the second change is refused, because it would restore the settings that it leaves out."""
+    asker = Asker(token_of(ana))
+    place = f"/api/workspaces/{workspace.pk}/agents"
+    place = f"{place}/{asker.post(place, {'title': 'Writer'}).json()['name']}"
+
+    def read_before_another_change(*given: Any) -> AgentPreset:
+        row = agent_to_change(*given)
+        monkeypatch.undo()
+        asker.patch(place, {"system_prompt": "Write."})
+        return row
+
+    monkeypatch.setattr(agents, "agent_to_change", read_before_another_change)
+
+    assert code(asker.patch(place, {"title": "Author"})) == (409, "agent_changed")
+    assert asker.get(place).json()["system_prompt"] == "Write."
