@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from django.http.response import HttpResponseBase
 from ninja import Schema
 from ninja.operation import Operation
 from ninja.parser import Parser
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
 from chat import long_json
 from chat.command_frames import MalformedCommand
@@ -45,6 +46,17 @@ def _id_of_a_row(number: int) -> int:
 # An id in a URL. An id that the database cannot store becomes 0, which no row has: the operation then reports that the
 # object does not exist.
 RowId = Annotated[int, AfterValidator(_id_of_a_row)]
+
+
+def _in_utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("The time is before the year 1 or after the year 9999 in UTC.") from None
+
+
+# A time with an offset that the database can compare with its own, which are in UTC.
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class Body(Schema):

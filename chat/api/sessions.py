@@ -10,14 +10,14 @@ from django.http import HttpResponse
 from django.urls import reverse
 from ninja import Body as BodyParam
 from ninja import Query, Router, Schema
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.reasoning import LARGEST_BUDGET
 from chat.access import session_for
 from chat.api.auth import ApiRequest, workspace_of
 from chat.api.commands import make_command
 from chat.api.message_schemas import MODE, Mode
-from chat.api.parsing import Body, Name
+from chat.api.parsing import Body, Instant, Name
 from chat.api.responses import if_match_revisions, json_response, no_content
 from chat.api.schemas import (
     COMPACT_AT,
@@ -58,7 +58,7 @@ class SessionQuery(Schema):
         description="Words that must all occur in the title, in the owner's name, or in one message.",
     )
     agent: Name | None = Field(None, description="The `name` of an agent. Return only sessions with this agent.")
-    updated_since: AwareDatetime | None = Field(
+    updated_since: Instant | None = Field(
         None, description="A time with an offset. Return only sessions that were active at this time or later."
     )
     limit: int = Field(50, ge=1, le=100, description="The maximum number of sessions on a page.")

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from chat.access import session_for
 from chat.api.auth import ApiRequest, still_allowed, workspace_of
+from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.disconnects import disconnect_of
 from chat.downloads import file_name, streamed, while_permitted
@@ -87,7 +88,7 @@ class UploadOut(Schema):
     )
 
 
-class ImportIn(Schema):
+class ImportIn(Body):
     """The conversations of an uploaded file to import."""
 
     conversations: list[int] = Field(min_length=1, max_length=MAX_PER_REQUEST, description=CONVERSATIONS)

@@ -250,6 +250,7 @@ def test_list_is_filtered(asker: Asker, ana: User, bo: User) -> None:
         "archived=1&x=",
         "deleted=true&archived=true",
         "updated_since=2021-01-01",
+        "updated_since=9999-12-31T23:59:59-23:59",
         "agent=%00",
         "q=" + "x" * 1001,
     ],

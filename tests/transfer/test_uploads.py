@@ -63,6 +63,14 @@ def test_more_than_a_hundred_are_imported_at_once(client: Client) -> None:
     assert len(answer.json()["sessions"]) == 101
 
 
+def test_an_unknown_field_of_an_import_is_refused(client: Client) -> None:
+    """A misspelled field must not import into another workspace, or with other ids, than the client meant."""
+    body = {"conversations": [0], "workspce": 1}
+
+    assert code(client.post(f"{uploaded(client)['Location']}/sessions", body, JSON)) == (422, "malformed")
+    assert not Session.objects.exists()
+
+
 def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
     """Another user can't use an upload (LIVE-06)."""
     address = uploaded(client)["Location"]
