@@ -12,7 +12,8 @@ from agents.questions import Kind
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
 FinishReason = Literal["done", "pending", "limit", "waiting"]
-MOST_TOKENS = 2**48
+# No model reads or writes more in one response. A wrong count must not use up the quota of a day, or count in statistics.
+MOST_TOKENS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,14 @@ async def test_turn_without_tools_is_one_response() -> None:
     assert [spec.name for spec in request.tools] == ["double"]
 
 
+@pytest.mark.parametrize("wrong", [10**12, -1, True, 1.5, "3"], ids=str)
+async def test_wrong_token_count_is_left_out(wrong: Any) -> None:
+    """MSG-06: a wrong count of a server must not use up the quota of a day."""
+    helper, _provider = agent(["Good day", Usage(wrong, 2)])
+
+    assert ResponseDone("end", Usage(None, 2)) in await collect(helper)
+
+
 async def test_tool_round_feeds_the_next_response() -> None:
     """RUN-11: results go back to the model in the order of the calls."""
     first, second = call(n=4), call(n=5, number=2)
