@@ -12,10 +12,11 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.forms import ModelMultipleChoiceField
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -33,6 +34,15 @@ from chat.models import ApiToken, User
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
 
+# What a permission allows, by the beginning of its code name.
+PERMITTED = {
+    "add": _("Can add"),
+    "change": _("Can change"),
+    "delete": _("Can delete"),
+    "view": _("Can view"),
+    "erase": _("Can erase permanently"),
+    "reset": _("Can reset two-step verification"),
+}
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")
 
@@ -60,6 +70,23 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
         )
 
 
+class PermissionsField(ModelMultipleChoiceField):
+    """A choice of permissions, in the user's language. Their names in the database are in English."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        permitted = PERMITTED.get(obj.codename.partition("_")[0])
+        return f"{obj.content_type} | {permitted}" if permitted else str(obj)
+
+
+class TranslatedPermissions:
+    """A mixin for the form of users and that of groups."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.related_model is Permission:
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # ModelAdmin has it
+
+
 class SecondFactorFilter(admin.SimpleListFilter):
     """A filter for users who have, or have not, set up two-step verification."""
 
@@ -80,7 +107,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
+class SuperusersGroupAdmin(TranslatedPermissions, BoundedSearch, GroupAdmin):
     """Groups. Only superusers can edit them, because other staff could give their own group every permission."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -94,7 +121,7 @@ class SuperusersGroupAdmin(BoundedSearch, GroupAdmin):
 
 
 @admin.register(User)
-class PersonAdmin(MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, UserAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     form = PersonForm
     add_form = NewPersonForm
     inlines = (WorkspacesInline,)

@@ -356,3 +356,15 @@ def test_roles_have_names_in_the_language_of_the_page(root: Client, workspace: W
     """UI-13: the list of a workspace's members has translated roles, too."""
     answer = root.get(page_of(workspace), headers={"accept-language": "zh-CN"})
     assert "所有者" in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", ["admin:chat_user_change", "admin:auth_group_add"])
+def test_permissions_are_named_in_the_language_of_staff(root: Client, ana: User, page: str) -> None:
+    """UI-13: the database has the names in English."""
+    address = reverse(page, args=[ana.pk] if page.endswith("change") else [])
+
+    shown = said(root.get(address, headers={"Accept-Language": "zh-Hans"}))
+
+    assert "Parley | 消息 | 可以查看" in shown
+    assert "Parley | 会话 | 可以永久抹除" in shown
+    assert "Can " not in shown
