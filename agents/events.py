@@ -12,7 +12,7 @@ from agents.questions import Kind
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
 FinishReason = Literal["done", "pending", "limit", "waiting"]
-# No model reads or writes more in one response. A wrong count must not use up the quota of a day, or count in statistics.
+# No model reads or writes more in one response. Greater counts are wrong, and would use up the quota of a day.
 MOST_TOKENS = 20_000_000
 
 
