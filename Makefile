@@ -17,13 +17,13 @@ help:
 	@echo "make run    start Parley and print a sign-in link   (settings: docs/configuration.md)"
 	@echo "make link   print a new sign-in link of the first administrator; earlier ones end"
 	@echo "make lint   formats, types, import contracts, plain words, migrations, static/dist"
-	@echo "make check  lint, plain words, types, import contracts, migrations, tests without a database"
+	@echo "make check  make lint, and the tests that need no database, server or browser"
 	@echo "make assets build static/dist from the pages' scripts and style sheets"
-	@echo "make words  find the words of the sources for locale/, and compile what is translated"
-	@echo "make test   all of that and every other test; one look at each screen, a share of the random cases"
+	@echo "make words  collect the texts of the sources in locale/, compile the translations, and print what is missing"
+	@echo "make test   make lint, and all tests: each screen in one size and theme, a quarter of the random cases"
 	@echo "make dev-environment  put the Python packages of lint and tests into .venv;  make test-needs  install the programs of the tests"
 	@echo "make chaos  kill a team's processes at random for an hour, see docs/reliability.md   (STRIKES, SEED, SESSIONS)"
-	@echo "make test-all   likewise, with every screen on desktop and phone, light and dark, and all random cases"
+	@echo "make test-all   the same, with every screen on desktop and phone, light and dark, and all random cases"
 
 run: environment
 	@exec $(PYTHON_ENV)/python manage.py serve

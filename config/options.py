@@ -171,8 +171,8 @@ OPTIONS = {
     ),
     "VAPID_PRIVATE_KEY": Option(
         "Signs [push notifications](deployment.md#notifications): 32 random bytes in Base64. Several machines "
-        "must share it; with `REDIS_URL` and no key, there are no push notifications. After a change, users must "
-        "turn them on again.",
+        "must share it; with `REDIS_URL` and no key, there are no push notifications. After a change, each "
+        "browser renews its subscription when it next opens a page.",
         "generated once, in `PARLEY_DATA`; none with `REDIS_URL`",
     ),
     "VAPID_SUBJECT": Option(
