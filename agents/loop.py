@@ -30,7 +30,7 @@ from agents.knowledge import Knowledge
 from agents.messages import Message, Text, ToolCall, ToolResult
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
-from agents.response import Response, ask, owed_calls, rounds_begun
+from agents.response import Response, ask, rounds_begun, unanswered_calls
 from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
 from agents.tool_round import WaitForAnswer, run_tools
@@ -113,7 +113,7 @@ async def run(
     If the history ends with results, these arrived while the turn waited, so `check_pending` is asked first.
     Cancelling the consumer or closing the generator closes the provider's stream and cancels running tools.
     """
-    calls = owed_calls(history)
+    calls = unanswered_calls(history)
     rounds = rounds_begun(history) - bool(calls)
     turn = _Turn(agent, list(history), check_pending, refresh, wait_for_answer, sleep, rounds=rounds)
     if not calls and history and history[-1].tool_results and await turn.is_pending():

@@ -162,13 +162,13 @@ def rounds_begun(history: Iterable[Message]) -> int:
     return rounds
 
 
-def owed_calls(history: Iterable[Message]) -> list[ToolCall]:
+def unanswered_calls(history: Iterable[Message]) -> list[ToolCall]:
     """Return the calls at the end of the history that have no result yet, in order (RUN-12)."""
-    owed: dict[str, ToolCall] = {}
+    unanswered: dict[str, ToolCall] = {}
     for message in history:
         if message.role == "assistant":
-            owed = {call.id: call for call in message.tool_calls}
+            unanswered = {call.id: call for call in message.tool_calls}
         elif message.role == "user":
             answered = {result.call_id for result in message.tool_results}
-            owed = {} if message.text else {name: call for name, call in owed.items() if name not in answered}
-    return list(owed.values())
+            unanswered = {} if message.text else {id_: call for id_, call in unanswered.items() if id_ not in answered}
+    return list(unanswered.values())

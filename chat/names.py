@@ -40,7 +40,7 @@ def clean(name: str) -> str:
     return " ".join("".join(shown).split())
 
 
-def look(name: str) -> str:
+def lookalike_key(name: str) -> str:
     """Return a key that is the same for names that look the same to a reader."""
     letters = (char for char in clean(name) if char not in (_NON_JOINER, _JOINER, _EMOJI_STYLE))
     return "".join(letters).casefold().translate(_LATIN_LOOKS)
@@ -53,8 +53,8 @@ def mixes_scripts(name: str) -> bool:
 
 def distinct(name: str, username: str, others: Iterable[str]) -> str:
     """Return a user's name, with their user name if one of the `others` looks the same. It fits into its column."""
-    looks = look(name)
-    if all(look(other) != looks for other in others):
+    key = lookalike_key(name)
+    if all(lookalike_key(other) != key for other in others):
         return name[:LONGEST]
     return f"{name[: LONGEST - len(username) - 3]} ({username})"
 

@@ -1,7 +1,7 @@
 """Sign in to an MCP server with OAuth: begin, finish when the browser has returned, and renew the token.
 
 The SDK finds the authorization server, registers a client and exchanges the code. Each step can run in a different
-process, because the caller stores the state between the steps as `Begun` and `Grant`.
+process, because the caller stores the state between the steps as `PendingSignIn` and `Grant`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from yarl import URL
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import reason
 from agents.mcp.http import is_internal, open_client
-from agents.mcp.sign_in import Begun, Client, Grant, Returned, SignInEnded, SignInFailed, Tokens
+from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed, Tokens
 from agents.messages import Json
 
 SECONDS = 30.0
@@ -80,8 +80,8 @@ class _Provider(OAuthClientProvider):
         )
         super().__init__(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
         self.memory = memory
-        self.begun: Begun | None = None
-        self.returned: Returned | None = None
+        self.begun: PendingSignIn | None = None
+        self.returned: Callback | None = None
 
     @property
     def token_endpoint(self) -> str:
@@ -123,7 +123,7 @@ async def _never() -> AuthorizationCodeResult:
     raise OAuthFlowError("no user is waiting for the sign-in here")
 
 
-async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> Begun:
+async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> PendingSignIn:
     """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in."""
     provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registered(client, redirect_uri)))
     try:
@@ -135,11 +135,11 @@ async def begin(server: AddedServer, redirect_uri: str, client: Client | None = 
         _check_address(url, server)
         assert provider.context.client_info is not None  # noqa: S101  # it is in the address
         known = provider.context.client_info.model_dump(mode="json", exclude_none=True)
-        return Begun(str(url), state, pkce.code_verifier, provider.token_endpoint, known)
+        return PendingSignIn(str(url), state, pkce.code_verifier, provider.token_endpoint, known)
     raise SignInFailed("it does not require a sign-in")
 
 
-async def finish(server: AddedServer, redirect_uri: str, begun: Begun, returned: Returned) -> Grant:
+async def finish(server: AddedServer, redirect_uri: str, begun: PendingSignIn, returned: Callback) -> Grant:
     """Exchange the code for tokens. Raise SignInFailed."""
     memory = _Memory(OAuthClientInformationFull.model_validate(begun.client))
     provider = _Provider(server.config.url or "", redirect_uri, memory)

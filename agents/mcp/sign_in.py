@@ -23,7 +23,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingSignIn:
     """A sign-in for which a user has to open `url`. The browser returns with `state`."""
 
     url: str
@@ -34,7 +34,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class Callback:
     """The values with which the browser returns from a sign-in."""
 
     code: str

@@ -66,12 +66,12 @@ def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL
     return divide(to_body(request, provider, dialect, is_asked=False))
 
 
-def given_back(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> list[Thinking]:
+def sent_reasoning(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> list[Thinking]:
     """Return the reasoning in the body of a request, as the same objects that are parts of its messages."""
     found: list[Thinking] = []
     if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
         return found  # skip the mapping, which takes time for a long conversation
-    FORMS[form][0](request, provider, dialect, is_asked=False, given_back=found)
+    FORMS[form][0](request, provider, dialect, is_asked=False, sent_reasoning=found)
     return found
 
 
@@ -114,7 +114,7 @@ class Mapping(Protocol):
         /,
         *,
         is_asked: bool = True,
-        given_back: list[Thinking] | None = None,
+        sent_reasoning: list[Thinking] | None = None,
     ) -> Json: ...
 
 

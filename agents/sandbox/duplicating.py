@@ -25,7 +25,7 @@ PERMISSIONS = 0o777
 # The bytes that are copied between two checks of the time, and between two checks of the disk. For the latter, an entry
 # counts as COST_OF_ENTRY bytes.
 PIECE = 8 * MB
-BYTES_PER_LOOK = 64 * MB
+BYTES_PER_CHECK = 64 * MB
 COST_OF_ENTRY = MB // 8
 # The errors of `copy_file_range` on file systems that do not support it.
 CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM)
@@ -81,7 +81,7 @@ class _Copying:
     copied: Copied = field(default_factory=Copied)
     # The folders that were made, with the status of their originals. They get its permissions and times at the end.
     made: list[tuple[str, os.stat_result]] = field(default_factory=list)
-    since_look: int = 0
+    since_check: int = 0
 
     def copy_all(self) -> None:
         self._check_disk()
@@ -173,12 +173,12 @@ class _Copying:
             raise TooLarge
         if time.monotonic() > self.until:
             raise TooLarge
-        self.since_look += size or COST_OF_ENTRY
-        if self.since_look > BYTES_PER_LOOK:
+        self.since_check += size or COST_OF_ENTRY
+        if self.since_check > BYTES_PER_CHECK:
             self._check_disk()
 
     def _check_disk(self) -> None:
-        self.since_look = 0
+        self.since_check = 0
         if is_disk_full(self.target):
             raise DiskFull
 

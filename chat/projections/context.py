@@ -11,7 +11,7 @@ from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolR
 from agents.providers.arguments import is_unedited
 from agents.sources import read_sources
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, QuestionKind, attached_to
-from chat.names import clean, look
+from chat.names import clean, lookalike_key
 from chat.projections.attached import as_text
 
 INTERRUPTED = "[interrupted]"
@@ -209,7 +209,7 @@ def labels(people: frozenset[Named]) -> dict[Named, str]:
     for person, name in sorted(people, key=lambda each: (isinstance(each[0], str), each)):
         shown = clean(name).replace("[", "(").replace("]", ")") or UNNAMED
         choices = chain([shown], (f"{shown} ({number})" for number in count(2)))
-        found[person, name] = next(each for each in choices if taken.setdefault(look(each), person) == person)
+        found[person, name] = next(each for each in choices if taken.setdefault(lookalike_key(each), person) == person)
     return found
 
 

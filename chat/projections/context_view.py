@@ -13,7 +13,7 @@ from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary
 from chat.projections.estimate import AROUND, of_part
 
 # Returns the reasoning that a request for these messages contains, as the same objects that are their parts (MSG-08).
-GivenBack = Callable[[Sequence[Message]], Iterable[Thinking]]
+SentReasoning = Callable[[Sequence[Message]], Iterable[Thinking]]
 
 
 class ExclusionReason(StrEnum):
@@ -68,12 +68,12 @@ class Block:
 def blocks(
     rows: Sequence[ChatMessage],
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
-    given_back: GivenBack = lambda _messages: (),
+    sent_reasoning: SentReasoning = lambda _messages: (),
 ) -> list[Block]:
     """Return the context of live rows as blocks, from the last summary on, without markers of turns.
 
-    `given_back` returns the reasoning that the vendor's request contains; without it, no reasoning counts as sent. The
-    blocks with a role are the messages of `context`, part by part.
+    `sent_reasoning` returns the reasoning that the vendor's request contains; without it, no reasoning counts as sent.
+    The blocks with a role are the messages of `context`, part by part.
     """
     rows = from_summary(rows)
     messages = with_sources(rows, shown)
@@ -82,7 +82,7 @@ def blocks(
     for each in messages:
         first = first if each.message.tool_results else each.sources[0].pk
         opening.setdefault(first, []).append(each)
-    laid = _Layout(frozenset(map(id, given_back([each.message for each in messages]))))
+    laid = _Layout(frozenset(map(id, sent_reasoning([each.message for each in messages]))))
     for row in rows:
         if row.type not in TURN_MARKERS:
             laid.add(row, opening.get(row.pk, ()))

@@ -40,13 +40,13 @@ def measured(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Me
     return (
         Measure(estimate)
         if changed
-        else set_right(estimate, around + sum(block.tokens for block in before), row.input_tokens)
+        else corrected(estimate, around + sum(block.tokens for block in before), row.input_tokens)
     )
 
 
-def set_right(estimate: float, of_what_was_read: float, read: int | None) -> Measure:
-    """Correct an estimate by the error of an earlier estimate, `of_what_was_read`, for which `read` was the count."""
-    factor = (read or 0) / of_what_was_read if of_what_was_read else 0.0
+def corrected(estimate: float, earlier: float, read: int | None) -> Measure:
+    """Correct an estimate by the error of an `earlier` one, for which the vendor counted `read` tokens."""
+    factor = (read or 0) / earlier if earlier else 0.0
     least, most = PLAUSIBLE
     return Measure(estimate, factor, read) if least <= factor <= most else Measure(estimate)
 

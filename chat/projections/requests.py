@@ -12,22 +12,22 @@ from chat.models import ChatMessage
 from chat.projections.context import speaks
 
 # A message id, and the revision of its row at the time of the request.
-Name = tuple[str, int]
+RowReference = tuple[str, int]
 # The columns from which the context is made, by their names in a revision of a message.
 _OF_ROW = ("type", "role", "status", "text", "sender", "user_id", "provider", "model", "response_id")
 _OF_TOOL = {"call_id": "tool_call_id", "name": "tool_name", "arguments": "arguments", "result": "result"}
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RequestRows:
     """The rows of a request: the first `shared` rows of the session's previous request, followed by `rows`."""
 
     shared: int
-    rows: tuple[Name, ...]
+    rows: tuple[RowReference, ...]
 
 
-def named(rows: Sequence[ChatMessage], known: int | None) -> Named:
-    """Return the names of the rows from which the context is made. `rows` are all live rows in order.
+def request_rows(rows: Sequence[ChatMessage], known: int | None) -> RequestRows:
+    """Return references to the rows from which the context is made. `rows` are all live rows in order.
 
     `known` is the session's revision at the previous request. Both requests share the rows before the first row that
     has changed since. If a row was removed, added or moved, all rows after it have changed.
@@ -35,15 +35,15 @@ def named(rows: Sequence[ChatMessage], known: int | None) -> Named:
     alike = takewhile(lambda row: known is not None and row.revision <= known, rows)
     shared = sum(map(speaks, alike))
     speaking = [row for row in rows if speaks(row)]
-    return Named(shared, tuple((row.pk, row.revision) for row in speaking[shared:]))
+    return RequestRows(shared, tuple((row.pk, row.revision) for row in speaking[shared:]))
 
 
-def unfolded(newest_first: Iterable[Named]) -> list[Name]:
-    """Return all names of a session's newest request. Shared names are in the requests before it.
+def all_references(newest_first: Iterable[RequestRows]) -> list[RowReference]:
+    """Return all references of a session's newest request. Shared references are in the requests before it.
 
     Raise LookupError if one of these requests is missing.
     """
-    parts: list[tuple[Name, ...]] = []
+    parts: list[tuple[RowReference, ...]] = []
     wanted: int | None = None
     for request in newest_first:
         own = request.rows if wanted is None else request.rows[: max(0, wanted - request.shared)]
@@ -54,15 +54,15 @@ def unfolded(newest_first: Iterable[Named]) -> list[Name]:
     raise LookupError
 
 
-def without(request: Named, following: Named) -> Named:
-    """Return the names of the request after a deleted one, relative to the request before both."""
+def after_deletion(request: RequestRows, following: RequestRows) -> RequestRows:
+    """Return the rows of the request after a deleted one, relative to the request before both."""
     beyond = following.shared - request.shared
     if beyond <= 0:
         return following
-    return Named(request.shared, (*request.rows[:beyond], *following.rows))
+    return RequestRows(request.shared, (*request.rows[:beyond], *following.rows))
 
 
-def as_then(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> ChatMessage:
+def row_as_sent(row: ChatMessage, before: Mapping[str, Any] | None, place: int) -> ChatMessage:
     """Return a copy of a row with the sequence `place` and the content of the revision `before`, if there is one."""
     then = copy.copy(row)
     then.sequence = place

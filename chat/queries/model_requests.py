@@ -11,7 +11,7 @@ from django.db.models import Q
 from agents.messages import Json
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
 from chat.projections.context import CONTEXT_FIELDS
-from chat.projections.requests import Name, Named, as_then, unfolded
+from chat.projections.requests import RequestRows, RowReference, all_references, row_as_sent
 from chat.queries.attachments import fetch_attachments
 from chat.queries.history import keeps_content
 
@@ -59,7 +59,7 @@ def past_request(session: Session, response_id: str) -> RecordedRequest | None:
     there = [name for name in names if name[0] in rows]
     return RecordedRequest(
         made=made,
-        rows=[as_then(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)],
+        rows=[row_as_sent(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)],
         now=rows,
         lost=[message_id for message_id, _revision in names if message_id not in rows],
         system_prompt=prompt_then(session, made.revision),
@@ -75,14 +75,14 @@ def prompt_then(session: Session, revision: int) -> str:
     return session.system_prompt
 
 
-def _names(made: ModelRequest) -> list[Name]:
+def _names(made: ModelRequest) -> list[RowReference]:
     """Return all row references of a request. Revisions order the requests, because clocks may be set back."""
     earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
     chain = earlier.order_by("-revision", "-created_at").values_list("shared", "rows")
-    return unfolded(Named(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
+    return all_references(RequestRows(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
 
 
-def _name(pair: Sequence[Any]) -> Name:
+def _name(pair: Sequence[Any]) -> RowReference:
     return str(pair[0]), int(pair[1])
 
 
@@ -94,7 +94,7 @@ def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
     return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
 
 
-def _records(names: Sequence[Name]) -> Mapping[str, Json]:
+def _records(names: Sequence[RowReference]) -> Mapping[str, Json]:
     """Return the earlier content of messages by id: the first that was replaced after the named revision.
 
     Rows whose content has not changed are missing.

@@ -19,7 +19,7 @@ from chat.agents_setup import registry, sandbox
 from chat.languages import in_language
 from chat.models import FORKED_FILES, ChatMessage, MemoryNote, Session
 from chat.projections.context import context, system_prompt
-from chat.projections.requests import named
+from chat.projections.requests import request_rows
 from chat.projections.views import introduced, seen_by
 from chat.queries import cast, presets, workspace_rules
 from chat.queries.cast import active_agent
@@ -78,7 +78,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
         agent = with_copies(agent, rows)
     history = context(seen, load_file_parts(seen, agent.takes))
     known = facts.last_request
-    names = named(rows, None if is_another_context(session, known, facts.has_summaries) else known)
+    names = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)
     request = RecordRequest(
         revision=session.revision,
         agent=agent.name,

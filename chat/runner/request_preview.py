@@ -10,7 +10,7 @@ from agents.i18n import TranslatableText
 from agents.loop import Agent, request_of
 from agents.messages import Message, Thinking
 from agents.providers.base import Request
-from agents.providers.forms import dialect_of, form_of, given_back, without_refused
+from agents.providers.forms import dialect_of, form_of, sent_reasoning, without_refused
 from agents.tools import Tool
 from chat.agents_setup import registry
 from chat.models import ChatMessage, MemoryNote, Session
@@ -88,14 +88,14 @@ class NextRequest:
             return Request(self.model, tuple(messages), self.system)
         return without_refused(self.agent.provider, request_of(self.agent, messages))
 
-    def _given_back(self, messages: Sequence[Message]) -> list[Thinking]:
+    def _sent_reasoning(self, messages: Sequence[Message]) -> list[Thinking]:
         request, provider = self._request(messages), self.agent.provider if self.agent else None
         form, dialect = form_of(provider, request.model), dialect_of(provider, request.model)
-        return given_back(form, request, self.provider_name, dialect)
+        return sent_reasoning(form, request, self.provider_name, dialect)
 
     def estimate(self) -> tuple[list[Block], Measure]:
         """Return the context's blocks with estimated tokens, and the measure. The rows need the `MEASURED` columns."""
-        laid = blocks(self.rows, self.files, self._given_back)
+        laid = blocks(self.rows, self.files, self._sent_reasoning)
         around = of_text(self.system) + of_tools(self.tools)
         return laid, measured(laid, around, (self.provider_name, self.model))
 

@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 from yarl import URL
 
-from agents.mcp.sign_in import Begun, Returned, SignInFailed
+from agents.mcp.sign_in import Callback, PendingSignIn, SignInFailed
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer
@@ -34,7 +34,7 @@ PENDING_SECONDS = 600
 MOST_PENDING = 5
 
 
-def begin(request: SignedInRequest, server: McpServer) -> Begun:
+def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
     """Start a sign-in and store it in this browser's session. Raise ServiceError.
 
     The result contains the URL at which the user signs in.
@@ -90,8 +90,8 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
         words = _("Couldn’t connect “%(name)s”: %(reason)s")
         raise Invalid(words % {"name": server.name, "reason": reason})
     spend("mcp_checks", request.user.pk)
-    returned = Returned(request.GET["code"], request.GET.get("iss"))
-    begun = Begun(**kept["begun"])
+    returned = Callback(request.GET["code"], request.GET.get("iss"))
+    begun = PendingSignIn(**kept["begun"])
     try:
         return_connection()
         grant = async_to_sync(oauth.finish)(as_added(server), kept["callback"], begun, returned)
@@ -100,7 +100,7 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
     mcp_sign_in.connect(author=request.user, server_id=server.pk, url=kept["url"], grant=grant)
 
 
-def host_of(begun: Begun) -> str:
+def host_of(begun: PendingSignIn) -> str:
     return URL(begun.url).raw_host or ""
 
 

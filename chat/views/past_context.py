@@ -10,14 +10,14 @@ from agents.errors import AgentError
 from agents.loop import Agent
 from agents.messages import Json, Message, Thinking
 from agents.providers.base import Request
-from agents.providers.forms import form_of, given_back
+from agents.providers.forms import form_of, sent_reasoning
 from chat.agents_setup import registry
 from chat.models import ChatMessage, Session, attached_to
 from chat.projections.context import CONTEXT_FIELDS, prompt_row
 from chat.projections.context_diff import Since, new_rows, rows_before, since
-from chat.projections.context_view import Block, GivenBack, blocks
+from chat.projections.context_view import Block, SentReasoning, blocks
 from chat.projections.estimate import of_text, of_tools
-from chat.projections.measure import Measure, set_right
+from chat.projections.measure import Measure, corrected
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
 from chat.queries.knowledge import tools_of
@@ -61,7 +61,7 @@ class _Then:
     files: FileParts
     measure: Measure
     files_known: bool
-    given_back: GivenBack
+    sent_reasoning: SentReasoning
 
 
 def _then(session: Session, past: RecordedRequest) -> _Then:
@@ -74,15 +74,15 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
-        return given_back(form, Request(past.made.model, tuple(messages)), past.made.provider)
+        return sent_reasoning(form, Request(past.made.model, tuple(messages)), past.made.provider)
 
     measure = _measure(blocks(seen, files, sent), of_text(system) + tools, past)
-    return _Then(seen, system, tools, files, measure, files_known=agent is not None, given_back=sent)
+    return _Then(seen, system, tools, files, measure, files_known=agent is not None, sent_reasoning=sent)
 
 
 def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in then.rows if row.pk not in hidden]
-    page, own = context_page(blocks(rows, then.files, then.given_back), until), prompt_row(past.rows)
+    page, own = context_page(blocks(rows, then.files, then.sent_reasoning), until), prompt_row(past.rows)
     return {
         "page": page,
         "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],
@@ -137,7 +137,7 @@ def _measure(laid: list[Block], around: float, past: RecordedRequest) -> Measure
     rows = ChatMessage.objects.filter(session=past.made.session_id, response_id=past.made.response_id)
     read = rows.filter(input_tokens__isnull=False).values_list("input_tokens", flat=True).first()
     estimate = around + sum(block.tokens for block in laid)
-    return set_right(estimate, estimate, read)
+    return corrected(estimate, estimate, read)
 
 
 def _counts(past: RecordedRequest, new: int) -> Json:

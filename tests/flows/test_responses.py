@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.config import Config
 from agents.providers.base import Request
-from agents.providers.forms import given_back
+from agents.providers.forms import sent_reasoning
 from agents.registry import Registry
 from chat import agents_setup
 from chat.models import ChatMessage, Session, User
@@ -64,7 +64,7 @@ async def test_reasoning_goes_back_to_its_model_alone(node: TestNode, ana: User)
         assert "gAAAA" not in json.dumps(await say("think as well", CLAUDE))
         assert ids(await say("Back again", LUNA)) == ["rs", "msg"]
         rows = await node.do(context_rows, session)
-        shown = blocks(rows, {}, lambda each: given_back("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
+        shown = blocks(rows, {}, lambda each: sent_reasoning("responses", Request(LUNA[1], tuple(each)), LUNA[0]))
         said = [line.why for block in shown for line in block.lines if line.row.type == "reasoning"]
         assert (said.count(ExclusionReason.SENT), said.count(ExclusionReason.NOT_GIVEN_BACK)) == (1, len(said) - 1)
     await node.do(check_rest, session)

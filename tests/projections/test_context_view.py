@@ -9,14 +9,14 @@ from hypothesis import given, settings
 
 from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
-from agents.providers.forms import FORMS, given_back, preview
+from agents.providers.forms import FORMS, preview, sent_reasoning
 from chat.models import ChatMessage, MessageType, Session
 from chat.projections.context import context, from_summary, speaks
 from chat.projections.context_diff import Since, new_rows, rows_before, since
-from chat.projections.context_view import Block, ExclusionReason, GivenBack, blocks
+from chat.projections.context_view import Block, ExclusionReason, SentReasoning, blocks
 from chat.projections.estimate import of_part, of_text
-from chat.projections.measure import measured, set_right
-from chat.projections.requests import as_then, named
+from chat.projections.measure import corrected, measured
+from chat.projections.requests import request_rows, row_as_sent
 from tests.projections.test_context_random import any_rows
 from tests.support.effort import cases
 
@@ -55,9 +55,9 @@ def test_any_rows_are_shown_as_they_are_sent(rows: list[ChatMessage]) -> None:
             assert line.parts or line.why != ExclusionReason.SENT
 
 
-def by(form: str, provider: str, model: str) -> GivenBack:
+def by(form: str, provider: str, model: str) -> SentReasoning:
     """Return a function that finds the reasoning that a vendor's form gives back."""
-    return lambda messages: given_back(form, Request(model, tuple(messages)), provider)
+    return lambda messages: sent_reasoning(form, Request(model, tuple(messages)), provider)
 
 
 @settings(max_examples=cases(100), deadline=None)
@@ -196,7 +196,7 @@ def test_estimates_are_set_right_by_what_was_read() -> None:
     for unknown in (answered(), answered(input_tokens=10_000)):
         assert measured(unknown, 0.0, ("own", "one")).read is None
     assert measured(answered(input_tokens=200), 0.0, ("own", "two")).factor == 1.0
-    assert set_right(10.0, 0.0, 5).factor == 1.0
+    assert corrected(10.0, 0.0, 5).factor == 1.0
 
 
 def test_what_was_changed_since_sets_nothing_right() -> None:
@@ -228,14 +228,14 @@ def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
     for number, each in enumerate(rows, 1):
         each.revision = number
     speaking = [(each.pk, each.revision) for each in rows if speaks(each)]
-    assert named(rows, None).rows == tuple(speaking)
+    assert request_rows(rows, None).rows == tuple(speaking)
     for known in range(len(rows) + 1):
-        some = named(rows, known)
+        some = request_rows(rows, known)
         assert some.shared == sum(revision <= known for _pk, revision in speaking)
         assert some.rows == tuple(speaking[some.shared :])
 
 
 def test_a_row_without_a_record_is_what_it_is() -> None:
     """MSG-11: a row without a revision was sent with its present content, at the given place and included."""
-    was = as_then(said(7, "Hi", include_in_context=False), None, 2)
+    was = row_as_sent(said(7, "Hi", include_in_context=False), None, 2)
     assert (was.sequence, was.text, was.include_in_context) == (2, "Hi", True)

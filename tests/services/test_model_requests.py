@@ -21,7 +21,7 @@ from chat.bus import publisher
 from chat.errors import ServiceError
 from chat.models import ChatMessage, ModelRequest, Session, User
 from chat.projections.context import context, system_prompt
-from chat.projections.requests import Named, unfolded
+from chat.projections.requests import RequestRows, all_references
 from chat.queries.model_requests import RecordedRequest, past_request, prompt_then
 from chat.runner.agent_input import AgentInput, build_agent_input
 from chat.runs.changes import Change, InsertMessage
@@ -245,8 +245,8 @@ def test_prompt_is_the_one_of_its_time(ana: User) -> None:
 def test_unfolding_a_request_needs_the_ones_before_it() -> None:
     """MSG-01: a request is stored as a difference from the previous one, so a missing one raises an error."""
     a, b, c, d = (("a", 1), ("b", 1), ("c", 2), ("d", 3))
-    first, second = Named(0, (a, b)), Named(1, (c, d))
-    assert unfolded([Named(2, ()), second, first]) == [a, c]
-    assert unfolded([Named(3, (b,)), second, first]) == [a, c, d, b]
+    first, second = RequestRows(0, (a, b)), RequestRows(1, (c, d))
+    assert all_references([RequestRows(2, ()), second, first]) == [a, c]
+    assert all_references([RequestRows(3, (b,)), second, first]) == [a, c, d, b]
     with pytest.raises(LookupError):
-        unfolded([Named(2, ()), second])
+        all_references([RequestRows(2, ()), second])

@@ -40,14 +40,14 @@ def to_request(
     dialect: Dialect = USUAL,
     *,
     is_asked: bool = True,
-    given_back: list[Thinking] | None = None,
+    sent_reasoning: list[Thinking] | None = None,
 ) -> Json:
     """Return the body of a request. Thinking is sent only to the model that made it.
 
     `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
-    model answer. The reasoning that the body contains is appended to `given_back`.
+    model answer. The reasoning that the body contains is added to `sent_reasoning`.
     """
-    back: list[Thinking] = [] if given_back is None else given_back
+    back: list[Thinking] = [] if sent_reasoning is None else sent_reasoning
     messages = _messages(request, provider, is_asked, back)
     tools = _tools(request)
     options = dict(request.options)
@@ -134,7 +134,7 @@ def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
     return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
 
 
-def _messages(request: Request, provider: str, is_asked: bool, given_back: list[Thinking]) -> list[Json]:
+def _messages(request: Request, provider: str, is_asked: bool, sent_reasoning: list[Thinking]) -> list[Json]:
     """Return alternating messages of user and assistant, without the blocks that the vendor refuses.
 
     The first and the last message are the user's. With `is_asked=False`, the list may also be empty or end with the
@@ -145,7 +145,7 @@ def _messages(request: Request, provider: str, is_asked: bool, given_back: list[
     for is_model, group in turns(request.messages):
         if is_model:
             made = _model_blocks(group, provider, request.model, ids)
-            given_back += [part for part, _block in made if isinstance(part, Thinking)]
+            sent_reasoning += [part for part, _block in made if isinstance(part, Thinking)]
             blocks = [block for _part, block in made]
         else:
             blocks = _people_blocks(group, ids)

@@ -118,9 +118,9 @@ class ReadTimeout:
     def _set_timer(self, when: float) -> None:
         if self._timer:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._look)
+        self._timer = self._loop.call_at(when, self._check_deadline)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._reader is None:
             return

@@ -16,15 +16,15 @@ from agents.providers.http.decoding import repair
 
 @dataclass
 class OpenCall:
-    """A call that is not complete yet. `told` is the number of its pieces that were already returned as deltas."""
+    """A call that is not complete yet. The first `sent` of its pieces were already returned as deltas."""
 
     index: int | None
     place: int
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    told: int = 0
-    is_told: bool = False
+    sent: int = 0
+    has_delta: bool = False
 
 
 class CallCollector:
@@ -56,10 +56,10 @@ class CallCollector:
             call.pieces.append(arguments)
         elif arguments is not None:
             call.pieces.append(json.dumps(arguments, ensure_ascii=False))
-        new, is_first = "".join(call.pieces[call.told :]), not call.is_told
+        new, is_first = "".join(call.pieces[call.sent :]), not call.has_delta
         if not call.name or not (new or is_first):
             return None
-        call.told, call.is_told = len(call.pieces), True
+        call.sent, call.has_delta = len(call.pieces), True
         return ToolCallDelta(str(call.place), names.get(call.name, call.name), new)
 
     def take(self, names: Mapping[str, str]) -> list[ToolCall]:

@@ -30,14 +30,14 @@ def to_request(
     dialect: Dialect,
     *,
     is_asked: bool = True,
-    given_back: list[Thinking] | None = None,
+    sent_reasoning: list[Thinking] | None = None,
 ) -> Json:
     """Return the body of a request. Reasoning is sent only to the provider that made it.
 
     `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
-    model answer. The reasoning that the body contains is appended to `given_back`.
+    model answer. The reasoning that the body contains is added to `sent_reasoning`.
     """
-    messages = _messages(request, provider, dialect, [] if given_back is None else given_back)
+    messages = _messages(request, provider, dialect, [] if sent_reasoning is None else sent_reasoning)
     if is_asked and messages and messages[-1]["role"] == "assistant":
         messages.append({"role": "user", "content": CONTINUE})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
@@ -61,13 +61,13 @@ def _tool(spec: ToolSpec) -> Json:
     return {"type": "function", "function": {"name": name, "description": spec.description, "parameters": parameters}}
 
 
-def _messages(request: Request, provider: str, dialect: Dialect, given_back: list[Thinking]) -> list[Json]:
+def _messages(request: Request, provider: str, dialect: Dialect, sent_reasoning: list[Thinking]) -> list[Json]:
     groups = turns(request.messages)
     last_words = max((index for index, (_, group) in enumerate(groups) if _has_words(group)), default=-1)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for index, (is_model, group) in enumerate(groups):
         if is_model:
-            messages += _model_side(group, provider, dialect, index > last_words, given_back)
+            messages += _model_side(group, provider, dialect, index > last_words, sent_reasoning)
         else:
             messages += _people_side(group, dialect)
     return messages
@@ -111,7 +111,7 @@ def _data_url(file: File) -> str:
 
 
 def _model_side(
-    messages: Sequence[Message], provider: str, dialect: Dialect, in_this_turn: bool, given_back: list[Thinking]
+    messages: Sequence[Message], provider: str, dialect: Dialect, in_this_turn: bool, sent_reasoning: list[Thinking]
 ) -> Iterator[Json]:
     text = "\n\n".join(message.text for message in messages if message.text)
     calls = [_tool_call(call, dialect) for message in messages for call in message.tool_calls]
@@ -121,7 +121,7 @@ def _model_side(
     if calls:
         side["tool_calls"] = calls
         if in_this_turn:
-            side |= _reasoning(messages, provider, given_back)
+            side |= _reasoning(messages, provider, sent_reasoning)
     yield side
 
 
@@ -140,12 +140,12 @@ def _call_id(call_id: str, dialect: Dialect) -> str:
     return call_id if form.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:length]
 
 
-def _reasoning(messages: Iterable[Message], provider: str, given_back: list[Thinking]) -> Json:
+def _reasoning(messages: Iterable[Message], provider: str, sent_reasoning: list[Thinking]) -> Json:
     """Return the reasoning in the field in which the server sent it, for the current turn's tool rounds only.
 
     DeepSeek and Kimi think across tool rounds and refuse a request without it. In later turns, they do not expect it.
     """
     parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     own = [part for part in parts if part.provider == provider and "field" in part.data]
-    given_back += own
+    sent_reasoning += own
     return {own[0].data["field"]: "".join(part.text for part in own)} if own else {}

@@ -33,15 +33,15 @@ def to_request(
     dialect: Dialect,
     *,
     is_asked: bool = True,
-    given_back: list[Thinking] | None = None,
+    sent_reasoning: list[Thinking] | None = None,
 ) -> Json:
     """Return the body of a request. Reasoning is sent only to the provider and model that made it.
 
     `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
-    model answer. The reasoning that the body contains is appended to `given_back`.
+    model answer. The reasoning that the body contains is added to `sent_reasoning`.
     """
     options = _options(request.options)
-    items = _input(request, provider, [] if given_back is None else given_back)
+    items = _input(request, provider, [] if sent_reasoning is None else sent_reasoning)
     if is_asked and (not items or items[-1].get("role") == "assistant"):
         items.append({"role": "user", "content": [{"type": "input_text", "text": CONTINUE}]})
     body: Json = {"model": request.model, "input": items, "stream": True, "store": False}
@@ -87,7 +87,7 @@ def _tool(spec: ToolSpec) -> Json:
     }
 
 
-def _input(request: Request, provider: str, given_back: list[Thinking]) -> list[Json]:
+def _input(request: Request, provider: str, sent_reasoning: list[Thinking]) -> list[Json]:
     ids = CallIds(LONGEST_ID)
     sent: set[str] = set()
     items: list[Json] = []
@@ -96,7 +96,7 @@ def _input(request: Request, provider: str, given_back: list[Thinking]) -> list[
             items += _people_items(group, ids)
         for message in group if is_model else ():
             own = _replayed(message.parts, provider, request.model, sent)
-            given_back += [part for place in sorted(own) if isinstance(part := message.parts[place], Thinking)]
+            sent_reasoning += [part for place in sorted(own) if isinstance(part := message.parts[place], Thinking)]
             items += _model_items(message.parts, own, ids)
     return items
 

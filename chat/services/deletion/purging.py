@@ -23,7 +23,7 @@ from chat.models import (
     Session,
     WorkspaceInvitation,
 )
-from chat.projections.requests import Named, without
+from chat.projections.requests import RequestRows, after_deletion
 from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
@@ -121,7 +121,9 @@ def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:
         later = requests.filter(is_later)
         following = later.order_by("revision", "created_at").first()
         if following is not None:
-            own = without(Named(request.shared, tuple(request.rows)), Named(following.shared, tuple(following.rows)))
+            own = after_deletion(
+                RequestRows(request.shared, tuple(request.rows)), RequestRows(following.shared, tuple(following.rows))
+            )
             following.shared, following.rows = own.shared, list(own.rows)
             following.save(update_fields=["shared", "rows"])
         request.delete()

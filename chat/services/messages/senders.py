@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.db.models import Q, QuerySet
 
 from chat.models import Membership, Session, Share, User
-from chat.names import distinct, look
+from chat.names import distinct, lookalike_key
 from chat.overrides.composed_queries import Composed
 
 
@@ -33,8 +33,8 @@ _OTHERS = Composed(_others)
 def senders(people: Iterable[User]) -> dict[int, str]:
     """Return the names of all users of a session, unique among them, by user id."""
     people = list(people)
-    looks = Counter(look(user.sender) for user in people)
+    keys = Counter(lookalike_key(user.sender) for user in people)
     return {
-        user.pk: distinct(user.sender, user.username, [user.sender] if looks[look(user.sender)] > 1 else [])
+        user.pk: distinct(user.sender, user.username, [user.sender] if keys[lookalike_key(user.sender)] > 1 else [])
         for user in people
     }

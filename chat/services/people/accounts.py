@@ -25,7 +25,7 @@ from chat.models import (
     Workspace,
     WorkspaceInvitation,
 )
-from chat.names import look
+from chat.names import lookalike_key
 from chat.origin import current_origin, network_of
 from chat.security.session_store import hash_key
 from chat.services.people import joining, push
@@ -140,7 +140,7 @@ def _new_guest(username: str, display_name: str, password: str) -> tuple[User, d
     except ValidationError as error:
         problems.update(error.message_dict)
     taken = User.objects.values_list("username", flat=True)
-    if any(look(name) == look(user.username) for name in taken.iterator()):
+    if any(lookalike_key(name) == lookalike_key(user.username) for name in taken.iterator()):
         problems["username"] = [_("The user name “%(name)s” is taken.") % {"name": user.username}]
     try:
         validate_password(password, user)

@@ -19,7 +19,7 @@ from agents.mcp.examine import examine
 from agents.mcp.http import connect
 from agents.mcp.oauth import Bearer, begin, finish, renew
 from agents.mcp.pool import Servers
-from agents.mcp.sign_in import Begun, Client, Grant, Returned, SignInEnded, SignInFailed
+from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed
 from agents.messages import ToolCall
 from agents.tools import ToolContext
 from tests.support.mcp_server import AUTH_SERVER, serving
@@ -49,7 +49,7 @@ async def facts(address: str) -> dict[str, int]:
         return found
 
 
-async def allowed(begun: Begun, answer: str = "allow") -> dict[str, str]:
+async def allowed(begun: PendingSignIn, answer: str = "allow") -> dict[str, str]:
     """Allow access at the authorization server, like a user, and return the query of the redirect."""
     async with httpx2.AsyncClient() as browser:
         page = await browser.get(begun.url)
@@ -63,7 +63,7 @@ async def signed_in(address: str, client: Client | None = None) -> Grant:
     begun = await begin(at(address), BACK, client)
     back = await allowed(begun)
     assert back["state"] == begun.state
-    return await finish(at(address), BACK, begun, Returned(back["code"], back.get("iss")))
+    return await finish(at(address), BACK, begun, Callback(back["code"], back.get("iss")))
 
 
 class Stored:
@@ -110,7 +110,7 @@ async def test_client_that_was_registered_by_hand_registers_nothing(address: str
     begun = await begin(at(address), BACK, Client("by-hand", "by-hand-secret"))
     assert parse_qs(urlsplit(begun.url).query)["client_id"] == ["by-hand"]
     back = await allowed(begun)
-    assert (await finish(at(address), BACK, begun, Returned(back["code"]))).access_token
+    assert (await finish(at(address), BACK, begun, Callback(back["code"]))).access_token
     assert (await facts(address)).get("registered") == before.get("registered")
 
 
@@ -155,7 +155,7 @@ async def test_refused_consent_and_wrong_code_fail(address: str) -> None:
     begun = await begin(at(address), BACK)
     assert (await allowed(begun, "deny"))["error"] == "access_denied"
     with pytest.raises(SignInFailed):
-        await finish(at(address), BACK, begun, Returned("wrong"))
+        await finish(at(address), BACK, begun, Callback("wrong"))
 
 
 async def test_code_is_not_sent_to_another_token_endpoint(address: str) -> None:
@@ -164,8 +164,8 @@ async def test_code_is_not_sent_to_another_token_endpoint(address: str) -> None:
     back = await allowed(begun)
     elsewhere = replace(begun, token_endpoint="https://evil.example/token")
     with pytest.raises(SignInFailed, match="another authorization server"):
-        await finish(at(address), BACK, elsewhere, Returned(back["code"], back.get("iss")))
-    assert (await finish(at(address), BACK, begun, Returned(back["code"], back.get("iss")))).access_token
+        await finish(at(address), BACK, elsewhere, Callback(back["code"], back.get("iss")))
+    assert (await finish(at(address), BACK, begun, Callback(back["code"], back.get("iss")))).access_token
 
 
 async def test_refresh_token_that_is_refused_ends_the_sign_in(address: str) -> None:
