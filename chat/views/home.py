@@ -25,7 +25,7 @@ from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import color, initials
 from chat.services.people.second_factor import can_sign_in_again
-from chat.services.people.workspaces import Place, Places, enter, places_of
+from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
 from chat.services.sessions.replies import AUTOMATIC
 from chat.views.profile_pictures import picture_urls
@@ -73,8 +73,8 @@ def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 @signed_in
 def rail(request: SignedInRequest) -> HttpResponse:
     """Render the session list of a `workspace`, so that an open page can refresh it."""
-    places = places_of(request.user, number(request.GET.get("workspace", "")))
-    return render(request, "chat/rail_list.html", rail_values(request, places, request.GET.get("current", "")))
+    workspaces = listed_workspaces(request.user, number(request.GET.get("workspace", "")))
+    return render(request, "chat/rail_list.html", rail_values(request, workspaces, request.GET.get("current", "")))
 
 
 @require_POST
@@ -123,17 +123,17 @@ def named_workspace(request: SignedInRequest) -> Workspace | None:
     return workspace_for(request.user, number(named)) if named else None
 
 
-def rail_values(request: SignedInRequest, places: Places, current: str = "") -> dict[str, Any]:
+def rail_values(request: SignedInRequest, workspaces: UserWorkspaces, current: str = "") -> dict[str, Any]:
     """Return the template context of the sidebar. `current` is the id of the open session."""
     shown = request.GET.get("shown", "")
     archived = request.GET.get("archived") == "yes"
     count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
-    found = listing(request.user, zone_of(request), shown=count, archived=archived, within=places.within)
-    may_begin = places.here is not None or may_begin_sessions(request.user)
+    found = listing(request.user, zone_of(request), shown=count, archived=archived, within=workspaces.within)
+    may_begin = workspaces.here is not None or may_begin_sessions(request.user)
     return {
-        "places": places,
-        "switcher": json.dumps([_choice(place, places) for place in places.mine] if places.several else []),
-        "home": _address(places.here) if places.here and places.several else reverse("home"),
+        "workspaces": workspaces,
+        "switcher": json.dumps([_choice(each, workspaces) for each in workspaces.mine] if workspaces.several else []),
+        "home": _address(workspaces.here) if workspaces.here and workspaces.several else reverse("home"),
         "listing": found,
         "may_begin": may_begin,
         "owners": json.dumps(picture_urls(found.owners)),
@@ -144,24 +144,24 @@ def rail_values(request: SignedInRequest, places: Places, current: str = "") -> 
     }
 
 
-def _choice(place: Place, places: Places) -> dict[str, Any]:
+def _choice(workspace: ListedWorkspace, workspaces: UserWorkspaces) -> dict[str, Any]:
     """Return a workspace in the form that the page's script needs."""
     return {
-        "id": place.id,
-        "name": place.name,
-        "initials": initials(place.name),
-        "color": color(place.name),
-        "address": _address(place),
-        "here": place == places.here,
-        "unread": place.unread,
+        "id": workspace.id,
+        "name": workspace.name,
+        "initials": initials(workspace.name),
+        "color": color(workspace.name),
+        "address": _address(workspace),
+        "here": workspace == workspaces.here,
+        "unread": workspace.unread,
     }
 
 
-def _address(place: Place) -> str:
-    return reverse("workspace", args=[place.id])
+def _address(workspace: ListedWorkspace) -> str:
+    return reverse("workspace", args=[workspace.id])
 
 
-def agents(user: User, here: Place | None) -> list[Agent]:
+def agents(user: User, here: ListedWorkspace | None) -> list[Agent]:
     """Return the agents to choose from in a workspace. The default agent comes first."""
     known = presets.presets(user, here.id if here else None)
     return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
@@ -193,16 +193,16 @@ def _prefilled(request: SignedInRequest) -> HttpResponse:
 def _home(
     request: SignedInRequest, *, text: str = "", agent: str = "", refused: str = "", status: int = 200
 ) -> HttpResponse:
-    places = places_of(request.user)
+    workspaces = listed_workspaces(request.user)
     first_name = next(iter(request.user.sender.split()), "")
-    if places.here is None and not may_begin_sessions(request.user):
+    if workspaces.here is None and not may_begin_sessions(request.user):
         values = {
             "first_name": first_name,
             "recent": recent(request.user, RECENT),
-            **rail_values(request, places),
+            **rail_values(request, workspaces),
         }
         return render(request, "chat/guest_home.html", values, status=status)
-    known = agents(request.user, places.here)
+    known = agents(request.user, workspaces.here)
     values = {
         "agents": known,
         "agent": next((each for each in known if each.name == agent), known[0]),
@@ -212,7 +212,7 @@ def _home(
         "text": text,
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
-        "recent": recent(request.user, RECENT, places.within),
-        **rail_values(request, places),
+        "recent": recent(request.user, RECENT, workspaces.within),
+        **rail_values(request, workspaces),
     }
     return render(request, "chat/home.html", values, status=status)

@@ -19,7 +19,7 @@ from chat.models import Session, SessionRole, User
 from chat.permissions import Permission
 from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS
-from chat.services.people.workspaces import places_of
+from chat.services.people.workspaces import listed_workspaces
 from chat.views.requests import SignedInRequest, number, signed_in
 
 # The picker has a search field if there are more choices than this.
@@ -61,12 +61,12 @@ def models_of_new(request: SignedInRequest) -> HttpResponse:
     """
     if not may_begin_sessions(request.user):
         raise NotForGuests
-    here = places_of(request.user, number(request.GET.get("workspace", ""))).here
-    place = here.id if here else None
-    chosen = presets.offered(request.GET.get("agent", ""), request.user, place) or presets.presets()[0]
+    here = listed_workspaces(request.user, number(request.GET.get("workspace", ""))).here
+    workspace = here.id if here else None
+    chosen = presets.offered(request.GET.get("agent", ""), request.user, workspace) or presets.presets()[0]
     provider, _slash, model = request.GET.get("model", "").partition("/")
     now = (provider, model) if model else (chosen.provider, chosen.model)
-    return render(request, "chat/session/models.html", _choices(request.user, place, (chosen.name, *now)))
+    return render(request, "chat/session/models.html", _choices(request.user, workspace, (chosen.name, *now)))
 
 
 def _choices(user: User, workspace_id: int | None, now: tuple[str, str, str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from chat.queries.attachments import unsent
 from chat.queries.forked_files import forked_files
 from chat.rendering.messages.frames import message_html, session_parts, status_html
 from chat.services.people.sharing import members
-from chat.services.people.workspaces import Place, Places, enter, places_of
+from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.user_state import state_of, take_into_list
 from chat.session_snapshot import SessionSnapshot
 from chat.views.frames import WITH_FRAMES
@@ -51,15 +51,15 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     inside = members(row)
     if all(member.user.pk != request.user.pk for member in inside):
         take_into_list(session=row, user=request.user)  # before `rail_values` reads the list
-    places = _places(request, row)
-    own_place = places.here if places.here is not None and places.here.id == row.workspace_id else None
+    workspaces = _enter_workspace(request, row)
+    own_workspace = workspaces.here if workspaces.here is not None and workspaces.here.id == row.workspace_id else None
     people = [member.user for member in inside]
     values = {
         "session": snapshot,
         "parts": session_parts(snapshot),
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html(StatusChanged("thinking")),
-        **_permitted(row, role, own_place),
+        **_permitted(row, role, own_workspace),
         "origin": _related(request.user, row.parent_session_id),
         "forked_files": forked_files(row),
         "caller": _related(request.user, row.caller_session_id),
@@ -69,7 +69,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "files": json.dumps(unsent(row.pk, request.user) if role.covers(SessionRole.EDITOR) else []),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
-        **rail_values(request, places, row.pk),
+        **rail_values(request, workspaces, row.pk),
         **_messages(page),
     }
     response = render(request, "chat/session.html", values)
@@ -77,17 +77,17 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     return response
 
 
-def _permitted(row: Session, role: SessionRole, own_place: Place | None) -> dict[str, Any]:
+def _permitted(row: Session, role: SessionRole, own_workspace: ListedWorkspace | None) -> dict[str, Any]:
     """Return what the user's roles in the session and its workspace permit.
 
-    `own_place` is the session's workspace, or None if the page shows another one.
+    `own_workspace` is the session's workspace, or None if the page shows another one.
     """
     return {
         "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
         "can_share": role.covers(SessionRole.OWNER) and not row.caller_session_id,
-        "manages": own_place is not None and own_place.is_managed,
-        "workspace_role": own_place.role if own_place is not None else "",
+        "manages": own_workspace is not None and own_workspace.is_managed,
+        "workspace_role": own_workspace.role if own_workspace is not None else "",
     }
 
 
@@ -109,12 +109,12 @@ def _related(user: User, session_id: str | None) -> Session | None:
         return None
 
 
-def _places(request: SignedInRequest, row: Session) -> Places:
+def _enter_workspace(request: SignedInRequest, row: Session) -> UserWorkspaces:
     """Switch the user to the workspace of the session that they open. Return their workspaces."""
-    places = places_of(request.user, row.workspace_id)
-    if places.several and places.here and places.here.id != request.user.workspace_id:
-        enter(user=request.user, workspace_id=places.here.id)
-    return places
+    workspaces = listed_workspaces(request.user, row.workspace_id)
+    if workspaces.several and workspaces.here and workspaces.here.id != request.user.workspace_id:
+        enter(user=request.user, workspace_id=workspaces.here.id)
+    return workspaces
 
 
 @never_cache

@@ -18,7 +18,7 @@ from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
 from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRole, Share, User, Workspace
 from chat.queries import offers
 from chat.services.people import accounts, guests, sharing, workspace_invitations
-from chat.services.people.workspaces import current_workspace, places_of
+from chat.services.people.workspaces import current_workspace, listed_workspaces
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing.files import import_file
@@ -63,7 +63,7 @@ def test_invited_users_are_guests(session: Session, guest: User, ana: User, bo: 
     with pytest.raises(NotForGuests):
         current_workspace(guest)
     assert not may_begin_sessions(guest)
-    assert places_of(guest).mine == ()
+    assert listed_workspaces(guest).mine == ()
     assert (list(sessions_of(guest).filter(pk=other.pk)), Workspace.objects.count()) == ([], 1)
 
 
@@ -118,9 +118,9 @@ def test_owner_of_a_workspace_can_be_a_guest_in_another(session: Session, ana: U
     sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
     own = create_session(owner=cy)
     assert own.workspace != session.workspace
-    places = places_of(cy)
-    assert [place.id for place in places.mine] == [own.workspace_id]
-    assert places.within is None  # with one workspace, the list has all sessions
+    workspaces = listed_workspaces(cy)
+    assert [workspace.id for workspace in workspaces.mine] == [own.workspace_id]
+    assert workspaces.within is None  # with one workspace, the list has all sessions
     assert set(sessions_of(cy)) == {own, session}
 
 

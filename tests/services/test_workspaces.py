@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from chat.errors import Forbidden, Invalid, NoSuchWorkspace
 from chat.models import Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import session_list
-from chat.services.people.workspaces import Places, current_workspace, enter, places_of, rename
+from chat.services.people.workspaces import UserWorkspaces, current_workspace, enter, listed_workspaces, rename
 from chat.services.sessions import forking, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session, create_session
@@ -32,28 +32,28 @@ def joined(name: str, *people: User) -> Workspace:
     return made
 
 
-def listed(user: User, places: Places, *, archived: bool = False) -> list[str]:
-    found = session_list.listing(user, UTC, archived=archived, within=places.within)
+def listed(user: User, workspaces: UserWorkspaces, *, archived: bool = False) -> list[str]:
+    found = session_list.listing(user, UTC, archived=archived, within=workspaces.within)
     return sorted(row.title for group in found.groups for row in group.rows)
 
 
 def test_one_workspace_is_no_choice(ana: User, workspace: Workspace) -> None:
-    """ui.md: with one workspace, there is nothing to choose and all sessions are listed."""
-    places = places_of(ana)
-    assert (places.several, places.within, places.here and places.here.name) == (False, None, "Team")
+    """With one workspace, there is nothing to choose and all sessions are listed."""
+    workspaces = listed_workspaces(ana)
+    assert (workspaces.several, workspaces.within, workspaces.here and workspaces.here.name) == (False, None, "Team")
 
 
 def test_somebody_without_any_gets_one_with_their_first_session() -> None:
     loner = User.objects.create_user("loner")
-    assert places_of(loner) == Places((), None)
+    assert listed_workspaces(loner) == UserWorkspaces((), None)
     session = begin_session(owner=loner)
-    assert [place.id for place in places_of(loner).mine] == [session.workspace_id]
+    assert [workspace.id for workspace in listed_workspaces(loner).mine] == [session.workspace_id]
 
 
 def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     ana: User, workspace: Workspace, other: Workspace
 ) -> None:
-    """ui.md: new sessions go into the present workspace.
+    """New sessions go into the present workspace.
 
     Its lists, including the archive, have only its own sessions.
     """
@@ -63,7 +63,7 @@ def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     gone = create_session(owner=ana, title="Gone")
     apply_action(user=ana, action=SessionAction.ARCHIVE, session_ids=[gone.pk])
     assert [each.workspace for each in (first, second)] == [workspace, other]
-    here, there = places_of(ana, other.pk), places_of(ana, workspace.pk)
+    here, there = listed_workspaces(ana, other.pk), listed_workspaces(ana, workspace.pk)
     assert (listed(ana, here), listed(ana, there)) == (["Second"], ["First"])
     assert (listed(ana, here, archived=True), listed(ana, there, archived=True)) == (["Gone"], [])
     assert [row.title for row in session_list.recent(ana, 4, here.within)] == ["Second"]
@@ -72,11 +72,11 @@ def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
 def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: Workspace, other: Workspace) -> None:
     enter(user=ana, workspace_id=other.pk)
     again = User.objects.get(pk=ana.pk)
-    assert (places_of(again).here, current_workspace(again)) == (places_of(again, other.pk).here, other)
+    assert (listed_workspaces(again).here, current_workspace(again)) == (listed_workspaces(again, other.pk).here, other)
     assert again.workspace == other
     ana.memberships.filter(workspace=other).delete()
     assert current_workspace(again) == workspace
-    assert [place.id for place in places_of(again, other.pk).mine] == [workspace.pk]
+    assert [workspace.id for workspace in listed_workspaces(again, other.pk).mine] == [workspace.pk]
     other.delete()
     again.refresh_from_db()
     assert again.workspace is None
@@ -94,7 +94,7 @@ def test_users_cannot_open_workspaces_of_others(ana: User) -> None:
 def test_unread_sessions_of_other_workspaces_are_marked(
     ana: User, bo: User, workspace: Workspace, other: Workspace
 ) -> None:
-    """ui.md: the mark shows that another workspace has unread sessions, until they are read or archived."""
+    """The mark shows that another workspace has unread sessions, until they are read or archived."""
     session = create_session(owner=ana, workspace=other, title="Plan")
     let_in(session, bo, "viewer")
     joined("Third", ana, bo)
@@ -111,9 +111,9 @@ def test_unread_sessions_of_other_workspaces_are_marked(
 
 
 def news(user: User, shown: int | None = None) -> list[int]:
-    places = places_of(user, shown)
-    found = [place.id for place in places.mine if place.unread]
-    assert places.unread == bool(found)
+    workspaces = listed_workspaces(user, shown)
+    found = [workspace.id for workspace in workspaces.mine if workspace.unread]
+    assert workspaces.unread == bool(found)
     return found
 
 
@@ -127,8 +127,8 @@ def test_own_session_of_a_workspace_that_one_has_left_is_still_listed(ana: User,
     let_in(theirs, ana, "editor")
     third, fourth = joined("Third", ana), joined("Fourth", ana)
     ana.memberships.filter(workspace=other).delete()
-    oldest = places_of(ana).mine[0].id
-    assert (listed(ana, places_of(ana)), listed(ana, places_of(ana, third.pk))) == (["Mine"], [])
+    oldest = listed_workspaces(ana).mine[0].id
+    assert (listed(ana, listed_workspaces(ana)), listed(ana, listed_workspaces(ana, third.pk))) == (["Mine"], [])
     say(theirs, bo, "Hello")
     assert news(ana, third.pk) == []
     say(mine, None, "Done")
@@ -146,13 +146,13 @@ def test_any_number_of_workspaces_needs_two_queries_and_one_needs_one(
     ana: User, bo: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        assert len(places_of(ana).mine) == 1
+        assert len(listed_workspaces(ana).mine) == 1
     for count in (1, 12):
         for number in range(count):
             made = joined(f"{number}", ana, bo)
             say(create_session(owner=bo, workspace=made), bo, "Hello")
         with django_assert_num_queries(2):
-            assert len(places_of(ana).mine) > count
+            assert len(listed_workspaces(ana).mine) > count
     assert Session.objects.count() == 13
 
 

@@ -21,7 +21,7 @@ LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListedWorkspace:
     """A workspace in a member's list, with their role. `unread` is True if it has unread messages and is not shown."""
 
     id: int
@@ -36,11 +36,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class UserWorkspaces:
     """A user's workspaces, the oldest first, and the shown one (None if there is none)."""
 
-    mine: tuple[Place, ...]
-    here: Place | None
+    mine: tuple[ListedWorkspace, ...]
+    here: ListedWorkspace | None
 
     @property
     def several(self) -> bool:
@@ -50,7 +50,7 @@ class Places:
     @property
     def unread(self) -> bool:
         """True if another workspace has unread messages."""
-        return any(place.unread for place in self.mine)
+        return any(workspace.unread for workspace in self.mine)
 
     @property
     def within(self) -> Within | None:
@@ -61,7 +61,7 @@ class Places:
         if self.here is None or not self.several:
             return None
         is_oldest = self.here == self.mine[0]
-        return Within(self.here.id, tuple(place.id for place in self.mine) if is_oldest else ())
+        return Within(self.here.id, tuple(workspace.id for workspace in self.mine) if is_oldest else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def memberships_of_user(user: User) -> UserMemberships:
     return UserMemberships(found, current, bool(member_of) or user.can_own_workspace)
 
 
-def places_of(user: User, wanted: int | None = None) -> Places:
+def listed_workspaces(user: User, wanted: int | None = None) -> UserWorkspaces:
     """Return a user's workspaces. The shown one is `wanted` if the user is in it, otherwise their current one.
 
     Takes one query, and another one for unread messages if there are several workspaces.
@@ -92,8 +92,8 @@ def places_of(user: User, wanted: int | None = None) -> Places:
     shown = wanted or user.workspace_id
     rows = _MINE.read(user.pk)
     unread = frozenset(_WITH_NEWS.read(user.pk, *([shown] if shown else []))) if len(rows) > 1 else frozenset()
-    mine = [Place(workspace, name, workspace in unread, role) for workspace, name, role in rows]
-    return _placed(mine, (wanted, user.workspace_id))
+    mine = [ListedWorkspace(workspace, name, workspace in unread, role) for workspace, name, role in rows]
+    return _with_shown(mine, (wanted, user.workspace_id))
 
 
 def _mine(user_id: int) -> QuerySet[Membership, tuple[int, str, str]]:
@@ -102,7 +102,7 @@ def _mine(user_id: int) -> QuerySet[Membership, tuple[int, str, str]]:
 
 
 def _with_news(user_id: int, shown: int = 0) -> QuerySet[Membership, int]:
-    """Return the user's workspaces except `shown` that list unread sessions, as defined by `Places.within`."""
+    """Return the user's workspaces except `shown` that list unread sessions, as defined by `UserWorkspaces.within`."""
     user = User(pk=user_id)
     unread = unread_sessions(user)
     older = memberships_of(user).filter(pk__lt=OuterRef("pk"))
@@ -116,15 +116,17 @@ _MINE = Composed(_mine)
 _WITH_NEWS = Composed(_with_news)
 
 
-def _placed(mine: list[Place], preferred: tuple[int | None, ...]) -> Places:
+def _with_shown(mine: list[ListedWorkspace], preferred: tuple[int | None, ...]) -> UserWorkspaces:
     """Return the workspaces, with the first of the preferred ones that the user is in, or the oldest one, shown."""
-    known = {place.id: place for place in mine}
+    known = {each.id: each for each in mine}
     here = next((known[each] for each in preferred if each in known), mine[0] if mine else None)
-    return Places(tuple(place if place != here else _seen(place) for place in mine), here and _seen(here))
+    return UserWorkspaces(
+        tuple(each if each != here else _without_mark(each) for each in mine), here and _without_mark(here)
+    )
 
 
-def _seen(place: Place) -> Place:
-    return replace(place, unread=False)
+def _without_mark(workspace: ListedWorkspace) -> ListedWorkspace:
+    return replace(workspace, unread=False)
 
 
 @transaction.atomic
