@@ -10,7 +10,7 @@ import tempfile
 
 import django
 
-from bench.machine import stay_away
+from bench.machine import use_other_core
 
 WHAT = (
     "streams",
@@ -34,7 +34,7 @@ HELP = "what to measure; everything but the team if not given"
 def main() -> None:
     arguments = _arguments()
     if TEAM not in arguments.what:  # the processes of a team share the cores
-        stay_away()
+        use_other_core()
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as data:
         os.environ.update(PARLEY_DATA=data, DJANGO_SETTINGS_MODULE="config.settings")
         if TEAM in arguments.what:

@@ -10,7 +10,7 @@ LOAD_CORE = 1
 ROUNDS = 1_000_000
 
 
-def stay_away() -> None:
+def use_other_core() -> None:
     """Run this process on the other core. The server is started on its own core."""
     os.sched_setaffinity(0, {LOAD_CORE})
 
@@ -22,5 +22,5 @@ def state() -> str:
     for number in range(ROUNDS):
         total += number * number
     taken = time.process_time() - began
-    stay_away()
+    use_other_core()
     return f"load {os.getloadavg()[0]:.1f}, fixed loop {taken * 1000:.0f} ms"

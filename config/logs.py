@@ -78,7 +78,7 @@ class AtInfo(logging.Filter):
         return bool(self._level <= logging.INFO)
 
 
-class Strangers(AtInfo):
+class RefusedRequests(AtInfo):
     """A filter that shows problems of strangers' requests, such as an unknown Host header, as one line at INFO.
 
     Django logs each of them as an error with a traceback, so anyone could fill the log.
@@ -88,7 +88,7 @@ class Strangers(AtInfo):
         return self.at_info(record) if record.name.startswith("django.security.") else True
 
 
-class Ends(AtInfo):
+class EndedResponses(AtInfo):
     """A filter that shows responses that Parley ends early as one line at INFO, and leaves out clients that have gone.
 
     Servers log the first as errors with a traceback, and asyncio warns about writes to a client that has gone.
@@ -104,7 +104,7 @@ class Ends(AtInfo):
         return self.at_info(record)
 
 
-class Throttle(logging.Filter):
+class RepeatFilter(logging.Filter):
     """A filter that leaves out repeated records and reports their number. In an outage, each client causes a record."""
 
     def __init__(self) -> None:

@@ -341,15 +341,15 @@ LOGGING = {
         "bare": {"format": "{message}", "style": "{"},
     },
     "filters": {
-        "strangers": {"()": "config.logs.Strangers", "level": LOG_LEVEL},
-        "ends": {"()": "config.logs.Ends", "level": LOG_LEVEL},
-        "throttle": {"()": "config.logs.Throttle"},
+        "refused_requests": {"()": "config.logs.RefusedRequests", "level": LOG_LEVEL},
+        "ended_responses": {"()": "config.logs.EndedResponses", "level": LOG_LEVEL},
+        "repeats": {"()": "config.logs.RepeatFilter"},
     },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": "lines",
-            "filters": ["strangers", "ends", "throttle"],
+            "filters": ["refused_requests", "ended_responses", "repeats"],
         },
         "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},
     },

@@ -11,8 +11,8 @@ from types import FrameType
 
 
 @contextmanager
-def on_shutdown_signal(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` on the running loop at SIGINT and SIGTERM, and then the server's own handler."""
+def on_shutdown_signal(callback: Callable[[], None]) -> Iterator[None]:
+    """Call `callback` on the running loop at SIGINT and SIGTERM, and then the server's own handler."""
     if threading.current_thread() is not threading.main_thread():  # other threads cannot set handlers
         yield
         return
@@ -20,7 +20,7 @@ def on_shutdown_signal(tell: Callable[[], None]) -> Iterator[None]:
     servers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
 
     def handle(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(tell)
+        loop.call_soon_threadsafe(callback)
         if callable(server := servers[signal.Signals(number)]):
             server(number, frame)
 

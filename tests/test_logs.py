@@ -18,7 +18,7 @@ from chat.db import Threads
 from chat.downloads import CutOffError
 from chat.log_context import add_log_ids, all_log_ids, logging_ids
 from config import logs
-from config.logs import Ends, JsonLines, Strangers, TextLines, Throttle
+from config.logs import EndedResponses, JsonLines, RefusedRequests, RepeatFilter, TextLines
 
 
 def record(name: str = "chat.db", message: str = "It is away: %s", *args: Any, **options: Any) -> logging.LogRecord:
@@ -31,7 +31,7 @@ def test_outage_is_told_now_and_then_with_a_count(monkeypatch: pytest.MonkeyPatc
     """Thirty lines a second went to a log on the disk that was full."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    throttle = Throttle()
+    throttle = RepeatFilter()
 
     shown = [throttle.filter(record("chat.db", "It is away: %s", number)) for number in range(50)]
     assert shown == [True] * logs.BURST + [False] * (50 - logs.BURST)
@@ -46,10 +46,10 @@ def test_stranger_s_request_is_one_line_and_no_error() -> None:
     """Scanners send any Host; a traceback for each would be all that the log holds."""
     refused = record("django.security.DisallowedHost", "Invalid HTTP_HOST header", exc_info=(ValueError, None, None))
 
-    assert Strangers().filter(refused)
+    assert RefusedRequests().filter(refused)
     assert (refused.levelname, refused.exc_info) == ("INFO", None)
-    assert not Strangers(level="WARNING").filter(record("django.security.DisallowedHost"))
-    assert Strangers(level="ERROR").filter(record("chat.db"))
+    assert not RefusedRequests(level="WARNING").filter(record("django.security.DisallowedHost"))
+    assert RefusedRequests(level="ERROR").filter(record("chat.db"))
 
 
 def test_download_that_is_cut_off_is_one_line() -> None:
@@ -59,14 +59,14 @@ def test_download_that_is_cut_off_is_one_line() -> None:
     broken = record("uvicorn.error", "Exception in ASGI application\n", exc_info=(type(fault), fault, None))
     broken.levelname = "ERROR"
 
-    assert Ends().filter(cut)
+    assert EndedResponses().filter(cut)
     assert (cut.levelname, cut.exc_info) == ("INFO", None)
     assert cut.getMessage() == "A download was ended, because its user has lost access"
-    assert not Ends(level="ERROR").filter(record("daphne.server", exc_info=(type(ended), ended, None)))
-    assert Ends().filter(broken)
+    assert not EndedResponses(level="ERROR").filter(record("daphne.server", exc_info=(type(ended), ended, None)))
+    assert EndedResponses().filter(broken)
     assert (broken.levelname, broken.exc_info) == ("ERROR", (OSError, fault, None))
-    assert not Ends().filter(record("asyncio", "socket.send() raised exception."))
-    assert Ends().filter(record("asyncio", "Something else"))
+    assert not EndedResponses().filter(record("asyncio", "socket.send() raised exception."))
+    assert EndedResponses().filter(record("asyncio", "Something else"))
 
 
 def test_text_of_others_is_no_line_and_no_control_sequence() -> None:

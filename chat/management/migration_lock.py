@@ -14,8 +14,8 @@ LOCK = 7_275_393
 
 
 @contextmanager
-def one_at_a_time(tell_waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait until no other server is inside this block. If one is, call `tell_waiting` first. Raise DatabaseError.
+def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
+    """Wait until no other server is inside this block. If one is, call `on_wait` first. Raise DatabaseError.
 
     This applies to the servers of one PostgreSQL database. SQLite has only one server.
     """
@@ -24,7 +24,7 @@ def one_at_a_time(tell_waiting: Callable[[], None]) -> Iterator[None]:
         return
     with without_time_limits():
         if not _ask("SELECT pg_try_advisory_lock(%s)"):
-            tell_waiting()
+            on_wait()
             _ask("SELECT pg_advisory_lock(%s)")
         try:
             yield

@@ -35,7 +35,7 @@ def who_gets(people: People, row: Attachment) -> set[str]:
 
 def test_who_may_see_a_file(people: People) -> None:
     """LIVE-06: before it is sent, only its uploader sees a file; after that, all users of the session.
-    After its message was removed, no one does. Strangers never do.
+    After its message was removed, no one does. RefusedRequests never do.
     """
     file = SimpleUploadedFile("a.png", files.picture())
     client_of(people, EDITOR).post(reverse("session-attachments", args=[people.session.pk]), {"file": file})
