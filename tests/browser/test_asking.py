@@ -61,7 +61,9 @@ async def test_form_of_a_server_is_answered_by_one_of_two_people(
     bo = await invited(ana, browser, "Bo")
     await ask(ana, model, "book", "Booked.")
     for person in (ana, bo):
-        await expect(card(person, WHEN)).to_contain_text("The MCP server tests asks, to go on with tests__book")
+        await expect(card(person, WHEN)).to_contain_text(
+            "The MCP server tests needs an answer to continue with tests__book"
+        )
         await expect(card(person, WHEN)).to_contain_text("Don’t enter passwords.")
     await expect(ana.page.locator("#announcer")).to_contain_text(f"tests asks: {WHEN}")
     assert await violations(ana.page) == []

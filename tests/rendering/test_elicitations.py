@@ -33,7 +33,7 @@ def test_open_question_is_a_form_marked_as_the_servers() -> None:
     assert 'data-question="elicitation"' in html
     assert 'name="number" value="2"' in html
     assert "<b>When?" not in html
-    assert "The MCP server inn asks, to go on with inn__book" in text_of(html)
+    assert "The MCP server inn needs an answer to continue with inn__book" in text_of(html)
     assert "Don’t enter passwords." in text_of(html)
 
 

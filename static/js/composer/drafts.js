@@ -20,7 +20,7 @@ let mirroredText = null; // another tab's draft, until the user types here
 export function connect() {
   const mine = parseJson(readStored(DRAFT_NAME));
   initializeText(mine && isNewer(mine) ? mine.text : field.defaultValue);
-  field.setSelectionRange(field.value.length, field.value.length); // the user goes on at the end
+  field.setSelectionRange(field.value.length, field.value.length); // the user continues to write at the end
   field.addEventListener("input", handleInput);
   addEventListener("storage", syncFromStorage);
   addEventListener("pagehide", sendNow);

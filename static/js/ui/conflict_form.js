@@ -1,4 +1,4 @@
-// The form for an edit conflict. It shows how the texts differ and buttons to use either. The user can go on typing.
+// The form for an edit conflict. It shows how the texts differ and buttons to use either. The user can continue to type.
 import { post } from "../net/http.js";
 import { parseHtml } from "./dom.js";
 import { words } from "./i18n.js";

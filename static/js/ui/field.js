@@ -26,7 +26,7 @@ export function restoreText(text) {
   setText(field.value ? `${text}\n\n${field.value}` : text);
 }
 
-/** Puts a text back that the user was typing elsewhere, and moves the focus to its end, so that the user can go on. */
+/** Puts a text back that the user was typing elsewhere, and moves the focus to its end, so that the user can continue. */
 export function restoreTextAndFocus(text) {
   if (text) restoreText(text);
   field.focus({ preventScroll: true });
