@@ -79,7 +79,7 @@ async def test_session_lists_are_notified_of_changes_in_other_sessions(node: Tes
 
 
 async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ui.md: a page that waits for its notification gets one for all changes until then."""
+    """A page that waits for its notification gets one for all changes until then."""
     monkeypatch.setattr(notifier, "AT_ONCE", 1)
     monkeypatch.setattr(notifier, "PAGES_PER_SECOND", 1e-9)
     async with Socket("/ws/me", ana) as one, Socket("/ws/me", ana) as other:
@@ -101,7 +101,7 @@ async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monke
 
 
 async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) -> None:
-    """ui.md: a new session appears immediately on the user's other pages and devices."""
+    """A new session appears immediately on the user's other pages and devices."""
     async with Socket("/ws/me", ana) as home:
         await home.let_in()
         await node.do(create_session, owner=ana)
@@ -109,7 +109,7 @@ async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) ->
 
 
 async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
-    """ui.md: a pin or a read mark on another device reaches all processes."""
+    """A pin or a read mark on another device reaches all processes."""
     async with Socket("/ws/me", ana) as anas, Socket("/ws/me", bo) as bos:
         for socket in (anas, bos):
             await socket.let_in()
@@ -120,7 +120,7 @@ async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hu
 
 
 async def test_events_clients_get_no_list_notifications(node: TestNode, ana: User) -> None:
-    """ui.md: clients of events have no session list and get no notifications for it."""
+    """Clients of events have no session list and get no notifications for it."""
     session = await node.session(ana)
     async with Socket(path_of(session), ana) as events, Socket("/ws/me", ana) as home:
         for socket in (events, home):
@@ -132,7 +132,7 @@ async def test_events_clients_get_no_list_notifications(node: TestNode, ana: Use
 
 
 async def test_much_at_once_is_one_message(node: TestNode, ana: User) -> None:
-    """ui.md: three hundred changes of sessions within a moment give one message to each process."""
+    """Three hundred changes of sessions within a moment give one message to each process."""
     made = await new_sessions(node, ana, ana, ana)
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
@@ -146,7 +146,7 @@ async def test_much_at_once_is_one_message(node: TestNode, ana: User) -> None:
 
 
 async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ui.md: changes soon after a notification wait for the next one."""
+    """Changes soon after a notification wait for the next one."""
     monkeypatch.setattr(notifier, "NOTIFY_INTERVAL", 3600.0)
     session = await node.session(ana)
     rung: asyncio.Queue[str] = asyncio.Queue()
@@ -166,7 +166,7 @@ async def test_pages_are_not_rung_all_the_time(node: TestNode, ana: User, monkey
 
 @pytest.mark.both_databases
 def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
-    """ui.md: one query finds the users of one or of thirty sessions: owners, and members with access."""
+    """One query finds the users of one or of thirty sessions: owners, and members with access."""
     gone, stranger = person("Gone", ana.memberships.get().workspace), person("Stranger")
     made = [create_session(owner=ana) for _ in range(30)]
     for session in made:
@@ -181,7 +181,7 @@ def test_people_are_found_in_one_query(ana: User, bo: User) -> None:
 
 
 async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node: TestNode, ana: User, bo: User) -> None:
-    """ui.md: no page loads its list for a change of the session that it shows, unless something else is new for its
+    """No page loads its list for a change of the session that it shows, unless something else is new for its
     user.
     In a session of a thousand users, each turn would load a thousand lists.
     """
@@ -209,7 +209,7 @@ async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node:
 async def test_waiting_page_is_told_of_all_that_is_new(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ui.md: a page that waits for its notification loads its list if any change until then requires it."""
+    """A page that waits for its notification loads its list if any change until then requires it."""
     session = await node.session(ana)
     async with Socket(path_of(session, "page"), ana) as page:
         await page.let_in()

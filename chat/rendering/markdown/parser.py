@@ -1,4 +1,4 @@
-"""The configured Markdown parser. It turns source into tokens, and tokens into HTML that is not yet sanitised.
+"""The configured Markdown parser. It turns source into tokens, and tokens into HTML that is not yet sanitized.
 
 It supports CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links
 for plain addresses. Inline text is parsed only when it is drawn.

@@ -92,7 +92,7 @@ def is_quick(message: MessageSnapshot) -> bool:
 
 def body_of(blocks: tuple[str, ...]) -> SafeString:
     """Return the body of a message, from rendered blocks of Markdown."""
-    return mark_safe(render.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitised HTML
+    return mark_safe(render.in_blocks(blocks))  # noqa: S308  # the renderer's output is sanitized HTML
 
 
 def message_html(message: MessageSnapshot, body: SafeString | None = None) -> SafeString:

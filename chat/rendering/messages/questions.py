@@ -167,7 +167,7 @@ class QuestionCard:
     @cached_property
     def prose(self) -> SafeString:
         """The question's Markdown as HTML. This blocks the thread if another process renders it."""
-        return mark_safe(render.in_blocks(render.blocks(self.markdown)))  # noqa: S308  # sanitised HTML
+        return mark_safe(render.in_blocks(render.blocks(self.markdown)))  # noqa: S308  # sanitized HTML
 
     @property
     def is_answered(self) -> bool:
