@@ -116,18 +116,14 @@ def update_returning(model: type[Row], key: str, values: Mapping[str, Any], more
     return made(model, found[0])
 
 
-def lock_rows(model: type[Row], keys: Collection[str], *, wait: bool = True) -> list[Row]:
-    """Lock the rows with these keys, in the order of the keys, and return them. Without keys there is no query.
-
-    If `wait` is False, rows that another transaction has locked are left out. (SQLite locks the whole database when a
-    transaction begins.)
-    """
+def lock_rows(model: type[Row], keys: Collection[str]) -> list[Row]:
+    """Lock the rows with these keys, in the order of the keys, and return them. Without keys there is no query."""
     if not keys:
         return []
     if not connection.in_atomic_block:
         raise TransactionManagementError("rows can only be locked in a transaction")
     with connection.cursor() as cursor:
-        cursor.execute(_lock_statement(model, connection.vendor, len(keys), wait), list(keys))
+        cursor.execute(_lock_statement(model, connection.vendor, len(keys)), list(keys))
         return [made(model, values) for values in cursor.fetchall()]
 
 
@@ -144,7 +140,11 @@ def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any
 def lock_values(
     model: type[Model], attributes: tuple[str, ...], keys: Collection[str], *, wait: bool = True
 ) -> list[tuple[Any, ...]]:
-    """Lock rows as `lock_rows` does. Return some of their columns in this order; these must need no conversion."""
+    """Lock rows as `lock_rows` does. Return some of their columns in this order; these must need no conversion.
+
+    If `wait` is False, rows that another transaction has locked are left out. (SQLite locks the whole database when a
+    transaction begins.)
+    """
     if not connection.in_atomic_block:
         raise TransactionManagementError("rows can only be locked in a transaction")
     with connection.cursor() as cursor:
@@ -277,22 +277,22 @@ def _returning_statement(model: type[Model], vendor: str, names: tuple[str, ...]
 
 
 @lru_cache(maxsize=256)
-def _lock_statement(model: type[Model], vendor: str, count: int, wait: bool) -> str:
-    return _locking(model, vendor, names_of(model, _table(model)), count, wait)
+def _lock_statement(model: type[Model], vendor: str, count: int) -> str:
+    return _locking(model, vendor, names_of(model, _table(model)), count, wait=True)
 
 
 @cache
 def _lock_with_statement(model: type[Model], vendor: str, expression: str) -> str:
-    return _locking(model, vendor, f"{names_of(model, _table(model))}, {expression}", 1, True)
+    return _locking(model, vendor, f"{names_of(model, _table(model))}, {expression}", 1, wait=True)
 
 
 @lru_cache(maxsize=512)
 def _lock_values_statement(model: type[Model], vendor: str, attributes: tuple[str, ...], count: int, wait: bool) -> str:
     by_name = _by_name(model, vendor)
-    return _locking(model, vendor, ", ".join(by_name[name].name for name in attributes), count, wait)
+    return _locking(model, vendor, ", ".join(by_name[name].name for name in attributes), count, wait=wait)
 
 
-def _locking(model: type[Model], vendor: str, names: str, count: int, wait: bool) -> str:
+def _locking(model: type[Model], vendor: str, names: str, count: int, *, wait: bool) -> str:
     key = _key(model)
     lock = "" if vendor == "sqlite" else " FOR UPDATE" if wait else " FOR UPDATE SKIP LOCKED"
     return f"SELECT {names} FROM {_table(model)} WHERE {key} IN ({_marks(count)}) ORDER BY {key}{lock}"  # noqa: S608  # only names of the model
