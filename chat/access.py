@@ -53,7 +53,7 @@ def _own_or_shared(user: User) -> Q:
     return Q(owner=user, owner__is_active=True) | Q(pk__in=shares().filter(user=user).values("session"))
 
 
-def in_lists_at_once(session_id: str, user_ids: Iterable[int]) -> set[int]:
+def always_listed_for(session_id: str, user_ids: Iterable[int]) -> set[int]:
     """Return the users who have a session in their list without opening it: its owner, and users with a share."""
     users = set(user_ids)
     owner = Session.objects.filter(pk=session_id, owner__in=users).values_list("owner", flat=True)
@@ -103,7 +103,7 @@ def session_for(
     return session, role
 
 
-def still_in(user: User, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
+def still_has_role(user: User, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
     """Return whether a user still has at least a role in a session, for long operations that check it again."""
     role = roles([(user.pk, session.pk)]).get((user.pk, session.pk))
     return role is not None and role.covers(needs)
@@ -155,7 +155,7 @@ def approving(approvers: Approvers) -> QuerySet[Membership]:
     return Membership.objects.filter(role__in=roles[approvers])
 
 
-def still_approve(user_ids: Iterable[int], session: Session, approvers: Approvers) -> set[int]:
+def still_may_approve(user_ids: Iterable[int], session: Session, approvers: Approvers) -> set[int]:
     """Return the users who may approve a call now, because they can answer it and have the role that it needs."""
     found = roles((user_id, session.pk) for user_id in user_ids)
     editors = [user_id for (user_id, _session), role in found.items() if role.covers(SessionRole.EDITOR)]

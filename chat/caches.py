@@ -12,7 +12,7 @@ Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")
 
 
-def kept_unless_debug(function: Callable[[*Arguments], T], size: int | None = None) -> Callable[[*Arguments], T]:
+def cached_unless_debug(function: Callable[[*Arguments], T], size: int | None = None) -> Callable[[*Arguments], T]:
     """Return a function that caches its last `size` results, or all for None, unless DEBUG is set."""
     kept = lru_cache(maxsize=size)(function)
 

@@ -38,7 +38,7 @@ from chat.live.subscriber import (
 )
 from chat.log_context import add_log_ids
 from chat.models import ApiToken, SessionRole, User
-from chat.origin import Origin, acting_from, origin_of_socket
+from chat.origin import Origin, origin_of_socket, using_origin
 from chat.runner import runtime
 from chat.security.session_store import hash_key
 from chat.services.people import api_tokens
@@ -321,7 +321,7 @@ class SessionConsumer(AuthenticatedConsumer):
 
     def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:
         """Execute a command in a thread of the hub, with the language and the origin of this socket."""
-        with acting_from(self.origin), translation.override(language):
+        with using_origin(self.origin), translation.override(language):
             return execute(self.user, self.session_id, command)
 
 

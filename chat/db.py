@@ -85,7 +85,7 @@ class Threads:
             try:
                 return await self.run(function, *args)
             except (DatabaseError, InterfaceError) as error:
-                if not is_away(error) or unless():
+                if not is_unavailable(error) or unless():
                     raise
                 logger.warning("The database is not available; retrying: %s", error)
             await asyncio.sleep(jittered(delay))
@@ -120,13 +120,13 @@ def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDa
 
 
 @contextmanager
-def without_time_limits(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+def without_time_limits() -> Iterator[None]:
     """Lift the connection's time limits, for migrations and their lock."""
-    lift_time_limits(using)
+    lift_time_limits(DEFAULT_DB_ALIAS)
     try:
         yield
     finally:
-        restore_time_limits(using)
+        restore_time_limits(DEFAULT_DB_ALIAS)
 
 
 def lift_time_limits(using: str, **signal: object) -> None:
@@ -150,7 +150,7 @@ def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
     return wrapper if isinstance(wrapper, DatabaseWrapper) else None
 
 
-def is_away(error: BaseException) -> bool:
+def is_unavailable(error: BaseException) -> bool:
     """Return whether a database error is temporary: the database is unavailable, too busy, or failing over."""
     return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in AWAY
 

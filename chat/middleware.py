@@ -28,7 +28,7 @@ from django.utils.translation import gettext as _
 from chat import languages
 from chat.errors import FilesUnavailable
 from chat.limits.rates import RateLimited
-from chat.origin import acting_from, origin_of
+from chat.origin import origin_of, using_origin
 from chat.security.password_hashing import HashersBusy
 from chat.services.people.second_factor import is_missing
 
@@ -142,14 +142,14 @@ def origin(
     if iscoroutinefunction(get_response):
 
         async def handle(request: HttpRequest) -> HttpResponseBase:
-            with acting_from(origin_of(request)):
+            with using_origin(origin_of(request)):
                 response: HttpResponseBase = await get_response(request)
                 return response
 
         return handle
 
     def handle_sync(request: HttpRequest) -> HttpResponseBase:
-        with acting_from(origin_of(request)):
+        with using_origin(origin_of(request)):
             response: HttpResponseBase = get_response(request)
             return response
 

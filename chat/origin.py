@@ -48,7 +48,7 @@ def current_origin() -> Origin:
 
 
 @contextmanager
-def acting_from(origin: Origin) -> Iterator[None]:
+def using_origin(origin: Origin) -> Iterator[None]:
     """Set the origin for a block."""
     token = _origin.set(origin)
     try:

@@ -15,7 +15,7 @@ from chat.admin.permissions import Pages, StaffRequest, may_read_messages, requi
 from chat.downloads import file_name, passed_on, streamed, while_permitted
 from chat.errors import ServiceError
 from chat.models import Session, User
-from chat.origin import Origin, acting_from, current_origin
+from chat.origin import Origin, current_origin, using_origin
 from chat.services.people.security_log import Kind, record
 from chat.transfer.public import export_json, export_markdown
 
@@ -97,7 +97,7 @@ def _zip(user: User, session_ids: Sequence[str], form: str, origin: Origin) -> I
                 missing.append(f"{session_id}: {error.message}\n")
                 continue
             # The archive is sent after the middleware has reset the request's origin.
-            with acting_from(origin):
+            with using_origin(origin):
                 _log_export(user, session, form)
             name = file_name(f"{session.pk} {session.title}", session.pk, extension)
             with archive.open(name, "w", force_zip64=True) as entry:

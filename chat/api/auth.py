@@ -11,7 +11,7 @@ from ninja.security import HttpBearer
 from ninja.security.apikey import APIKeyCookie
 from ninja.utils import check_csrf
 
-from chat.access import session_for, still_active, still_in, workspace_for
+from chat.access import session_for, still_active, still_has_role, workspace_for
 from chat.errors import ServiceError
 from chat.limits import rates
 from chat.limits.rates import Window
@@ -94,7 +94,7 @@ def session_of(request: ApiRequest, session_id: str, needs: SessionRole = Sessio
 
 def still_allowed(request: ApiRequest, session: Session, needs: SessionRole = SessionRole.VIEWER) -> bool:
     """Return whether the request would still be allowed: the token is valid and the user has the role `needs`."""
-    return still_authenticated(request) and still_in(request.user, session, needs)
+    return still_authenticated(request) and still_has_role(request.user, session, needs)
 
 
 def still_authenticated(request: ApiRequest) -> bool:

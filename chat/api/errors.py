@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
 from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, problem_of
-from chat.db import is_away
+from chat.db import is_unavailable
 from chat.errors import (
     Busy,
     Forbidden,
@@ -150,7 +150,7 @@ def install(api: NinjaAPI) -> None:
 
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
-    if not is_away(error):
+    if not is_unavailable(error):
         raise error
     logger.warning("Could not answer %s %s: %s", request.method, request.path, error)
     return problem("unavailable", unavailable())

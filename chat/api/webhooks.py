@@ -22,7 +22,7 @@ from chat.queries.webhooks import deliveries_of
 from chat.runner.webhook_sending import send_now
 from chat.services.webhooks import delivering, managing
 from chat.services.webhooks.delivering import Taken
-from chat.services.webhooks.managing import Given
+from chat.services.webhooks.managing import WebhookSettings
 
 router = Router(tags=["Webhooks"])
 PATH = "/workspaces/{workspace_id}/webhooks"
@@ -143,7 +143,7 @@ def list_webhooks(request: ApiRequest, workspace_id: int) -> HttpResponse:
 @router.post(PATH, response={201: WebhookMade}, operation_id="addWebhook", summary="Add a webhook")
 def add_webhook(request: ApiRequest, workspace_id: int, body: NewWebhook) -> HttpResponse:
     """Add a webhook. The response contains its signing secret. A workspace can have at most 20 webhooks."""
-    given = Given(body.url, body.events, body.include_text, body.is_enabled)
+    given = WebhookSettings(body.url, body.events, body.include_text, body.is_enabled)
     row, secret = managing.add(author=request.user, workspace_id=workspace_id, given=given)
     return json_response(request, _out(row) | {"secret": secret}, status=201, tagged=False)
 

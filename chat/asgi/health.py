@@ -75,7 +75,7 @@ class Health:
     def __init__(self) -> None:
         self.state: State = "starting"
         self.threads = Threads(1, "parley-health")
-        self._rows = SharedCheck(self._check_rows, if_silent=_rows_are_away(SILENT))
+        self._rows = SharedCheck(self._check_rows, if_silent=_database_problems(SILENT))
         self._layer: SharedCheck[Problems] = SharedCheck(_check_layer, if_silent={"layer": SILENT})
         self._problems: Problems = {}
         self._checked_at = -CACHED_SECONDS
@@ -141,7 +141,7 @@ class Health:
         try:
             return await self.threads.run(_problems_of_rows, runtime.worker_id())
         except Exception as error:  # of any kind: the process cannot serve
-            return _rows_are_away(f"it cannot be used: {error!r}")
+            return _database_problems(f"it cannot be used: {error!r}")
 
 
 async def _check_layer() -> Problems:
@@ -166,7 +166,7 @@ def _problems_of_rows(worker_id: str | None) -> Problems:
     return {**problems, "lease": "" if has_lease else "the runner has none"}
 
 
-def _rows_are_away(problem: str) -> Problems:
+def _database_problems(problem: str) -> Problems:
     """Return the problems of a database that does not work. The state of its contents is unknown."""
     return {"database": problem, "migrations": None, "lease": None}
 

@@ -15,7 +15,7 @@ from chat.api.errors import STATUS
 from chat.asgi.origins import origin_is_trusted
 from chat.asgi.refusals import ASGIApplication, Message, Receive, Scope, Send, refuse, request_of
 from chat.asgi.socket_credentials import bearer_token
-from chat.db import is_away
+from chat.db import is_unavailable
 from chat.errors import ServiceError, unavailable
 from chat.mcp.caller import PATH, SCOPE_KEY, Caller, caller_of
 from chat.runner import runtime
@@ -100,7 +100,7 @@ async def _admitted(scope: Scope) -> Caller:
     try:
         return await runtime.hub().threads.run(caller_of, request, secret)
     except (DatabaseError, InterfaceError) as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             raise
         raise ServiceError("unavailable", unavailable()) from error
 

@@ -14,7 +14,7 @@ from django.template import loader
 from django.views import defaults
 
 from chat.asgi.refusals import ASGIApplication, Scope, refuse
-from chat.db import is_away
+from chat.db import is_unavailable
 from chat.errors import ServiceError, unavailable
 from chat.live.subscriber import TRY_LATER
 from chat.views.requests import is_script
@@ -36,7 +36,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     loads the session.
     """
     error = sys.exc_info()[1]
-    if error is None or not is_away(error):
+    if error is None or not is_unavailable(error):
         return defaults.server_error(request)
     logger.warning("Could not answer %s %s: %s", request.method, request.path, error)
     if is_script(request):
@@ -65,7 +65,7 @@ class UnavailableSockets:
         try:
             await self._application(scope, receive, send_noting)
         except Exception as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 raise
             logger.warning("Could not accept a socket: %s", error)
             if not accepted:
@@ -114,9 +114,9 @@ class _Reply:
         self._timer.cancel()
 
     def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._look)
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._start_check)
 
-    def _look(self) -> None:
+    def _start_check(self) -> None:
         self._check = asyncio.get_running_loop().create_task(self._refuse_if_silent())
 
     async def _refuse_if_silent(self) -> None:

@@ -1,4 +1,4 @@
-"""One lock per user. A user's files are read one after another, without delaying other users."""
+"""A lock for each user, so that the requests of one user run one after another without delaying other users."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from threading import Lock
 from chat.overrides.postgres.lending import return_connection
 
 
-class NoPlace(Exception):  # an answer to a client, not a failure of the server
+class TooManyWaiting(Exception):  # an answer to a client, not a failure of the server
     """Too many requests of the user are already waiting."""
 
 
-class OnePerPerson:
+class UserLocks:
     """A lock for each user, which exists only while it is used. Thread-safe.
 
     A thread that waits for a lock or holds it has no connection of the database's pool, unless it queries again.
@@ -26,14 +26,14 @@ class OnePerPerson:
         self._wanted: Counter[int] = Counter()
 
     @contextmanager
-    def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
+    def hold(self, person: int, *, most: int | None = None) -> Iterator[None]:
         """Wait for the user's lock and hold it.
 
-        Raise NoPlace if `most` requests of the user already wait or hold it.
+        Raise TooManyWaiting if `most` requests of the user already wait or hold it.
         """
         with self._lock:
             if most is not None and self._wanted[person] >= most:
-                raise NoPlace
+                raise TooManyWaiting
             self._wanted[person] += 1
             lock = self._locks.setdefault(person, Lock())
         return_connection()

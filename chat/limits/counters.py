@@ -41,19 +41,19 @@ class Counters:
                 socket_timeout=TIMEOUT_SECONDS,
                 socket_connect_timeout=TIMEOUT_SECONDS,
             )
-        self._is_away = False
+        self._is_paused = False
         self._retry_at = 0.0
 
     def storage(self, use: Callable[[Storage], T]) -> T:
         """Return what `use` returns for the storage that counts at present."""
-        if self._redis is not None and (not self._is_away or time.monotonic() >= self._retry_at):
+        if self._redis is not None and (not self._is_paused or time.monotonic() >= self._retry_at):
             try:
                 found = use(self._redis)
             except (StorageError, OSError) as error:
-                self._went_away(error)
+                self._pause_redis(error)
             else:
-                if self._is_away:
-                    self._is_away = False
+                if self._is_paused:
+                    self._is_paused = False
                     logger.info("Redis is available again and counts rate limits")
                 return found
         with self._lock:
@@ -63,10 +63,10 @@ class Counters:
         """Return what `use` returns for a limiter with a moving window."""
         return self.storage(lambda storage: use(MovingWindowRateLimiter(storage)))
 
-    def _went_away(self, error: Exception) -> None:
-        if not self._is_away:
+    def _pause_redis(self, error: Exception) -> None:
+        if not self._is_paused:
             logger.warning("Redis is not available, so each process counts rate limits separately: %r", error)
-        self._is_away, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
+        self._is_paused, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from threading import RLock
 
 from django.http import HttpResponse
 
-from chat.files.places import NoPlace, OnePerPerson
+from chat.files.user_locks import TooManyWaiting, UserLocks
 from chat.limits.rates import RateLimited
 from chat.models import User
 
@@ -54,7 +54,7 @@ class _Unread:
                 del self._bytes[user_id]
 
 
-_places = OnePerPerson()
+_locks = UserLocks()
 _unread = _Unread()
 
 
@@ -67,8 +67,8 @@ def reading_whole(user: User) -> Iterator[Callable[[HttpResponse], HttpResponse]
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(_places.place(user.pk, most=MOST))
-        except NoPlace:
+            stack.enter_context(_locks.hold(user.pk, most=MOST))
+        except TooManyWaiting:
             raise RateLimited(RETRY_SECONDS) from None
         if _unread.of(user.pk) >= MOST_UNREAD:
             raise RateLimited(RETRY_SECONDS)

@@ -105,7 +105,7 @@ class Hub:
         self._channel = channel
         self._subscriptions = Subscriptions(channel, self._subscribed)
         for session_id in self._feeds:
-            self._subscriptions.look(session_id)
+            self._subscriptions.update(session_id)
 
     async def stop(self) -> None:
         for signal, kind in ACCESS_MAY_CHANGE:
@@ -137,7 +137,7 @@ class Hub:
         feed = self._feeds.get(session_id)
         if feed is None:
             feed = self._feeds[session_id] = Feed(session_id, self._readers, self._id)
-            self._subscriptions.look(session_id)
+            self._subscriptions.update(session_id)
         feed.join(subscriber)
         if self._ending and subscriber.over_http:
             subscriber.close(AWAY)
@@ -221,7 +221,7 @@ class Hub:
             return
         del self._feeds[feed.session_id]
         feed.close()
-        self._subscriptions.look(feed.session_id)
+        self._subscriptions.update(feed.session_id)
 
     def _subscribed(self, session_id: str) -> asyncio.Event | None:
         feed = self._feeds.get(session_id)
@@ -307,7 +307,7 @@ class Hub:
         for feed in feeds:
             feed.people.beat()
             if not self._subscriptions.has(feed.session_id):
-                self._subscriptions.look(feed.session_id)
+                self._subscriptions.update(feed.session_id)
             for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from chat.db import Threads
 from chat.live.socket_queue import SocketQueue
-from chat.queries.session_people import places_of_people
+from chat.queries.session_people import listed_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class SessionListNotifier:
         self._sessions, self._people = set(), set()
         changed = defaultdict[int, set[str]](set)
         if sessions and any(True for _ in self._pages()):
-            for session_id, user_id in await self._threads.run(places_of_people, sessions):
+            for session_id, user_id in await self._threads.run(listed_pairs, sessions):
                 changed[user_id].add(session_id)
         for user_id, session_id in people:
             changed[user_id].add(session_id)

@@ -251,9 +251,9 @@ class SocketQueue(Subscriber):
         """
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(until, self._look)
+        self._timer = asyncio.get_running_loop().call_at(until, self._check_late)
 
-    def _look(self) -> None:
+    def _check_late(self) -> None:
         self._timer = None
         if self._late_at is None:
             return

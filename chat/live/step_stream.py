@@ -85,11 +85,11 @@ class StepStream(Reader):
                 if self.closed:
                     break
                 yield piece
-            if not await self._stirred():
+            if not await self._wait_for_changes():
                 yield BEAT
         yield BYE
 
-    async def _stirred(self) -> bool:
+    async def _wait_for_changes(self) -> bool:
         """Wait for changes; return False if there were none for HEARTBEAT seconds."""
         try:
             async with asyncio.timeout(HEARTBEAT):

@@ -27,7 +27,7 @@ class Subscriptions:
         self._queue: deque[str] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def look(self, session_id: str) -> None:
+    def update(self, session_id: str) -> None:
         """Enter or leave a session's group, after its first viewer has come or its last one has gone."""
         self._queue.append(session_id)
         if self._task is None:

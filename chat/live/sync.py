@@ -61,11 +61,11 @@ def _read(protocol: Protocol, user: User, session_id: str, since: int, have: dic
     if changes is None:
         raise NoSuchSession
     if not changes.is_known:
-        return _page_anew(changes) if protocol == "page" else _events_anew(session_id)
+        return _reload_page(changes) if protocol == "page" else _all_events(session_id)
     return _page(changes, since) if protocol == "page" else _events(changes, since, have or {})
 
 
-def _events_anew(session_id: str) -> Answer:
+def _all_events(session_id: str) -> Answer:
     changes = changes_since(session_id, 0)
     if changes is None:
         raise NoSuchSession
@@ -81,7 +81,7 @@ def _events(changes: Changes, since: int, have: dict[str, Json]) -> Answer:
 
 def _page(changes: Changes, since: int) -> Answer:
     if len(changes.messages) > MOST_CHANGES or _length(changes.messages) > MOST_CHANGED_CHARS:
-        return _page_anew(changes)
+        return _reload_page(changes)
     frames: list[Json] = [{"op": "syncing"}]
     frames += [{"op": "remove", "revision": None, "id": message_id} for message_id in changes.removed]
     for message in changes.messages:
@@ -98,7 +98,7 @@ def _length(messages: Sequence[MessageSnapshot]) -> int:
     return sum(len(each.text) + len(each.tool.result if each.tool else "") for each in messages)
 
 
-def _page_anew(changes: Changes) -> Answer:
+def _reload_page(changes: Changes) -> Answer:
     return Answer(changes.revision, [dump({"op": "reload"})], reload=True)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat.errors import ServiceError
 from chat.limits import rates
 from chat.models import ApiToken, User
-from chat.origin import Face, Origin, acting_from, address_of
+from chat.origin import Face, Origin, address_of, using_origin
 from chat.services.people import api_tokens
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Caller:
 
     def run(self, function: Callable[[], T]) -> T:
         """Call a function in the caller's language. The security log and limits use the origin of the request."""
-        with translation.override(self.language), acting_from(self.origin):
+        with translation.override(self.language), using_origin(self.origin):
             return function()
 
     def page_of(self, session_id: str) -> str:

@@ -23,7 +23,7 @@ from chat.api.errors import default_detail
 from chat.api.streams import watched
 from chat.api.waiting import Wait
 from chat.command_frames import MalformedCommand
-from chat.db import Threads, is_away
+from chat.db import Threads, is_unavailable
 from chat.errors import ServiceError, unavailable
 from chat.live.credentials import Token
 from chat.live.turn_wait import TurnWait
@@ -204,7 +204,7 @@ def _sentence(error: Exception, what: str) -> str:
             return f"{error.message} ({error.code}){after}"
         case MalformedCommand():
             return str(error)
-        case DatabaseError() | InterfaceError() if is_away(error):
+        case DatabaseError() | InterfaceError() if is_unavailable(error):
             logger.warning("Could not answer an MCP client's %s: %s", what, error)
             return unavailable()
         case _:

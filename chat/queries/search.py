@@ -37,7 +37,7 @@ LONGEST_TERM = 100
 # The length of trigrams. The index finds no shorter terms.
 TRIGRAM = 3
 FINISHED = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED, MessageStatus.FAILED)
-# The messages that a search finds. The index of SQLite also holds removed ones (migrations/0008_erasing_and_guests.py).
+# The messages that a search finds. The index of SQLite also holds removed ones (migrations/0014_erasing_and_guests.py).
 FOUND = Q(type=MessageType.TEXT, status__in=FINISHED, removed_at=None)
 # The characters of a snippet before the first hit, and in all.
 BEFORE_HIT = 50

@@ -83,10 +83,6 @@ READ = (*COLUMNS, *(f"owner__{name}" for name in NAMED_BY))
 _values_of = attrgetter(*(column.replace("__", ".") for column in COLUMNS))
 
 
-def _facts_of(session: Row) -> Facts:
-    return Facts._make(_values_of(session))
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A session as its row in the list shows it. `caller` is the title of the session that its agent works for.
@@ -201,7 +197,9 @@ def listed_before(
         updated_at, pk = place
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
     found = list(rows[: count + 1])
-    shown = [ListedSession(_listed(_facts_of(row), user, row.owner), row, row.role) for row in found[:count]]
+    shown = [
+        ListedSession(_listed(Facts._make(_values_of(row)), user, row.owner), row, row.role) for row in found[:count]
+    ]
     return Slice(shown, more=len(found) > count)
 
 
@@ -339,7 +337,7 @@ def _may_edit(user: User) -> Q:
 
 def _unseen(user: User) -> QuerySet[ChatMessage]:
     """Return the messages that others have sent since the user read the session."""
-    return ChatMessage.objects.filter(said_by_others(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
+    return ChatMessage.objects.filter(can_be_unread(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
 
 
 def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
@@ -372,13 +370,13 @@ def _listed(facts: Facts, user: User, owner: User) -> Listed:
     )
 
 
-def said_by_others(user: User | OuterRef) -> Q:
+def can_be_unread(user: User | OuterRef) -> Q:
     """Return a condition for messages that can be unread: complete ones of others or agents, and open questions."""
-    return is_said() & (Q(user=None) | ~Q(user=user))
+    return is_complete_or_open() & (Q(user=None) | ~Q(user=user))
 
 
-def is_said() -> Q:
-    """Return a condition for messages that are complete, or wait for an answer."""
+def is_complete_or_open() -> Q:
+    """Return a condition for texts and errors that are complete, and for open questions."""
     unfinished = Q(status__in=(MessageStatus.QUEUED, MessageStatus.STREAMING))
     said = Q(type__in=(MessageType.TEXT, MessageType.ERROR)) & ~unfinished
     return Q(removed_at=None) & (said | Q(status=MessageStatus.WAITING, subsession__isnull=True))

@@ -27,10 +27,10 @@ def _members_of(workspaces: QuerySet[Any]) -> QuerySet[Any]:
 
 def people_in(session_ids: Iterable[str]) -> set[int]:
     """Return the ids of all users with access to any of these sessions, even if it is deleted, in one query."""
-    return {user_id for _session, user_id in places_of_people(session_ids)}
+    return {user_id for _session, user_id in listed_pairs(session_ids)}
 
 
-def places_of_people(session_ids: Iterable[str]) -> list[tuple[str, int]]:
+def listed_pairs(session_ids: Iterable[str]) -> list[tuple[str, int]]:
     """Return pairs of session id and user id for all who have the sessions in their list, in one query.
 
     Deleted sessions are included.

@@ -43,7 +43,7 @@ class Verification:
         """Yield a line for each problem. Memory is bounded by the largest session."""
         yield from _problems_of_database()
         for session_ids in self._in_parts():
-            suspects = [session.pk for session, found in self._look(session_ids) if found]
+            suspects = [session.pk for session, found in self._check_sessions(session_ids) if found]
             for session_id in suspects:
                 yield from _settled_problems(session_id)
         yield from self._problems_of_files()
@@ -58,7 +58,7 @@ class Verification:
             yield part
             last = part[-1]
 
-    def _look(self, session_ids: Sequence[str]) -> Iterator[tuple[Session, list[str]]]:
+    def _check_sessions(self, session_ids: Sequence[str]) -> Iterator[tuple[Session, list[str]]]:
         for session, rows, found in _checked_sessions(session_ids):
             self.counts["sessions"] += 1
             self.counts["messages"] += rows

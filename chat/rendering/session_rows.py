@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
-from chat.caches import kept_unless_debug
+from chat.caches import cached_unless_debug
 from chat.queries.session_list import Listed
 
 # The number of rows that are cached. A row takes about 2 KB.
@@ -35,7 +35,7 @@ def row_html(listed: Listed, current: str) -> SafeString:
     return _row(replace(listed, owner=None), owner, listed.id == current, get_language())
 
 
-@partial(kept_unless_debug, size=KEPT)
+@partial(cached_unless_debug, size=KEPT)
 def _row(listed: Listed, owner: Owner | None, is_current: bool, language: str | None) -> SafeString:
     values = {"item": listed, "owner": owner, "is_current": is_current}
     return mark_safe(render_to_string("chat/rail_row.html", values))  # noqa: S308  # a template escapes its values

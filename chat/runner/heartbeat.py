@@ -118,7 +118,7 @@ class Heartbeat:
         beat_at = time.monotonic() + keeper.interval
         while (left := beat_at - time.monotonic()) > 0:
             pause = min(left, LOOK_SECONDS) if keeper.has_others else left
-            if self._wait(pause) or (pause < left and keeper.look()):
+            if self._wait(pause) or (pause < left and keeper.free_dead_workers()):
                 return
 
     def _delay_after(self, error: Exception, keeper: LeaseKeeper) -> float:

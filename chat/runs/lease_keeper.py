@@ -127,7 +127,7 @@ class LeaseKeeper:
             self.worker_id, began, result.lost, result.stops, adopted, freed, leaving, self._is_drained
         )
 
-    def look(self) -> bool:
+    def free_dead_workers(self) -> bool:
         """Free the sessions of dead workers between two beats. Return whether any were freed since the last beat."""
         self._has_freed |= self._free_sessions_of_dead_workers()
         return self._has_freed
@@ -138,7 +138,7 @@ class LeaseKeeper:
         self.has_others = bool(renewals)
         free = self._lock.free(renewals) if renewals else set()
         freed = False
-        for worker_id, renewal in self._watch.look(renewals, free, began=began, ended=self._clock()).items():
+        for worker_id, renewal in self._watch.find_dead(renewals, free, began=began, ended=self._clock()).items():
             if lease.take_over(worker_id, renewal):
                 logger.warning("Worker %s died; other workers continue its sessions", worker_id)
                 freed = True

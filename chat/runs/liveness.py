@@ -159,7 +159,7 @@ class Watch:
         self._renewals: dict[str, Renewal] = {}
         self._since: dict[str, float] = {}
         self._free_since: dict[str, float] = {}
-        self._last_look = float("-inf")
+        self._last_check = float("-inf")
 
     def forget(self) -> None:
         """Start all periods again."""
@@ -167,16 +167,16 @@ class Watch:
         self._since.clear()
         self._free_since.clear()
 
-    def look(
+    def find_dead(
         self, renewals: Mapping[str, Renewal], free: Iterable[str], *, began: float, ended: float
     ) -> dict[str, Renewal]:
         """Return the dead workers with their last renewals.
 
         `renewals` and `free` were read from the database between the monotonic times `began` and `ended`.
         """
-        if ended - self._last_look > self._gap:
+        if ended - self._last_check > self._gap:
             self.forget()
-        self._last_look = ended
+        self._last_check = ended
         for worker_id in [known for known in self._renewals if renewals.get(known) != self._renewals[known]]:
             del self._renewals[worker_id], self._since[worker_id]
             self._free_since.pop(worker_id, None)

@@ -14,7 +14,7 @@ from django.utils.translation import get_language
 
 from chat.assets.built import built
 from chat.assets.static_files import Storage
-from chat.caches import kept_unless_debug
+from chat.caches import cached_unless_debug
 from chat.rendering.messages.attachments import attached
 from chat.rendering.session_rows import row_html
 from chat.rendering.text import formatting
@@ -92,7 +92,7 @@ def page_script(name: str) -> SafeString:
     return format_html("{}\n{}", script("js/pages/early.js"), module(name))
 
 
-@kept_unless_debug
+@cached_unless_debug
 def _constant(name: str, language: str | None, static_version: str) -> SafeString:
     return mark_safe(render_to_string(name))  # noqa: S308  # a template
 

@@ -33,7 +33,7 @@ TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(:[0-5]\d)?")
 KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
-class Given(TypedDict):
+class ScheduleValues(TypedDict):
     text: str
     cron: str
     zone: str
@@ -120,7 +120,7 @@ def _seen(form: QueryDict) -> set[int] | None:
     return {int(text) if REVISION.fullmatch(text) else 0} if text else None
 
 
-def _given(form: QueryDict) -> Given:
+def _given(form: QueryDict) -> ScheduleValues:
     """Return the values of the form for the service. Raise Invalid."""
     try:
         cron = to_cron(_rhythm(form))

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.access import session_for, still_in
+from chat.access import session_for, still_has_role
 from chat.disconnects import Disconnect, disconnect_of
 from chat.downloads import file_name, streamed, while_permitted
 from chat.errors import Invalid, ServiceError
@@ -53,7 +53,7 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     chosen = ExportFormat(form)
     name = file_name(session.title, session.pk, EXTENSIONS[chosen])
     pieces = export_session(session, request.user, role, chosen, zone_of(request))
-    pieces = while_permitted(pieces, lambda: still_in(request.user, session, role))
+    pieces = while_permitted(pieces, lambda: still_has_role(request.user, session, role))
     return streamed(request, pieces, name=name, media_type=MEDIA_TYPES[chosen])
 
 

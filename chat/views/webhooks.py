@@ -22,7 +22,7 @@ from chat.runner.webhook_sending import send_now
 from chat.services.webhooks import delivering
 from chat.services.webhooks import managing as service
 from chat.services.webhooks.delivering import Answer, Taken
-from chat.services.webhooks.managing import Given
+from chat.services.webhooks.managing import WebhookSettings
 from chat.views.requests import SignedInRequest, number, status_of, workspace_page
 
 Values = dict[str, Any]
@@ -63,8 +63,8 @@ def webhooks(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     return response or redirect("webhooks", workspace.pk)
 
 
-def _given(request: SignedInRequest) -> Given:
-    return Given(
+def _given(request: SignedInRequest) -> WebhookSettings:
+    return WebhookSettings(
         url=request.POST.get("url", ""),
         events=request.POST.getlist("events"),
         include_text="include_text" in request.POST,

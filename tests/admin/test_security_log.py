@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.models import SecurityEvent, Session, User
-from chat.origin import Face, Origin, acting_from
+from chat.origin import Face, Origin, using_origin
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.lifecycle import create_session
@@ -38,7 +38,7 @@ def watcher(staff_with: Callable[..., User]) -> Client:
 
 
 def test_log_is_read_and_never_written(watcher: Client, ana: User, bo: User, session: Session) -> None:
-    with acting_from(Origin(Face.PAGE, "192.0.2.1")):
+    with using_origin(Origin(Face.PAGE, "192.0.2.1")):
         record(Kind.SHARED, actor=ana, person=bo, target=session, role="viewer")
     event = SecurityEvent.objects.get()
     shown = said(watcher.get(EVENTS))
@@ -76,11 +76,11 @@ def test_log_is_for_those_who_were_given_the_right(staff_with: Callable[..., Use
 )
 def test_events_are_found(watcher: Client, ana: User, bo: User, query: dict[str, str], found: set[int]) -> None:
     """The log can be filtered by kind, interface, user, address and time."""
-    with acting_from(Origin(Face.PAGE, "192.0.2.1")):
+    with using_origin(Origin(Face.PAGE, "192.0.2.1")):
         record(Kind.SIGN_IN, actor=ana, person=ana)
-    with acting_from(Origin(Face.API, "192.0.2.2", token_id=7)):
+    with using_origin(Origin(Face.API, "192.0.2.2", token_id=7)):
         record(Kind.EXPORTED, actor=bo, person=ana)
-    with acting_from(Origin(Face.ADMIN, "192.0.2.3")):
+    with using_origin(Origin(Face.ADMIN, "192.0.2.3")):
         record(Kind.SHARED, actor=ana, person=bo)
     ids = list(SecurityEvent.objects.order_by("pk").values_list("pk", flat=True))
     answer = watcher.get(EVENTS, {name: value.format(bo=bo.pk) for name, value in query.items()})

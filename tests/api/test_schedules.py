@@ -138,7 +138,7 @@ def test_runs_do_not_change_the_revision(asker: Asker, session: Session) -> None
     one = path(session, f"/{row['id']}")
     for gone in ({}, {"text": ""}, {"text": "Hi", "zone": "Atlantis"}):  # it runs, is refused, and is paused
         Schedule.objects.update(next_at=timezone.now() - timedelta(minutes=1), **gone)
-        scheduled_runs.look()
+        scheduled_runs.check_schedules()
     asker.post(f"{one}/run")
     now = asker.get(one).json()
     assert (now["paused"], now["failures"], now["last_run_at"] is not None) == ("invalid", 1, True)

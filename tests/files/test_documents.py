@@ -11,8 +11,8 @@ from agents.process_pool import Limits, ProcessPool
 from chat.files import documents, pdf, plain
 from chat.files.contents import Contents, Unusable
 from chat.files.names import clean
-from chat.files.places import OnePerPerson
 from chat.files.sniffing import read
+from chat.files.user_locks import UserLocks
 from tests.support import files
 
 
@@ -131,18 +131,18 @@ def test_one_endless_page_is_cut_where_it_is_read() -> None:
 
 def test_a_person_s_files_are_read_one_after_the_other_and_others_do_not_wait() -> None:
     """One user who uploads files in a loop must not block the uploads of others."""
-    places, order = OnePerPerson(), list[str]()
-    with ThreadPoolExecutor() as threads, places.place(1):
-        second = threads.submit(lambda: order.append("second") if _enters(places, 1) else None)
-        assert threads.submit(_enters, places, 2).result(20)
+    locks, order = UserLocks(), list[str]()
+    with ThreadPoolExecutor() as threads, locks.hold(1):
+        second = threads.submit(lambda: order.append("second") if _enters(locks, 1) else None)
+        assert threads.submit(_enters, locks, 2).result(20)
         order.append("first")
         assert not second.done()
     assert order == ["first", "second"]
-    assert places._locks == {}
+    assert locks._locks == {}
 
 
-def _enters(places: OnePerPerson, person: int) -> bool:
-    with places.place(person):
+def _enters(locks: UserLocks, person: int) -> bool:
+    with locks.hold(person):
         return True
 
 

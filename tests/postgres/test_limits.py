@@ -17,7 +17,7 @@ from django.utils import timezone
 from chat import downloads
 from chat.asgi.unavailable import UnavailableSockets
 from chat.db import Threads, without_time_limits
-from chat.files.places import OnePerPerson
+from chat.files.user_locks import UserLocks
 from chat.live.subscriber import TRY_LATER
 from chat.models import ApiToken, ChatMessage, RunState, SessionRun, User, Workspace
 from chat.overrides.postgres.base import DatabaseWrapper
@@ -118,14 +118,14 @@ def test_pool_without_a_free_connection_is_503(ana: User, monkeypatch: pytest.Mo
     connections["default"].close_pool()  # type: ignore[attr-defined]  # see above; the next test has a small one again
 
 
-@pytest.mark.parametrize("place", [lambda: OnePerPerson().place(1), hashing])
-def test_requests_that_wait_for_a_place_take_none_of_the_pool(
-    place: Callable[[], AbstractContextManager[None]],
+@pytest.mark.parametrize("wait", [lambda: UserLocks().hold(1), hashing])
+def test_waiting_requests_hold_no_pooled_connection(
+    wait: Callable[[], AbstractContextManager[None]],
 ) -> None:
     """RUN-10: waiting uploads and password checks hold no connection, because one user could exhaust the pool."""
     User.objects.count()
     assert connection.connection is not None
-    with place():
+    with wait():
         assert connection.connection is None
     assert User.objects.count() == 0
 

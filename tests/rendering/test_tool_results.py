@@ -16,7 +16,7 @@ from chat.models import ChatMessage
 from chat.rendering.messages.as_markdown import as_markdown
 from chat.rendering.messages.file_changes import change_of
 from chat.rendering.messages.frames import message_html
-from chat.rendering.text.json_text import DEEPEST, colored, laid_out
+from chat.rendering.text.json_text import DEEPEST, colored, indent_json
 from chat.snapshots import MessageSnapshot, ToolSnapshot
 
 VALUES = st.recursive(
@@ -55,21 +55,21 @@ def test_json_is_laid_out_without_changing_a_token(text: str, lines: str) -> Non
 def test_layout_is_that_of_json_itself(value: object) -> None:
     """JSON on one line becomes what Python writes with indentation."""
     text = json.dumps([value])
-    assert laid_out(text) == json.dumps([value], indent=2)
+    assert indent_json(text) == json.dumps([value], indent=2)
 
 
 @pytest.mark.parametrize(
     "text", ["{not json}", "[1,]", '{"a": 1} and more', "plain", "", "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)]
 )
 def test_what_cannot_be_laid_out_is_shown_as_it_is(text: str) -> None:
-    assert laid_out(text) == text
+    assert indent_json(text) == text
 
 
 @pytest.mark.parametrize("text", ['{"url": "https://', "[1, 2]", "plain <b>text</b>"])
 def test_arguments_that_are_no_object_are_shown_as_the_model_wrote_them(text: str) -> None:
     """UI-02: invalid arguments are shown and copied without the key under which the row stores them."""
     arguments = read_arguments(text)
-    assert shown("Not a JSON object.", arguments=arguments)[0] == laid_out(text)
+    assert shown("Not a JSON object.", arguments=arguments)[0] == indent_json(text)
     row = ChatMessage(id="m_1", session_id="s_1", type="tool_group", tool_name="web_fetch", arguments=arguments)
     assert as_markdown(MessageSnapshot.from_row(row)) == f"**web_fetch**\n\n```\n{text}\n```"
 

@@ -227,7 +227,7 @@ class Claims(RuleBasedStateMachine):
     @rule_of(connected)
     def look(self, at: Node) -> None:
         """Check between two heartbeats whether the other process has died."""
-        at.keeper.look()
+        at.keeper.free_dead_workers()
 
     def _taken_over(self, worker_id: str) -> None:
         """Let time pass until the other process has noticed the failure and claimed the sessions, if it is able to."""

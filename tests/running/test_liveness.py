@@ -34,7 +34,7 @@ sys.stdin.read()
 
 
 def dead(watch: Watch, now: float, *signs: tuple[str, Renewal], free: tuple[str, ...] = ()) -> set[str]:
-    return set(watch.look(dict(signs), free, began=now, ended=now))
+    return set(watch.find_dead(dict(signs), free, began=now, ended=now))
 
 
 @pytest.mark.parametrize("sign", [SIGN, AHEAD])
@@ -60,7 +60,7 @@ def test_worker_that_could_not_check_declares_no_other_dead() -> None:
     watch = Watch(gap=6.0, grace=1.0)
     dead(watch, 0.0, ("w", SIGN), free=("w",))
     assert dead(watch, 30.0, ("w", SIGN), free=("w",)) == set()
-    assert watch.look({"w": SIGN}, {"w"}, began=30.5, ended=45.0) == {}
+    assert watch.find_dead({"w": SIGN}, {"w"}, began=30.5, ended=45.0) == {}
     assert dead(watch, 45.5, ("w", SIGN), free=("w",)) == set()
 
 
@@ -140,12 +140,12 @@ def test_dead_worker_is_found_between_two_beats(ana: User) -> None:
     session = create_session(owner=ana)
     send_message(session=session, author=ana, text="Hi")
     assert len(lease.claim(victim.worker_id, 1)) == 1
-    assert not survivor.look()
+    assert not survivor.free_dead_workers()
     assert survivor.has_others
     SimulatedLock.free_ones.add(victim.worker_id)
-    assert not survivor.look()
+    assert not survivor.free_dead_workers()
     now += survivor.grace + 0.1
-    assert survivor.look()
+    assert survivor.free_dead_workers()
     assert lease.is_work_due()
     assert [survivor.beat({}).freed, survivor.beat({}).freed] == [True, False]
     assert not survivor.has_others

@@ -20,7 +20,7 @@ from chat.runner import webhook_deliverer, webhook_sending
 from chat.runner.webhook_deliverer import WebhookDeliverer
 from chat.services.sessions.lifecycle import create_session
 from chat.services.webhooks import delivering, managing
-from chat.services.webhooks.managing import Given
+from chat.services.webhooks.managing import WebhookSettings
 from tests.running.test_asking import CALL, FOUR, answer, asked, booking
 from tests.running.test_waiting import ASK, CONFIG, waiting
 from tests.support.testing_node import TestNode
@@ -38,7 +38,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 def added(owner: User, workspace: Workspace, url: str, *events: str) -> tuple[Webhook, str]:
     Membership.objects.filter(user=owner, workspace=workspace).update(role=Membership.Role.OWNER)
-    given = Given(url=url, events=events or WebhookEvent.values)
+    given = WebhookSettings(url=url, events=events or WebhookEvent.values)
     return managing.add(author=owner, workspace_id=workspace.pk, given=given)
 
 

@@ -17,7 +17,7 @@ from pytest_django.fixtures import Settings
 from agents.events import Usage
 from agents.providers.scripted import Gate
 from chat.files.contents import Contents
-from chat.files.places import OnePerPerson
+from chat.files.user_locks import UserLocks
 from chat.limits import quotas
 from chat.limits.quotas import DiskFull, QuotaExceeded, usage_of
 from chat.models import Attachment, ChatMessage, DailyUsage, Session, SessionRun, User
@@ -235,14 +235,14 @@ def test_files_that_are_uploaded_together_share_the_quota(
     settings.QUOTAS = "stored_megabytes=1"
     megabyte = b"a" * quotas.MEGABYTE
 
-    class Crowded(OnePerPerson):
+    class Crowded(UserLocks):
         @contextmanager
-        def place(self, person: int, *, most: int | None = None) -> Iterator[None]:
+        def hold(self, person: int, *, most: int | None = None) -> Iterator[None]:
             attachments._keep(session, ana, "first.txt", Contents("text", "text/plain", megabyte))
-            with super().place(person, most=most):
+            with super().hold(person, most=most):
                 yield
 
-    monkeypatch.setattr(attachments, "_places", Crowded())
+    monkeypatch.setattr(attachments, "_locks", Crowded())
     with pytest.raises(QuotaExceeded):
         upload(session, ana, megabyte, "second.txt")
     assert list(Attachment.objects.values_list("name", flat=True)) == ["first.txt"]

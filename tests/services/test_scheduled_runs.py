@@ -25,7 +25,7 @@ from chat.queries.turn_outcomes import Outcome
 from chat.runs import lease
 from chat.services.deletion import users
 from chat.services.maintenance import scheduled_runs
-from chat.services.maintenance.scheduled_runs import INTERVAL, bring_forward, look, settle, start_due
+from chat.services.maintenance.scheduled_runs import INTERVAL, bring_forward, check_schedules, settle, start_due
 from chat.services.messages import editing, sending
 from chat.services.messages.sending import send_message
 from chat.services.sessions import actions, lifecycle, schedules, user_state
@@ -90,7 +90,7 @@ def test_schedule_runs_again_after_the_clock_was_wrong(session: Session, ana: Us
     assert start_due(NOON + timedelta(days=100)) == 1
     assert fresh(row).next_at == datetime(2027, 3, 7, 9, tzinfo=UTC)
     end_turn(session, MessageStatus.COMPLETE)
-    look(NOON)
+    check_schedules(NOON)
     assert fresh(row).next_at == datetime(2026, 11, 27, 9, tzinfo=UTC)
     assert [start_due(NOON), start_due(NOON + timedelta(days=1))] == [0, 1]
     assert [bring_forward(NOON + timedelta(days=1)), len(sent(session))] == [0, 2]
@@ -111,7 +111,7 @@ def test_instant_that_was_sent_too_early_is_not_sent_again(session: Session, ana
     tomorrow = NOON + timedelta(days=1)
     assert start_due(tomorrow) == 1
     end_turn(session, MessageStatus.COMPLETE)
-    look(NOON)
+    check_schedules(NOON)
     start_due(tomorrow)
     assert len(sent(session)) == 1
 
@@ -305,14 +305,14 @@ def test_row_that_cannot_be_read_pauses_and_others_run(session: Session, ana: Us
 def test_look_says_when_the_next_one_is_due(session: Session, ana: User) -> None:
     """RUN-19: the next check is at the due instant, and at least every ten seconds, because another process may add a
     schedule."""
-    assert look() == INTERVAL
+    assert check_schedules() == INTERVAL
     row = added(session, ana)
     due(row, timezone.now() + timedelta(hours=1))
-    assert look() == INTERVAL
+    assert check_schedules() == INTERVAL
     due(row, timezone.now() + timedelta(seconds=4))
-    assert 0 < look() < 4.5
+    assert 0 < check_schedules() < 4.5
     due(row, timezone.now() - timedelta(seconds=1))
-    look()
+    check_schedules()
     assert len(sent(session)) == 1
 
 

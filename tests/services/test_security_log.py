@@ -14,7 +14,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.models import Invitation, SecurityEvent, Session, SessionRole, SessionRun, User
-from chat.origin import Face, Origin, acting_from, current_origin, origin_of_socket
+from chat.origin import Face, Origin, current_origin, origin_of_socket, using_origin
 from chat.runs import lease
 from chat.runs.changes import InsertMessage, UpdateMessage
 from chat.services.messages.sending import send_message
@@ -194,7 +194,7 @@ def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[s
 
 def test_line_is_written_when_it_is_true(lines: list[str], ana: User, django_capture_on_commit_callbacks: Any) -> None:
     """Each line is a JSON object that is written after the commit. A rolled back action leaves no line and no row."""
-    with django_capture_on_commit_callbacks(execute=True), acting_from(Origin(Face.ADMIN, "192.0.2.1")):
+    with django_capture_on_commit_callbacks(execute=True), using_origin(Origin(Face.ADMIN, "192.0.2.1")):
         security_log.record(Kind.SHARED, actor=ana, person=ana, role="viewer")
         assert lines == []
         with transaction.atomic():

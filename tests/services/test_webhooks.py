@@ -39,7 +39,7 @@ from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
 from chat.services.webhooks import delivering, managing
 from chat.services.webhooks.delivering import Answer, Taken
-from chat.services.webhooks.managing import Given
+from chat.services.webhooks.managing import WebhookSettings
 from tests.support.testing_node import let_in, person
 from tests.support.webhook_receiver import Request
 
@@ -56,7 +56,7 @@ def owner(ana: User, workspace: Workspace) -> User:
 
 
 def add(owner: User, workspace: Workspace, **given: Any) -> Webhook:
-    values = Given(**{"url": URL, "events": ALL, **given})
+    values = WebhookSettings(**{"url": URL, "events": ALL, **given})
     return managing.add(author=owner, workspace_id=workspace.pk, given=values)[0]
 
 
@@ -85,13 +85,13 @@ def data_of(found: Taken) -> dict[str, Any]:
 def test_owners_and_admins_manage_webhooks(ana: User, workspace: Workspace, role: str) -> None:
     """HOOK-01: the security log has the user and the host, but neither the address nor the secret."""
     Membership.objects.filter(user=ana, workspace=workspace).update(role=role)
-    given = Given(url=URL, events=[WebhookEvent.TURN_FAILED])
+    given = WebhookSettings(url=URL, events=[WebhookEvent.TURN_FAILED])
     webhook, secret = managing.add(author=ana, workspace_id=workspace.pk, given=given)
     assert (webhook.events, webhook.is_enabled, webhook.include_text) == (["turn.failed"], True, False)
     assert secret.startswith("whsec_")
     assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
     assert (decrypt(webhook.secret), secret in webhook.secret) == (secret, False)
-    managing.change(author=ana, webhook_id=webhook.pk, given=Given(url=URL, events=ALL, include_text=True))
+    managing.change(author=ana, webhook_id=webhook.pk, given=WebhookSettings(url=URL, events=ALL, include_text=True))
     webhook.refresh_from_db()
     assert (webhook.events, webhook.include_text, decrypt(webhook.secret)) == (list(ALL), True, secret)
     managing.remove(author=ana, webhook_id=webhook.pk)
@@ -113,7 +113,7 @@ def test_others_manage_no_webhooks(owner: User, bo: User, workspace: Workspace) 
         add(bo, workspace)
     with pytest.raises(NoSuchWorkspace):
         add(stranger, workspace)
-    given = Given(url=URL, events=ALL)
+    given = WebhookSettings(url=URL, events=ALL)
     for user in (bo, stranger):
         for attempt in (
             lambda user=user: managing.change(author=user, webhook_id=webhook.pk, given=given),
@@ -317,7 +317,7 @@ def test_texts_are_those_that_the_author_may_read(owner: User, bo: User, workspa
     assert texts() == [("-", "-"), ("-", "-")]
     managing_admin = person("Ada", workspace)
     Membership.objects.filter(user=managing_admin).update(role=Membership.Role.ADMIN)
-    given = Given(url="https://other.example.com/", events=ALL, include_text=True)
+    given = WebhookSettings(url="https://other.example.com/", events=ALL, include_text=True)
     managing.change(author=managing_admin, webhook_id=webhook.pk, given=given)
     assert texts() == [("-", "-"), ("Theirs", "their words")]
 
@@ -513,7 +513,7 @@ def test_an_older_release_can_erase_sessions_and_users(owner: User, workspace: W
     connection.check_constraints()
     data = data_of(taken(webhook, timezone.now()))
     assert (data["session_id"], data["url"], "text" in data) == (None, None, False)
-    managing.change(author=owner, webhook_id=webhook.pk, given=Given(url=URL, events=ALL))
+    managing.change(author=owner, webhook_id=webhook.pk, given=WebhookSettings(url=URL, events=ALL))
 
 
 def test_old_deliveries_and_removed_webhooks_are_deleted(owner: User, workspace: Workspace) -> None:

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents.messages import unreadable_text
 from chat.projections.fences import fenced
-from chat.rendering.text.json_text import laid_out
+from chat.rendering.text.json_text import indent_json
 from chat.snapshots import AttachmentSnapshot, MessageSnapshot, ToolSnapshot
 
 
@@ -32,8 +32,8 @@ def _tool(tool: ToolSnapshot) -> str:
     if unreadable is not None:
         parts.append(fenced(unreadable, ""))
     elif tool.arguments:
-        parts.append(fenced(laid_out(json.dumps(tool.arguments, ensure_ascii=False, default=str)), "json"))
+        parts.append(fenced(indent_json(json.dumps(tool.arguments, ensure_ascii=False, default=str)), "json"))
     if tool.result:
-        result = laid_out(tool.result)
+        result = indent_json(tool.result)
         parts.append(fenced(result.removesuffix("\n"), "json" if result != tool.result else ""))
     return "\n\n".join(parts)

@@ -22,7 +22,7 @@ from chat.rendering.messages.file_changes import FileChange, change_of
 from chat.rendering.messages.written_arguments import arguments_html
 from chat.rendering.text import terminal
 from chat.rendering.text.formatting import money, tokens
-from chat.rendering.text.json_text import colored, laid_out
+from chat.rendering.text.json_text import colored, indent_json
 from chat.snapshots import MessageSnapshot, ToolSnapshot, money_of
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _json(value: object) -> str:
 
 def output(text: str, *, in_color: bool) -> Output:
     """Render text, indented if it is JSON. Only the part that is shown first has colors."""
-    lines = laid_out(text).split("\n")
+    lines = indent_json(text).split("\n")
     cut = _cut(lines)
     first = "\n".join(lines[:cut])
     is_json = in_color and first[:1] in ("{", "[") and len(first) <= 2 * FIRST_CHARACTERS

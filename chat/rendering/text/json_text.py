@@ -23,7 +23,7 @@ _COLORS = re.compile(r'("(?:[^"\\\n]|\\.)*(?:"|\\?$))(\s*:)?|\b(true|false|null)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
 
 
-def laid_out(text: str) -> str:
+def indent_json(text: str) -> str:
     """Indent JSON. Return other text unchanged, and also JSON that is too long or nested too deeply."""
     if text[:1] not in _OPENING or len(text) > LONGEST_STYLED:
         return text
@@ -31,7 +31,7 @@ def laid_out(text: str) -> str:
         json.loads(text, parse_int=str, parse_float=str)  # only checks the syntax
     except (ValueError, RecursionError):
         return text
-    return _indented(text) or text
+    return _indent(text) or text
 
 
 def colored(text: str) -> SafeString:
@@ -46,7 +46,7 @@ def _span(match: re.Match[str]) -> str:
     return f'<span class="{"kc" if word else "m"}">{word or number}</span>'
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     parts: list[str] = []
     depth, before = 0, ""
     room = MOST_INDENTATION + MOST_TIMES * len(text)

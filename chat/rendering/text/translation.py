@@ -11,7 +11,7 @@ from chat.rendering.text.earlier_texts import PRESENT
 
 
 def translate(text: str, words: Any) -> str:
-    """Translate a row's text. `words` is its stored template with values (`agents.i18n.Words.to_json`).
+    """Translate a row's text. `words` is its stored template with values (`agents.i18n.TranslatableText.to_json`).
 
     An instruction to the model also stores the text that users see instead, as `shown` (RUN-15). A text that was edited
     later, or that Parley did not write, is returned unchanged.

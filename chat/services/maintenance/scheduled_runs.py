@@ -34,7 +34,7 @@ INTERVAL = 10.0
 WRONG_CLOCK = timedelta(hours=1)
 
 
-def look(now: datetime | None = None, deadline: Deadline | None = None) -> float:
+def check_schedules(now: datetime | None = None, deadline: Deadline | None = None) -> float:
     """Start the runs that are due and record the ends of others. Return the seconds until the next check."""
     now, deadline = now or timezone.now(), deadline or Deadline()
     settle(deadline)

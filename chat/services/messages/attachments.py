@@ -20,8 +20,8 @@ from chat.access import session_for
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
-from chat.files.places import OnePerPerson
 from chat.files.plain import is_named_as_text
+from chat.files.user_locks import UserLocks
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
@@ -38,7 +38,7 @@ MEGABYTE = 1024 * 1024
 FORMS = ("", THUMB, MODEL_IMAGE)
 
 # Reading a file can use a CPU core for seconds, so only one file per user is read at a time.
-_places = OnePerPerson()
+_locks = UserLocks()
 
 
 class TooLarge(ServiceError):
@@ -68,7 +68,7 @@ def upload(
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
     _sweep()
     _require_room(author, size)
-    with _places.place(author.pk):
+    with _locks.hold(author.pk):
         _require_room(author, size)  # other files of the author may have been stored while this one waited
         contents = _read(file.read(limit_bytes() + 1), name)
         return _keep(session() if callable(session) else session, author, names.clean(name), contents)
@@ -90,7 +90,7 @@ def remove(*, user: User, attachment_id: str) -> str:
 
 def read_file(data: bytes, reader: User) -> Contents:
     """Read a file of an imported session. Raise ServiceError for its type or size."""
-    with _places.place(reader.pk):
+    with _locks.hold(reader.pk):
         return _read(data)
 
 

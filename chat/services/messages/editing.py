@@ -320,8 +320,8 @@ def _with_turn(row: ChatMessage, after: ChatMessage | None) -> list[ChatMessage]
 
 def same_response(before: ChatMessage, row: ChatMessage) -> bool:
     """Return whether two neighbors belong to one response. Calls added by users belong to the text before them."""
-    is_said = before.type in CONTENT_TYPES and row.type in CONTENT_TYPES
-    by_model = is_said and not {before.role, row.role} & {MessageRole.USER, MessageRole.SYSTEM}
+    is_content = before.type in CONTENT_TYPES and row.type in CONTENT_TYPES
+    by_model = is_content and not {before.role, row.role} & {MessageRole.USER, MessageRole.SYSTEM}
     return by_model and before.response_id == row.response_id and bool(row.response_id or row.type == "tool_group")
 
 

@@ -40,7 +40,7 @@ from chat.services.webhooks import outbox
 # owner, which is the rule of chat/access.py for owners. On PostgreSQL the statement can wait for another transaction.
 # Then the two locked rows have the changes of that transaction, but the subqueries do not. So `revision_before` differs
 # from the session's revision.
-_LOOK = """
+_LOCK_AND_READ = """
     SELECT {session}, {run},
         (SELECT revision FROM chat_session WHERE id = s.id) AS revision_before,
         COALESCE((SELECT MAX(sequence) FROM chat_chatmessage WHERE session_id = s.id), 0) AS last_sequence,
@@ -87,8 +87,8 @@ class Begun:
     sequence: int
 
 
-class _Seen(NamedTuple):
-    """The columns that `_LOOK` reads."""
+class _LockedState(NamedTuple):
+    """The values that `_LOCK_AND_READ` returns."""
 
     session: Session
     run: SessionRun
@@ -118,7 +118,7 @@ def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> 
         with transaction.atomic():
             written = _begin(author, session_id, text, key or None, worker_id)
         begun, claimed = written or (None, None)
-    except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after `_look` has read
+    except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after `_lock_and_read` has read
         return None
     finally:
         if runner is not None and claimed is not None:
@@ -140,11 +140,11 @@ def _is_plain_text(text: str, key: str | None) -> bool:
 def _begin(
     author: User, session_id: str, text: str, key: str | None, worker_id: str
 ) -> tuple[Begun, BegunTurn | None] | None:
-    seen = _look(author, session_id, key, worker_id)
-    if seen is None or not _is_plain(seen) or not _is_within_quotas(seen):
+    locked = _lock_and_read(author, session_id, key, worker_id)
+    if locked is None or not _is_plain(locked) or not _is_within_quotas(locked):
         return None
-    tx = SessionTransaction(seen.session, seen.run, seen.last_sequence, has_webhooks=bool(seen.has_webhooks))
-    session, turn_id, now = seen.session, ids.turn_id(), timezone.now()
+    tx = SessionTransaction(locked.session, locked.run, locked.last_sequence, has_webhooks=bool(locked.has_webhooks))
+    session, turn_id, now = locked.session, ids.turn_id(), timezone.now()
     marker = new_row(ChatMessage, type=MessageType.TURN_START, turn_id=turn_id, mode=session.mode, timestamp=now)
     message = _new_message(session, author, turn_id, text, key)
     tx.add_rows([marker, message])
@@ -153,9 +153,9 @@ def _begin(
     tx.events.append(StatusChanged("thinking"))
     outbox.message_sent(tx, message)
     tx.save()
-    if seen.has_draft:
+    if locked.has_draft:
         user_state.delete_sent_draft(session=session, user=author, sent=text)
-    claim = _open(seen, author, turn_id, now, worker_id if seen.has_worker else "")
+    claim = _open(locked, author, turn_id, now, worker_id if locked.has_worker else "")
     state = TurnState(
         turn_id=turn_id,
         began=time.monotonic(),
@@ -185,7 +185,7 @@ def _new_message(session: Session, author: User, turn_id: str, text: str, key: s
     return without_files(row)
 
 
-def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Seen | None:
+def _lock_and_read(author: User, session_id: str, key: str | None, worker_id: str) -> _LockedState | None:
     today = connection.ops.adapt_datefield_value(timezone.now().date())
     values: dict[str, Any] = {"session": session_id, "user": author.pk, "key": key, "day": today, "worker": worker_id}
     statement, of_session, of_run = _statement(connection.vendor)
@@ -196,7 +196,9 @@ def _look(author: User, session_id: str, key: str | None, worker_id: str) -> _Se
         return None
     session = made(Session, row[:of_session])
     run = made(SessionRun, row[of_session : of_session + of_run])
-    return _Seen._make([session, run, *row[of_session + of_run : -1], read_value(SessionRun, "due_since", row[-1])])
+    return _LockedState._make(
+        [session, run, *row[of_session + of_run : -1], read_value(SessionRun, "due_since", row[-1])]
+    )
 
 
 @cache
@@ -204,34 +206,36 @@ def _statement(vendor: str) -> tuple[str, int, int]:
     """Return the statement for this kind of database, and the number of columns of the session and of the run."""
     session, run = names_of(Session, "s"), names_of(SessionRun, "r")
     has_webhooks = HAS_WEBHOOKS.format(session="s")
-    statement = _LOOK.format(session=session, run=run, has_webhooks=has_webhooks, now=_NOW[vendor], lock=_LOCK[vendor])
+    statement = _LOCK_AND_READ.format(
+        session=session, run=run, has_webhooks=has_webhooks, now=_NOW[vendor], lock=_LOCK[vendor]
+    )
     return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))
 
 
-def _is_plain(seen: _Seen) -> bool:
-    session, run = seen.session, seen.run
+def _is_plain(locked: _LockedState) -> bool:
+    session, run = locked.session, locked.run
     is_open = session.status == Session.Status.ACTIVE and bool(session.title)
     is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
     is_for_the_agent = session.replies == Session.Replies.ALL and not presets.others(session)
-    is_seen_whole = seen.revision_before == session.revision
-    is_shared = seen.is_shared or bool(session.workspace_role)
-    return is_seen_whole and is_open and is_idle and is_for_the_agent and not is_shared and not seen.is_key_used
+    is_consistent = locked.revision_before == session.revision
+    is_shared = locked.is_shared or bool(session.workspace_role)
+    return is_consistent and is_open and is_idle and is_for_the_agent and not is_shared and not locked.is_key_used
 
 
-def _is_within_quotas(seen: _Seen) -> bool:
+def _is_within_quotas(locked: _LockedState) -> bool:
     limits = quotas()
-    has_tokens = not limits.tokens_per_day or seen.tokens_today < limits.tokens_per_day
-    return has_tokens and (not limits.running_turns or seen.running_turns < limits.running_turns)
+    has_tokens = not limits.tokens_per_day or locked.tokens_today < limits.tokens_per_day
+    return has_tokens and (not limits.running_turns or locked.running_turns < limits.running_turns)
 
 
-def _open(seen: _Seen, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
+def _open(locked: _LockedState, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
     """Open the turn and request its run, as `turns.open_turn` and `lease.request` do; claim it as `lease.claim` does.
 
     If `worker_id` is "", wake a worker on commit instead of claiming the run.
     """
-    run = seen.run
+    run = locked.run
     run.state, run.turn_id, run.turn_started_at, run.stopped_by_id = RunState.RUNNING, turn_id, now, None
-    run.started_by_id, run.wanted, run.due_since = author.pk, run.wanted + 1, seen.now
+    run.started_by_id, run.wanted, run.due_since = author.pk, run.wanted + 1, locked.now
     if worker_id:
         run.owner_id, run.claimant, run.epoch, run.written = worker_id, worker_id, run.epoch + 1, 0
         run.attempts += 1

@@ -38,9 +38,9 @@ def admit(*, workspace_id: int, user: User) -> None:
 def end_memberships(*, workspace_id: int, user_ids: Iterable[int]) -> None:
     """Remove users from the workspace if they are guests, and no session in it is shared with them."""
     ids = set(user_ids)
-    still_in = Share.objects.filter(session__workspace=workspace_id, user__in=ids).values("user")
+    still_shared = Share.objects.filter(session__workspace=workspace_id, user__in=ids).values("user")
     guests = Membership.objects.filter(workspace=workspace_id, user__in=ids, role=Role.GUEST)
-    for membership in guests.exclude(user__in=still_in):
+    for membership in guests.exclude(user__in=still_shared):
         membership.delete()
 
 

@@ -19,8 +19,8 @@ from chat.files import documents, names
 from chat.files.contents import Problem, Unusable
 from chat.files.documents import Document
 from chat.files.passages import split, words_of
-from chat.files.places import OnePerPerson
 from chat.files.plain import is_named_as_text
+from chat.files.user_locks import UserLocks
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
@@ -36,7 +36,7 @@ MOST_FILES = 500
 ORPHANS_KEPT = timedelta(days=1)
 FOLDER = "knowledge"
 # Reading a file can use a CPU core for seconds, so only one file per user is read at a time.
-_places = OnePerPerson()
+_locks = UserLocks()
 
 
 @limited("uploads", by="author")
@@ -53,7 +53,7 @@ def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any
     name = names.clean(name)
     _require_room(workspace.pk)
     _require_free(workspace.pk, name)
-    with _places.place(author.pk):
+    with _locks.hold(author.pk):
         require_storage(author, size)  # other files of the author may have been stored while this one waited
         data = file.read(limit_bytes() + 1)
         if len(data) > limit_bytes():

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chat.errors import Invalid
 from chat.files import image_processes
 from chat.files.contents import Problem, Unusable
-from chat.files.places import OnePerPerson
+from chat.files.user_locks import UserLocks
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
 from chat.models import User
@@ -25,7 +25,7 @@ SIDE = 256
 LARGEST_PICTURE = 10 * 1024 * 1024
 LONGEST_NAME = 80
 # Reading a picture can use a CPU core for seconds, so only one picture per user is read at a time.
-_places = OnePerPerson()
+_locks = UserLocks()
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -63,7 +63,7 @@ def rename(*, user: User, name: str) -> None:
 @limited("uploads", by="user")
 def set_picture(*, user: User, upload: UploadedFile[bytes]) -> None:
     """Set the user's picture: cropped to a square and encoded again, so that no metadata of the file is stored."""
-    with _places.place(user.pk):
+    with _locks.hold(user.pk):
         drawn = _square(upload)
     require_disk()
     before = PurePath(user.picture.name or "").name

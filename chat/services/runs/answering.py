@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from agents.messages import Json, ToolCall
 from agents.questions import InvalidAnswer, Question, read_question
 from agents.safe_text import clean
-from chat.access import may, may_approve, still_approve
+from chat.access import may, may_approve, still_may_approve
 from chat.agents_setup import registry
 from chat.errors import Forbidden, Invalid, NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import (
@@ -259,7 +259,7 @@ def _decide_with_others(
     "already_approved".
     """
     edited: Json = {}
-    standing = standing.only_of(still_approve(standing.approved_by, tx.session, standing.needs.approvers))
+    standing = standing.only_of(still_may_approve(standing.approved_by, tx.session, standing.needs.approvers))
     if decision["approved"]:
         if not may_approve(author, tx.session, standing.needs.approvers):
             raise Forbidden(_NOT_AN_APPROVER[standing.needs.approvers]())

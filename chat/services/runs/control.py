@@ -27,10 +27,10 @@ from chat.services.runs import delegation
 from chat.services.runs.attempts import Withdrawal, measure, withdraw
 from chat.services.runs.turns import (
     address_again,
-    answer_talk,
+    answer_unaddressed,
     answer_with,
     hold_queued,
-    is_talk,
+    is_unaddressed,
     require_idle,
     resume_turn,
 )
@@ -94,19 +94,19 @@ def retry_here(
     Returns and raises as `retry` does.
     """
     tx, row = _lock_idle(session, message_id)
-    is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
+    is_input = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
     if row.summarises is not None:
         raise _nothing_to_retry()
     if _is_one_of_several(tx, row):
         return _answer_alone(tx, row, author, preview=preview)
-    first = _first_after_texts(row) if is_said else _first_of_response(row)
-    if first is None and not is_talk(row):
+    first = _first_after_texts(row) if is_input else _first_of_response(row)
+    if first is None and not is_unaddressed(row):
         raise _nothing_to_retry()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence)) if first else []
-    withdrawal = measure(rows, author, whole_turn=is_said)
-    changed = row.pk if edited and is_said and rows and _has_edited(author, row, rows[0]) else ""
-    if is_talk(row):
-        return _answer_talk(tx, row, rows, author, withdrawal, at_most, preview=preview, edited=changed)
+    withdrawal = measure(rows, author, whole_turn=is_input)
+    changed = row.pk if edited and is_input and rows and _has_edited(author, row, rows[0]) else ""
+    if is_unaddressed(row):
+        return _retry_unaddressed(tx, row, rows, author, withdrawal, at_most, preview=preview, edited=changed)
     return _withdraw_and_resume(tx, rows, author, withdrawal, at_most, preview=preview, edited=changed)
 
 
@@ -221,7 +221,7 @@ def _withdraw_and_resume(
     return done
 
 
-def _answer_talk(
+def _retry_unaddressed(
     tx: SessionTransaction,
     row: ChatMessage,
     rows: Sequence[ChatMessage],
@@ -240,7 +240,7 @@ def _answer_talk(
         return withdrawal
     if rows:
         withdrawal = withdraw(tx, rows, author, withdrawal, at_most, edited=edited)
-    answer_talk(tx, row.text, author)
+    answer_unaddressed(tx, row.text, author)
     tx.save()
     return withdrawal
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.db.models import F, Q
 
-from chat.access import still_approve
+from chat.access import still_may_approve
 from chat.errors import NoSuchSession
 from chat.models import ChatMessage, MessageStatus, QuestionKind, RunState, Session
 from chat.queries import subsessions
@@ -65,7 +65,7 @@ def _after(row: ChatMessage, session: Session) -> Standing | None:
     standing = standing_of(row.approval)
     if standing is None or not standing.approvals:
         return None
-    after = standing.only_of(still_approve(standing.approved_by, session, standing.needs.approvers))
+    after = standing.only_of(still_may_approve(standing.approved_by, session, standing.needs.approvers))
     return after if after != standing else None
 
 

@@ -156,13 +156,13 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     lease.request(tx.session.pk)
 
 
-def is_talk(row: ChatMessage) -> bool:
+def is_unaddressed(row: ChatMessage) -> bool:
     """Return whether a text was for no agent when it was sent, and so is in no turn (RUN-17)."""
-    is_said = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
-    return is_said and not row.turn_id
+    is_input = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
+    return is_input and not row.turn_id
 
 
-def answer_talk(tx: SessionTransaction, text: str, author: User) -> None:
+def answer_unaddressed(tx: SessionTransaction, text: str, author: User) -> None:
     """Begin a turn that answers a text which was for no agent, and request a run. Raise QuotaExceeded.
 
     The agents that the text mentions answer. If there are none, the session's own agent does.

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat import ids
-from chat.access import still_in
+from chat.access import still_has_role
 from chat.errors import Busy, NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import require_disk
 from chat.limits.rates import limited
@@ -36,7 +36,7 @@ from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
 from chat.services.messages.validation import validate_message
 from chat.services.runs.control import can_continue, has_context
-from chat.services.runs.turns import answer_talk, is_talk, resume_turn
+from chat.services.runs.turns import answer_unaddressed, is_unaddressed, resume_turn
 from chat.services.sessions import forked_files, incomplete
 from chat.services.sessions.forked_files import FoundFiles
 from chat.services.transaction import SessionTransaction, notify_session_lists
@@ -130,7 +130,7 @@ def fork(
     author is being copied.
     """
     require_disk()
-    sees = still_in(author, session)  # staff who fork in the admin do not
+    sees = still_has_role(author, session)  # staff who fork in the admin do not
     new_text = None if text is None else validate_message(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
     copying = _copying(session, message_id, new_text, run)
@@ -170,7 +170,7 @@ def _fork_in_batches(
                 _copy(copy, copying, batch)
             pacer.pause()
         with transaction.atomic():
-            if sees and not still_in(author, session):
+            if sees and not still_has_role(author, session):
                 raise NoSuchSession  # the copy may have messages that were written after the access was lost
             incomplete.complete(copy)
             _finish(copy, author, copying, new_text)
@@ -185,7 +185,7 @@ def _copying(session: Session, message_id: str, new_text: str | None, run: bool)
     rows = _rows_until(session, message_id)
     if new_text is not None:
         rows = _ending_with_user_text(rows)
-    if is_talk(rows[-1]):
+    if is_unaddressed(rows[-1]):
         return Copying(rows, run and (new_text is not None or rows[-1].include_in_context))
     resumes = run and can_continue(rows[-1]) and (new_text is not None or has_context(rows[-1]))
     return Copying(rows if resumes else [*rows, *_end_of_turn(rows[-1])], resumes)
@@ -320,10 +320,10 @@ def _end(copy: Session, *, resumes: bool) -> None:
     """Resume the last turn, or close it. A text that was for no agent gets a turn if the copy resumes."""
     tx = SessionTransaction.lock(copy.pk)
     last = ChatMessage.objects.filter(session=copy).order_by("sequence").last()
-    if last is None or last.type == MessageType.TURN_DONE or not (last.turn_id or (is_talk(last) and resumes)):
+    if last is None or last.type == MessageType.TURN_DONE or not (last.turn_id or (is_unaddressed(last) and resumes)):
         return
-    if is_talk(last):
-        answer_talk(tx, last.text, copy.owner)
+    if is_unaddressed(last):
+        answer_unaddressed(tx, last.text, copy.owner)
     elif resumes:
         resume_turn(tx, last.turn_id, copy.owner)
     else:

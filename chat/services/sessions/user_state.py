@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat import access
 from chat.models import ChatMessage, Session, User, UserSessionState
-from chat.queries.session_list import is_said, said_by_others
+from chat.queries.session_list import can_be_unread, is_complete_or_open
 from chat.services.messages.validation import validate_text
 from chat.services.transaction import notify_session_lists
 
@@ -49,11 +49,11 @@ def mark_read(*, session: Session, user: User, revision: int) -> bool:
     before = state.read_revision
     if seen <= before:
         return False
-    if not session.workspace_role or access.in_lists_at_once(session.pk, [user.pk]):
+    if not session.workspace_role or access.always_listed_for(session.pk, [user.pk]):
         _create(session.pk, [user.pk])
     mine = UserSessionState.objects.filter(session=session, user=user)
     moved = bool(mine.filter(read_revision__lt=seen).update(read_revision=seen))
-    unread = ChatMessage.objects.filter(said_by_others(user), session=session, revision__gt=before, revision__lte=seen)
+    unread = ChatMessage.objects.filter(can_be_unread(user), session=session, revision__gt=before, revision__lte=seen)
     if moved and (state.mentioned_revision > before or unread.exists()):
         notify_session_lists(users=[user.pk], read_in=session.pk)
     return moved
@@ -75,14 +75,16 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
     if not moved:
         return
     rows = locked_states(
-        session_id, moved, create=access.in_lists_at_once(session_id, moved) if session.workspace_role else moved
+        session_id, moved, create=access.always_listed_for(session_id, moved) if session.workspace_role else moved
     )
     by_revision = defaultdict[int, list[int]](list)
     for user_id, revision in moved.items():
         by_revision[revision].append(user_id)
     for revision, user_ids in by_revision.items():
         rows.filter(user__in=user_ids, read_revision__lt=revision).update(read_revision=revision)
-    said = ChatMessage.objects.filter(is_said(), session=session_id, revision__gt=min(before[each] for each in moved))
+    said = ChatMessage.objects.filter(
+        is_complete_or_open(), session=session_id, revision__gt=min(before[each] for each in moved)
+    )
     last = list(said.order_by("-revision").values_list("revision", "user_id")[:MOST_CHECKED])
     had_unread = [
         user_id
@@ -97,7 +99,7 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
 def keep_read(session_id: str, revision: int) -> None:
     """Raise the read mark of users who have read all messages to `revision`, because the change has no new text."""
     unread = ChatMessage.objects.filter(
-        said_by_others(OuterRef("user")), session=session_id, revision__gt=OuterRef("read_revision")
+        can_be_unread(OuterRef("user")), session=session_id, revision__gt=OuterRef("read_revision")
     )
     readers = UserSessionState.objects.filter(~Exists(unread), session=session_id, read_revision__lt=revision)
     # Queued messages do not count as unread text yet, but can mention people.

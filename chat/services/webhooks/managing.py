@@ -32,7 +32,7 @@ PREVIOUS_SIGNS = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WebhookSettings:
     """The settings of a webhook from a form or a request."""
 
     url: str
@@ -66,7 +66,7 @@ def managed_delivery(user: User, delivery_id: str) -> WebhookDelivery:
 
 
 @transaction.atomic
-def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]:
+def add(*, author: User, workspace_id: int, given: WebhookSettings) -> tuple[Webhook, str]:
     """Add a webhook; return it with its signing secret, which is never shown again. Raise ServiceError."""
     workspace = workspace_where(author, Permission.MANAGE_WEBHOOKS, workspace_id)
     _require_room(workspace.pk)
@@ -79,18 +79,18 @@ def add(*, author: User, workspace_id: int, given: Given) -> tuple[Webhook, str]
 
 
 @transaction.atomic
-def change(*, author: User, webhook_id: int, given: Given) -> Webhook:
+def change(*, author: User, webhook_id: int, given: WebhookSettings) -> Webhook:
     """Change a webhook, which keeps its secret. Raise ServiceError."""
     return amend(author=author, webhook_id=webhook_id, **asdict(given))
 
 
 @transaction.atomic
 def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
-    """Change some fields of `Given`, and keep the others. Raise ServiceError."""
+    """Change some fields of `WebhookSettings`, and keep the others. Raise ServiceError."""
     if values.keys() == {"is_enabled"}:
         return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
     webhook = _locked(author, webhook_id)
-    stored = Given(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
+    stored = WebhookSettings(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
     _apply(webhook, author, replace(stored, **values))
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
@@ -153,7 +153,7 @@ def _require_room(workspace_id: int) -> None:
         raise Invalid(_("A workspace can have up to %(count)d webhooks.") % {"count": MOST_WEBHOOKS})
 
 
-def _apply(webhook: Webhook, author: User, given: Given) -> None:
+def _apply(webhook: Webhook, author: User, given: WebhookSettings) -> None:
     """Validate settings and set them on a webhook, without saving it. Raise Invalid."""
     internal = settings.WEBHOOK_INTERNAL_HOSTS
     webhook.url = checked_address(given.url, internal_hosts=internal, setting="WEBHOOK_INTERNAL_HOSTS")
