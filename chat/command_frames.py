@@ -58,10 +58,10 @@ def parse(frame: str | bytes) -> Command:
         raise MalformedCommand("The frame is not JSON.", _probable_ref(frame)) from None
     if not isinstance(data, dict):
         raise MalformedCommand("The frame is not a JSON object.")
-    return checked(data)
+    return command_of(data)
 
 
-def checked(data: dict[str, Any]) -> Command:
+def command_of(data: dict[str, Any]) -> Command:
     """Return a command from parsed JSON. Raise MalformedCommand for an unknown type, or missing or wrong fields."""
     try:
         return _adapter.validate_python(data)

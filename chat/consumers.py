@@ -368,7 +368,7 @@ class EventsConsumer(SessionConsumer):
         secret = self.scope.get("api_token")
         if not isinstance(secret, str):
             return await super().authenticate()
-        self.token = await self.hub.sign_ins.look_up(api_tokens.recognized, secret)
+        self.token = await self.hub.sign_ins.look_up(api_tokens.find_valid, secret)
         return self.token.user if self.token else None
 
     def require_write(self, socket_queue: SocketQueue) -> None:

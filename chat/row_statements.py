@@ -56,7 +56,7 @@ class _Values:
             values[i] = _converted(values[i], write)
         return values
 
-    def made(self, model: type[Row], values: Sequence[Any]) -> Row:
+    def row_of(self, model: type[Row], values: Sequence[Any]) -> Row:
         """Return a row from the database's values."""
         if len(values) != len(self.attributes):
             raise ValueError(f"{len(self.attributes)} values are needed, not {len(values)}")
@@ -113,7 +113,7 @@ def update_returning(model: type[Row], key: str, values: Mapping[str, Any], more
         found = cursor.fetchall()
     if not found:
         raise DatabaseError(f"no row of {model._meta.db_table} was updated")
-    return made(model, found[0])
+    return row_of(model, found[0])
 
 
 def lock_rows(model: type[Row], keys: Collection[str]) -> list[Row]:
@@ -124,7 +124,7 @@ def lock_rows(model: type[Row], keys: Collection[str]) -> list[Row]:
         raise TransactionManagementError("rows can only be locked in a transaction")
     with connection.cursor() as cursor:
         cursor.execute(_lock_statement(model, connection.vendor, len(keys)), list(keys))
-        return [made(model, values) for values in cursor.fetchall()]
+        return [row_of(model, values) for values in cursor.fetchall()]
 
 
 def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any] | None:
@@ -134,7 +134,7 @@ def lock_row_with(model: type[Row], key: str, expression: str) -> tuple[Row, Any
     with connection.cursor() as cursor:
         cursor.execute(_lock_with_statement(model, connection.vendor, expression), [key])
         found = cursor.fetchone()
-    return None if found is None else (made(model, found[:-1]), found[-1])
+    return None if found is None else (row_of(model, found[:-1]), found[-1])
 
 
 def lock_values(
@@ -158,12 +158,12 @@ def read_rows(model: type[Row], attributes: tuple[str, ...], condition: str, val
     with connection.cursor() as cursor:
         cursor.execute(_read_statement(model, connection.vendor, attributes, condition), values)
         chosen = _chosen_values(model, connection.vendor, attributes)
-        return [chosen.made(model, row) for row in cursor.fetchall()]
+        return [chosen.row_of(model, row) for row in cursor.fetchall()]
 
 
-def made(model: type[Row], values: Sequence[Any]) -> Row:
+def row_of(model: type[Row], values: Sequence[Any]) -> Row:
     """Return a row from the database's values of all its columns."""
-    return _all_values(model, connection.vendor).made(model, values)
+    return _all_values(model, connection.vendor).row_of(model, values)
 
 
 def read_value(model: type[Model], attribute: str, value: Any) -> Any:
@@ -177,7 +177,7 @@ def columns_of(model: type[Model], vendor: str) -> tuple[Column, ...]:
 
 
 def names_of(model: type[Model], table: str) -> str:
-    """Return the column list of a SELECT whose rows `made` takes. `table` is the table's name in the statement."""
+    """Return the column list of a SELECT whose rows `row_of` takes. `table` is the table's name in the statement."""
     return ", ".join(f"{table}.{column.name}" for column in columns_of(model, connection.vendor))
 
 

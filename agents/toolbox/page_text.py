@@ -59,7 +59,7 @@ def _decoded(data: bytes, charset: str | None, html: bool) -> str:
     return text if text is not None else data.decode(errors="replace")
 
 
-def _seen(html: str) -> str:
+def _without_invisible(html: str) -> str:
     """Return HTML without scripts, styles and SVG, which are long. This takes linear time."""
     parts, at, unclosed = list[str](), 0, set[str]()
     for opening in _UNSEEN.finditer(html):
@@ -76,7 +76,7 @@ def _seen(html: str) -> str:
 
 
 def _from_html(html: str, url: str) -> tuple[str, str]:
-    html = _seen(html)
+    html = _without_invisible(html)
     html, rest = html[:MOST_HTML], html[MOST_HTML:]
     title, text = _parsed(html, url)
     return title, text + _CUT if rest else text

@@ -125,7 +125,7 @@ class AgentChange(Body):
 def list_agents(request: ApiRequest, workspace_id: int) -> HttpResponse:
     """List your own agents, including archived ones, and the agents that other members share with the workspace."""
     workspace = workspace_where(request.user, Permission.MAKE_AGENTS, workspace_id)
-    return json_response(request, {"agents": [_told(each) for each in seen_agents(request.user, workspace.pk)]})
+    return json_response(request, {"agents": [_agent_json(each) for each in seen_agents(request.user, workspace.pk)]})
 
 
 @router.post(
@@ -222,7 +222,7 @@ def _values(row: AgentPreset) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in names}, "icon": row.icon or USUAL_ICON, "prompts": prompts}
 
 
-def _told(seen: SeenAgent) -> dict[str, Any]:
+def _agent_json(seen: SeenAgent) -> dict[str, Any]:
     row = seen.row
     return {
         **_values(row),
@@ -239,4 +239,4 @@ def _one(request: ApiRequest, row: AgentPreset, status: int = HTTPStatus.OK) -> 
     is_manager = may(request.user, Permission.MANAGE_AGENTS, row.workspace_id or 0)
     may_change = may_change_agent(request.user, row, is_manager=is_manager)
     seen = SeenAgent(row, row.user_id == request.user.pk, may_change)
-    return json_response(request, _told(seen), revision=row.revision, status=status)
+    return json_response(request, _agent_json(seen), revision=row.revision, status=status)

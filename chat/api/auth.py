@@ -39,7 +39,7 @@ class Bearer(HttpBearer):
     )
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
-        row = api_tokens.recognized(token)
+        row = api_tokens.find_valid(token)
         if row is None:
             raise ServiceError("bad_token", _("This token is invalid or has expired."))
         if row.scope != ApiToken.Scope.WRITE and request.method not in SAFE_METHODS:

@@ -9,7 +9,7 @@ from typing import Any
 from agents.messages import Json
 from chat.api.auth import ApiRequest
 from chat.api.responses import if_match_revisions
-from chat.command_frames import checked
+from chat.command_frames import command_of
 from chat.commands import SessionCommand
 from chat.dispatch import amend, amend_message, fork_message
 from chat.errors import NoSuchMessage, ServiceError
@@ -19,7 +19,7 @@ MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 def make_command(kind: str, **fields: Any) -> SessionCommand:
     """Return a command with the fields of a request, except those that are None. Raise MalformedCommand."""
-    command = checked({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
+    command = command_of({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
     if not isinstance(command, SessionCommand):
         raise TypeError(f"{kind} is a command to a socket")
     return command

@@ -79,7 +79,7 @@ class RuleIn(Body):
 def list_rules(request: ApiRequest, workspace_id: int) -> HttpResponse:
     """List the rules of a workspace for tool calls. Agents can have additional rules in their configuration."""
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
-    return json_response(request, {"rules": [_told(row) for row in rules_in(workspace)]})
+    return json_response(request, {"rules": [_rule_json(row) for row in rules_in(workspace)]})
 
 
 @router.put(
@@ -91,7 +91,7 @@ def set_rule(request: ApiRequest, workspace_id: int, body: RuleIn) -> HttpRespon
     Only owners and admins of the workspace may create or change rules.
     """
     row = workspace_rules.save(author=request.user, workspace_id=workspace_id, **body.model_dump())
-    return json_response(request, _told(row))
+    return json_response(request, _rule_json(row))
 
 
 @router.delete(
@@ -106,5 +106,5 @@ def remove_rule(request: ApiRequest, workspace_id: int, rule_id: int) -> HttpRes
     return no_content()
 
 
-def _told(row: ApprovalRule) -> dict[str, Any]:
+def _rule_json(row: ApprovalRule) -> dict[str, Any]:
     return {name: getattr(row, name) for name in RuleOut.model_fields}

@@ -191,6 +191,6 @@ def is_signed_in(scope: Scope) -> bool:
     request = request_of(scope)
     kind, _space, secret = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
-        return api_tokens.recognized(secret) is not None
+        return api_tokens.find_valid(secret) is not None
     request.session = SeenSession(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     return get_user(request).is_authenticated

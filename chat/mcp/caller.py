@@ -54,7 +54,7 @@ def caller_of(request: HttpRequest, secret: str) -> Caller:
     """Return the caller with a token, and count the request. Raise ServiceError."""
     language = translation.get_language_from_request(request)
     with translation.override(language):
-        token = api_tokens.recognized(secret)
+        token = api_tokens.find_valid(secret)
         if token is None:
             raise ServiceError("bad_token", _("This token is invalid or has expired."))
         rates.count("requests", "token", token.pk).require()

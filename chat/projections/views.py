@@ -35,7 +35,7 @@ def seen_by(
     return found
 
 
-def introduced(prompt: str, agent: str, own: tuple[str, str], titles: Mapping[str, str]) -> str:
+def with_introduction(prompt: str, agent: str, own: tuple[str, str], titles: Mapping[str, str]) -> str:
     """Return an agent's system prompt. If there are several agents, add which one it is."""
     if not titles:
         return prompt

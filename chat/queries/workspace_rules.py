@@ -13,7 +13,7 @@ from chat.models import ApprovalRule, Session, Workspace
 Verdict = ApprovalRule.Verdict
 
 
-def added(rules: Rules, session: Session, agent: str) -> Rules:
+def with_workspace_rules(rules: Rules, session: Session, agent: str) -> Rules:
     """Return the rules of an agent of a session combined with those of its workspace. One query.
 
     Rules that always allow a tool for this agent count as approvals in advance. The workspace's other rules count as

@@ -20,7 +20,7 @@ from chat.languages import in_language
 from chat.models import FORKED_FILES, ChatMessage, MemoryNote, Session
 from chat.projections.context import context, system_prompt
 from chat.projections.requests import request_rows
-from chat.projections.views import introduced, seen_by
+from chat.projections.views import seen_by, with_introduction
 from chat.queries import cast, presets, workspace_rules
 from chat.queries.cast import active_agent
 from chat.queries.context_rows import RequestFacts, context_rows, contexts, is_another_context, request_facts
@@ -73,7 +73,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
         preset = with_servers(preset, session)
     agent = _agent_of(preset, session, seen, name, notes_in(session) if facts.has_notes else ())
     if facts.has_rules and agent.tools:
-        agent = replace(agent, rules=workspace_rules.added(agent.rules, session, name))
+        agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))
     if any(tool in SANDBOX_TOOLS for tool in agent.tools):
         agent = with_copies(agent, rows)
     history = context(seen, load_file_parts(seen, agent.takes))
@@ -128,7 +128,7 @@ def prompt_of(
     titles = cast.titles(session)
     prompt = preset.system_prompt if own_prompt is None or agent in titles else own_prompt
     if titles:
-        prompt = introduced(prompt, agent or session.agent, _named(session), titles)
+        prompt = with_introduction(prompt, agent or session.agent, _named(session), titles)
     prompt = system_prompt(rows, prompt)
     return with_forked_files(prompt, session, preset.tools) if FORKED_FILES in session.config_values else prompt
 

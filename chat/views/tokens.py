@@ -15,7 +15,7 @@ from chat.views.requests import SignedInRequest, number
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewToken:
     """A new token, with its secret."""
 
     name: str
@@ -38,7 +38,7 @@ def asked(request: SignedInRequest) -> dict[str, Any]:
     return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days")}}
 
 
-def make(request: SignedInRequest) -> Made:
+def make(request: SignedInRequest) -> NewToken:
     """Create a token with the values of the form. Raise ServiceError."""
     days = number(request.POST.get("days", ""))
     token, secret = api_tokens.create(
@@ -47,7 +47,7 @@ def make(request: SignedInRequest) -> Made:
         scope=request.POST.get("scope", ""),
         days=-1 if days is None else days,
     )
-    return Made(token.name, secret)
+    return NewToken(token.name, secret)
 
 
 def revoke(request: SignedInRequest) -> str:

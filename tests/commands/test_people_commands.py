@@ -85,7 +85,7 @@ def test_endlogins(ana: User) -> None:
     assert run("endlogins") == "Ended 1 login."
     assert client.get("/settings/").status_code == 302
     assert not SignInLink.objects.exists()
-    assert api_tokens.recognized(secret) is not None
+    assert api_tokens.find_valid(secret) is not None
     assert run("endlogins", "--tokens") == "Ended 0 logins and 1 API token."
-    assert api_tokens.recognized(secret) is None
+    assert api_tokens.find_valid(secret) is None
     assert Invitation.objects.get().expires_at <= timezone.now()

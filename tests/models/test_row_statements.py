@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.db.transaction import TransactionManagementError
 
 from chat.models import ChatMessage, ModelRequest, Session, SessionRun, User
-from chat.row_statements import insert_rows, lock_rows, made, new_row, read_rows, update_row
+from chat.row_statements import insert_rows, lock_rows, new_row, read_rows, row_of, update_row
 from chat.services.sessions.lifecycle import create_session
 
 pytestmark = pytest.mark.django_db
@@ -141,4 +141,4 @@ def test_new_row_refuses_unknown_columns() -> None:
 
 def test_rows_are_made_only_of_all_values(session: Session) -> None:
     with pytest.raises(ValueError, match="values are needed, not 1"):
-        made(Session, [session.pk])
+        row_of(Session, [session.pk])

@@ -247,7 +247,7 @@ async def test_a_revoked_token_ends_what_waits(running: Running, tokens: Tokens)
     made = json.loads(run_forked("manage.py", "shell", "-v0", "-c", MAKE, data=running.data))
     revoke = (
         "from chat.models import ApiToken; from chat.services.people import api_tokens\n"
-        f"row = api_tokens.recognized({made['ana']!r}); api_tokens.revoke(user=row.user, token_id=row.pk)"
+        f"row = api_tokens.find_valid({made['ana']!r}); api_tokens.revoke(user=row.user, token_id=row.pk)"
     )
     async with client(running, made["ana"]) as ana, client(running, tokens.ana) as other:
         session = (await call(ana, "create_session", title="Ends"))["session"]

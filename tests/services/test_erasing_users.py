@@ -210,7 +210,7 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     client.force_login(bo)
     erasure = requests.request_user(user=bo, author=None)
     assert client.get("/settings/").status_code == 302  # immediately, however long the rest takes
-    assert api_tokens.recognized(secret) is None
+    assert api_tokens.find_valid(secret) is None
     assert not SignInLink.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
         assert requests.carry_out(erasure)

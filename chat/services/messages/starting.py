@@ -24,7 +24,7 @@ from chat.models import ChatMessage, MessageRole, MessageType, RunState, Session
 from chat.names import distinct
 from chat.queries import presets
 from chat.queries.webhooks import HAS_WEBHOOKS
-from chat.row_statements import columns_of, made, names_of, new_row, read_value, update_row
+from chat.row_statements import columns_of, names_of, new_row, read_value, row_of, update_row
 from chat.runs import lease
 from chat.runs.lease import Claim
 from chat.runs.local_runner import BegunTurn, local_runner
@@ -194,8 +194,8 @@ def _lock_and_read(author: User, session_id: str, key: str | None, worker_id: st
         row = cursor.fetchone()
     if row is None:
         return None
-    session = made(Session, row[:of_session])
-    run = made(SessionRun, row[of_session : of_session + of_run])
+    session = row_of(Session, row[:of_session])
+    run = row_of(SessionRun, row[of_session : of_session + of_run])
     return _LockedState._make(
         [session, run, *row[of_session + of_run : -1], read_value(SessionRun, "due_since", row[-1])]
     )

@@ -78,7 +78,7 @@ def _valid() -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(holds, revoked_at=None, user__is_active=True)
 
 
-def recognized(secret: str) -> ApiToken | None:
+def find_valid(secret: str) -> ApiToken | None:
     """Return the token with this secret, or None if it is unknown, revoked or expired, or its user is inactive."""
     if not SHAPE.fullmatch(secret):
         return None

@@ -37,7 +37,7 @@ from chat.models import (
 from chat.permissions import Permission
 from chat.queries import cast, presets
 from chat.queries.cast import AGENTS
-from chat.queries.workspace_rules import added as with_rules_of_workspace
+from chat.queries.workspace_rules import with_workspace_rules
 from chat.runs import lease
 from chat.runs.approvals import Standing, standing_of, with_decision
 from chat.runs.elicitations import records_of
@@ -222,7 +222,7 @@ def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | 
     if not decision["approved"] or arguments is None or arguments == row.arguments:
         return standing
     agent = cast.known(session, [row.agent_id])
-    rules = with_rules_of_workspace(presets.own(session, agent).rules, session, agent)
+    rules = with_workspace_rules(presets.own(session, agent).rules, session, agent)
     needs = rules.requirement(ToolCall(row.tool_call_id, row.tool_name, sanitize_json(arguments)))
     if standing is not None:
         return replace(standing, needs=standing.needs.with_also(needs))

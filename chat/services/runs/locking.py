@@ -12,7 +12,7 @@ from django.db import connection
 
 from chat.models import Session, SessionRun
 from chat.queries.webhooks import HAS_WEBHOOKS
-from chat.row_statements import columns_of, lock_values, made, names_of
+from chat.row_statements import columns_of, lock_values, names_of, row_of
 from chat.runs.lease import Claim
 from chat.services.transaction import SessionTransaction
 
@@ -87,7 +87,7 @@ def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransactio
         rows = cursor.fetchall()
     locked = []
     for row in rows:
-        session, run = made(Session, row[:of_session]), made(SessionRun, row[of_session : of_session + of_run])
+        session, run = row_of(Session, row[:of_session]), row_of(SessionRun, row[of_session : of_session + of_run])
         revision_before, last_sequence, has_queued, has_webhooks = row[of_session + of_run :]
         is_seen_whole = revision_before == session.revision
         tx = SessionTransaction(
