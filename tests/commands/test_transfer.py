@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from pytest_django import Settings
 
+from chat.management.commands import exportsessions
 from chat.models import Session, User, Workspace
+from chat.transfer.public import export_session
 from tests.transfer import samples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
@@ -96,3 +102,25 @@ def test_sessions_are_exported(ana: User, bo: User, file: Path, tmp_path: Path, 
         run("exportsessions", "--all", "--to", archive)
     with pytest.raises(CommandError, match="no sessions"):
         run("exportsessions", "--owner", User.objects.create_user("new").username, "--to", tmp_path / "x")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sessions_are_exported_while_a_server_writes(
+    ana: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes of a running server between the exports of two sessions do not end the command."""
+    workspace = ana.workspaces.get()
+    Session.objects.bulk_create([Session(owner=ana, workspace=workspace) for _ in range(201)])
+
+    def write() -> None:
+        User.objects.filter(pk=ana.pk).update(last_name="Other")
+        connection.close()
+
+    def export_after_a_write(*about: Any) -> Iterator[str]:
+        with ThreadPoolExecutor(1) as others:
+            others.submit(write).result()
+        return export_session(*about)
+
+    monkeypatch.setattr(exportsessions, "export_session", export_after_a_write)
+    run("exportsessions", "--all", "--to", tmp_path / "out")
+    assert len(list((tmp_path / "out").iterdir())) == 201

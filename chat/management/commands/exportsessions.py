@@ -18,6 +18,7 @@ from chat.management.amounts import amount
 from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
+from chat.services.batches import read_in_batches
 from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
 
 
@@ -56,7 +57,9 @@ class Command(DataCommand):
             raise CommandError("There are no sessions to export.", returncode=1)
         try:
             with _target(to) as target:
-                for number, session in enumerate(sessions.iterator(200), 1):
+                # No query may stay open, because each export adds to the security log: SQLite refuses to write after a
+                # read that began before another process has written.
+                for number, session in enumerate(read_in_batches(sessions), 1):
                     name = file_name(session.title, session.pk, EXTENSIONS[form])
                     target.write(f"{session.pk} {name}", export_session(session, None, SessionRole.OWNER, form))
                     self.stderr.write(f"{number} of {total}: {session.pk}")
