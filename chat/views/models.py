@@ -15,7 +15,7 @@ from agents.registry import ModelChoice
 from chat.access import may, may_begin_sessions, require_no_guest, session_for
 from chat.agents_setup import registry
 from chat.errors import NotForGuests
-from chat.models import Session, SessionRole, User
+from chat.models import SessionRole, User
 from chat.permissions import Permission
 from chat.queries import presets, reasoning
 from chat.rendering.text.formatting import EFFORT_LEVELS
@@ -45,7 +45,7 @@ def models(request: SignedInRequest, session_id: str) -> HttpResponse:
     require_no_guest(request.user, row)
     values = {
         **_choices(request.user, row.workspace_id, (row.agent, row.provider, row.model)),
-        "missing": _is_missing(row),
+        "missing": bool(row.model) and not registry().offers(row.provider, row.model),
         **_reasoning_choices(reasoning.offered(row), reasoning.applied(row)),
     }
     return render(request, "chat/session/models.html", values)
@@ -105,7 +105,3 @@ def _reasoning_choices(support: ReasoningSupport, chosen: Reasoning) -> dict[str
         "budgets": budgets,
         "chosen": chosen,
     }
-
-
-def _is_missing(row: Session) -> bool:
-    return bool(row.model) and not registry().offers(row.provider, row.model)

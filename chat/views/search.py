@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from chat.models import User
 from chat.queries import search as searching
-from chat.queries.session_list import Listed, recent
+from chat.queries.session_list import recent
 from chat.views.requests import SignedInRequest, number, signed_in
 
 RECENT = 8
@@ -25,14 +26,10 @@ def search(request: SignedInRequest) -> HttpResponse:
     (`?current=`), so that the first entry is the session that was used before it.
     """
     query = request.GET.get("q", "")[:1000]
-    asked = bool(searching.terms_of(query))
-    values = {
-        "found": searching.search(request.user, query) if asked else None,
-        "here": number(request.GET.get("workspace", "")),
-        "recent": [] if asked else _recent(request.user, request.GET.get("current", "")),
-    }
+    values: dict[str, Any] = {"here": number(request.GET.get("workspace", ""))}
+    if searching.terms_of(query):
+        values["found"] = searching.search(request.user, query)
+    else:
+        others = [row for row in recent(request.user, RECENT + 1) if row.id != request.GET.get("current", "")]
+        values["recent"] = others[:RECENT]
     return render(request, "chat/palette.html", values)
-
-
-def _recent(user: User, current: str) -> list[Listed]:
-    return [row for row in recent(user, RECENT + 1) if row.id != current][:RECENT]

@@ -227,13 +227,9 @@ def _sweep() -> int:
 def _discard(attachments: Iterable[Attachment]) -> int:
     """Delete attachments that are still unsent, and stored files without a row; return how many."""
     deleted = [one for one in attachments if _unsent().filter(pk=one.pk).delete()[0]]
-    _discard_unused(map(stored_name, deleted))
-    return len(deleted)
-
-
-def _discard_unused(stored: Iterable[str]) -> None:
-    for name in _unused(stored):
+    for name in _unused(map(stored_name, deleted)):
         discard_files(*_forms_of(name))
+    return len(deleted)
 
 
 def _unused(stored: Iterable[str]) -> set[str]:
