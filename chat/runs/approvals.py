@@ -54,6 +54,13 @@ class Standing:
         return tuple(each for user_id, each in lapsed.items() if user_id not in valid)
 
     @property
+    def outdated(self) -> tuple[PersonDecision, ...]:
+        """The approvals of earlier arguments, of users who may still approve and have not approved again since."""
+        shown = {each.user_id for each in (*self.approvals, *self.lapsed)}
+        given = {each.user_id: each for each in self.decisions if each.approved}
+        return tuple(each for user_id, each in given.items() if user_id not in shown)
+
+    @property
     def missing(self) -> int:
         return max(0, self.needs.approvals - len(self.approvals))
 

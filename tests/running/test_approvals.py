@@ -125,6 +125,25 @@ async def test_other_arguments_have_to_be_approved_again(node: TestNode, ana: Us
     await node.do(check_rest, session)
 
 
+async def test_card_shows_whose_approval_was_of_other_arguments(node: TestNode, ana: User, bo: User) -> None:
+    """UI-20: an approval that no longer counts stays on the card until its user approves the new arguments."""
+    node.script([[deploy_call()], ["Done."]], CONFIG, [deploying([])])
+    await rule(node, ana, rule="deploy", verdict="ask", approvals=2)
+    session = await begun(node, ana, bo)
+    (row,) = await waiting(node, session)
+    await answer(node, session, ana, row, YES)
+    await answer(node, session, bo, row, {**YES, "arguments": {"target": "test"}})
+
+    (row,) = await waiting(node, session)
+    card = await node.do(lambda: str(message_html(MessageSnapshot.from_row(row))))
+
+    assert "<bdi>Ana</bdi> approved the earlier arguments" in card
+    await answer(node, session, ana, row, YES)
+    await node.idle(session)
+    row = await node.do(ChatMessage.objects.get, pk=row.pk)
+    assert "earlier arguments" not in await node.do(lambda: str(message_html(MessageSnapshot.from_row(row))))
+
+
 async def test_other_arguments_can_need_more_approvals(node: TestNode, ana: User, bo: User) -> None:
     """UI-20: changed arguments cannot evade a rule, and the number of approvals that a call needs never decreases."""
     ran: list[str] = []
