@@ -172,7 +172,7 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
         given=_settings_with(read, body.model_dump(exclude_none=True)),
         shared=body.shared,
         archived=body.archived,
-        # The settings that the request leaves out are those that were read, so a change in the meantime must not be lost.
+        # The settings that the request leaves out are those that were read. A change in the meantime must not be lost.
         revision=read.revision if body.revision is None else body.revision,
     )
     return _one(request, row)
@@ -198,7 +198,8 @@ def _require_match(request: ApiRequest, row: AgentPreset) -> None:
     """Raise ServiceError "stale" if `If-Match` does not name the agent's revision."""
     seen = if_match_revisions(request)
     if seen is not None and row.revision not in seen:
-        raise ServiceError("stale", _("Someone else has changed this agent since you opened it."), revision=row.revision)
+        message = _("Someone else has changed this agent since you opened it.")
+        raise ServiceError("stale", message, revision=row.revision)
 
 
 def _settings(values: dict[str, Any]) -> AgentSettings:
