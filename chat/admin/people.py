@@ -70,7 +70,7 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]  # only it
         )
 
 
-class PermissionsField(ModelMultipleChoiceField):
+class PermissionsField(ModelMultipleChoiceField):  # type: ignore[type-arg]  # only its stub takes arguments
     """A choice of permissions, in the user's language. Their names in the database are in English."""
 
     def label_from_instance(self, obj: Any) -> str:
@@ -81,7 +81,7 @@ class PermissionsField(ModelMultipleChoiceField):
 class TranslatedPermissions:
     """A mixin for the form of users and that of groups."""
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
         if db_field.related_model is Permission:
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # ModelAdmin has it
