@@ -188,7 +188,7 @@ async def test_compressed_archive_is_one_stream(ana: User) -> None:
     client = AsyncClient()
     await client.aforce_login(ana)
 
-    answer = await client.get("/api/me/export", headers={"Accept-Encoding": "gzip"})
+    answer: Any = await client.get("/api/me/export", headers={"Accept-Encoding": "gzip"})
 
     assert answer["Content-Encoding"] == "gzip"
     pieces = [piece async for piece in answer.streaming_content]
