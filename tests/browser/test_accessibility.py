@@ -56,22 +56,30 @@ AWAY = """() => {
       .map((each) => `does not scroll with what is around it: ${each.outerHTML.slice(0, 80)}`),
   ];
 }"""
+CONTROLS = "a[href], :is(button, input, select, textarea):enabled, summary, [role=tab], [role^=menuitem], [role=option]"
 SMALL_ONES = ".copy, .csv, .download, .wrap, .preview, .show, .edited, .switch"
-# Finds buttons and fields that are too small for a thumb. Pages on a desktop have smaller ones. The area of a small
-# button, or of a switch, is that of its ::after.
+# Finds controls that are too small for a thumb. Pages on a desktop have smaller ones, and so has the admin, which is
+# Django's. The area of a control is its own, or that of its ::after, its label, or the row that it selects.
 SMALL = """() => {
-  if (!matchMedia("(width < 760px) and (pointer: coarse)").matches) return [];
-  const isShown = (each) => each.checkVisibility({ visibilityProperty: true });
-  const around = (each) => {
-    const { width, height } = getComputedStyle(each, "::after");
-    return [Math.max(each.offsetWidth, parseFloat(width) || 0), Math.max(each.offsetHeight, parseFloat(height) || 0)];
+  const isPhone = matchMedia("(width < 760px) and (pointer: coarse)").matches;
+  if (!isPhone || location.pathname.startsWith("/admin/")) return [];
+  const dialog = document.querySelector("dialog:modal");
+  const isShown = (each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+    && !each.closest(".sr-only, .skip") && (!dialog || dialog.contains(each));
+  const isInText = (each) => each.localName === "a" && getComputedStyle(each).display === "inline";
+  const after = (each) => {
+    const { position, width, height } = getComputedStyle(each, "::after");
+    return position === "absolute" ? [parseFloat(width) || 0, parseFloat(height) || 0] : [0, 0];
   };
-  const isLow = (each) => each.offsetHeight < 44;
-  const isSmall = (each) => around(each).some((length) => length < 44);
-  const all = (selectors) => [...document.querySelectorAll(selectors)].filter(isShown);
-  return [...all(".button, .input, .select").filter(isLow), ...all("SMALL_ONES").filter(isSmall)]
+  const rowOf = (each) => each.matches(".rail-check") && each.closest(".rail-row");
+  const areas = (each) => [each, each.closest(".switch"), rowOf(each), ...(each.labels ?? [])]
+    .filter(Boolean)
+    .flatMap((one) => [[one.offsetWidth, one.offsetHeight], after(one)]);
+  const around = (each) => [0, 1].map((side) => Math.max(...areas(each).map((area) => area[side])));
+  return [...document.querySelectorAll("CONTROLS")]
+    .filter((each) => isShown(each) && !isInText(each) && around(each).some((length) => length < 44))
     .map((each) => `smaller than 44 pixels: ${around(each)} ${each.outerHTML.slice(0, 80)}`);
-}""".replace("SMALL_ONES", SMALL_ONES)
+}""".replace("CONTROLS", CONTROLS)
 # Finds small buttons whose area is partly that of a neighbor, which gets the press.
 COVERED = """(selectors) => [...document.querySelectorAll(selectors)].filter((each) => {
   if (!each.checkVisibility({ visibilityProperty: true })) return false;
