@@ -5,12 +5,9 @@ import { canEdit, page } from "./session.js";
 // The workspace roles that may approve a call, by the rule's `approvers`.
 const APPROVERS = { admin: ["owner", "admin"], owner: ["owner"] };
 
-/** Marks the calls in a node that wait for approvals. Disables choices of viewers. Called before the node is shown. */
+/** Marks the calls in a node that wait for approvals. Called before the node is shown. */
 export function markApprovals(root) {
-  if (!canEdit) {
-    for (const choice of root.querySelectorAll("button.question-choice")) choice.disabled = true; // viewers only read it
-    return;
-  }
+  if (!canEdit) return;
   const present = JSON.parse(page.dataset.approvers ?? "{}"); // set by questions.js and by the share dialog
   for (const { dataset } of root.querySelectorAll("[data-approved]")) {
     const { approvers, approvals, approved } = dataset;

@@ -359,10 +359,21 @@ function announceQuestions() {
   if (questions.length) announce(questions.join("\n"));
 }
 
+/** Disables the choices of a next step, which viewers only read. New versions of a message have new choices. */
+function disableChoices() {
+  for (const choice of list.querySelectorAll("button.question-choice")) choice.disabled = true;
+}
+
+function keepChoicesDisabled() {
+  disableChoices();
+  new MutationObserver(disableChoices).observe(list, { childList: true });
+  new MutationObserver(disableChoices).observe(list, { subtree: true, attributeFilter: ["data-revision"] });
+}
+
 export function connect() {
   new MutationObserver(announceQuestions).observe(page, { attributeFilter: ["data-status"] });
   announceQuestions();
-  if (!canEdit) return;
+  if (!canEdit) return keepChoicesDisabled();
   connectDrafts();
   onAction("question-view", changeView);
   onAction("question-scopes", openScopes);
