@@ -64,7 +64,8 @@ SMALL = """() => {
   const isPhone = matchMedia("(width < 760px) and (pointer: coarse)").matches;
   if (!isPhone || location.pathname.startsWith("/admin/")) return [];
   const dialog = document.querySelector("dialog:modal");
-  const isShown = (each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+  const isShown = (each) => each.checkVisibility(
+    { visibilityProperty: true, opacityProperty: true, contentVisibilityAuto: true })
     && !each.closest(".sr-only, .skip") && (!dialog || dialog.contains(each));
   const isInText = (each) => each.localName === "a" && getComputedStyle(each).display === "inline";
   const after = (each) => {
