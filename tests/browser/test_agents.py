@@ -153,7 +153,7 @@ async def test_several_agents_answer_when_they_are_addressed(
 
 
 async def test_focus_waits_for_the_content_without_the_removed_agent(server: Server, browser: Browser) -> None:
-    """UI-11: the focus is moved to "Add agent" after a removal, even if the panel is updated again meanwhile."""
+    """UI-11: the focus is moved to "Add agent" after a removal, even if the panel is updated again."""
     ana = await Person.enter(browser, server.link)
     await ana.begin()
     await ana.page.get_by_role("button", name="Session details").click()
