@@ -241,7 +241,7 @@ function isQuestionVisible() {
 const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
 const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
 
-/** Shows on the button that the agent has a question further below, or how many messages have come since the user left the end. */
+/** Names the question further below on the button, or the number of messages that came since the user left the end. */
 function updateButtonLabel() {
   if (button.hidden) return;
   let added = 0;
