@@ -137,9 +137,8 @@ def test_an_icon_has_the_name_that_people_see(browser: Client, workspace: Worksp
     assert browser.post(reverse("new-agent", args=[workspace.pk]), form).status_code == 302
     row = AgentPreset.objects.get()
     assert row.prompts == [{"text": "Write the notes", "title": "Notes", "icon": "file-text"}]
-    assert (
-        "文档 | Notes | Write the notes" in browser.get(reverse("workspace-agent", args=[1, row.name])).content.decode()
-    )
+    page = browser.get(reverse("workspace-agent", args=[workspace.pk, row.name]))
+    assert "文档 | Notes | Write the notes" in page.content.decode()
 
 
 def test_an_unknown_icon_is_refused_at_its_field(browser: Client, workspace: Workspace) -> None:
