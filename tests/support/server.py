@@ -58,7 +58,6 @@ class Server:
         self.output: list[str] = []
         self._environment = environment
         self._process: Process | None = None
-        self._ready = threading.Event()
 
     @property
     def address(self) -> str:
@@ -78,10 +77,12 @@ class Server:
         environment = inherited()
         # Titles are generated only in tests of titles, because other tests count the requests to the model.
         environment |= {"PARLEY_DATA": str(self.data), "PORT": str(self.port), "TITLES": "words", **self._environment}
-        self._ready.clear()
+        self.link = ""
         self._process = self._run(environment)
-        threading.Thread(target=self._read, args=[self._process], daemon=True).start()
-        if not self._ready.wait(START_SECONDS) or not self.link:
+        # A new event, because the thread that reads the output of a killed process may still have to set its own.
+        ready = threading.Event()
+        threading.Thread(target=self._read, args=[self._process, ready], daemon=True).start()
+        if not ready.wait(START_SECONDS) or not self.link:
             self.stop()
             raise RuntimeError("Parley did not start:\n" + "".join(self.output))
 
@@ -111,15 +112,15 @@ class Server:
             self._process.kill()
             self._process.wait(20)
 
-    def _read(self, process: Process) -> None:
+    def _read(self, process: Process, ready: threading.Event) -> None:
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
                 self.output.append(line)
                 if found := re.search(r"(http://127\.0\.0\.1:(\d+)/accounts/link/\S+)", line):
                     self.link, self.port = found[1], int(found[2])
-                    self._ready.set()
-        self._ready.set()
+                    ready.set()
+        ready.set()
 
 
 class ForkedServer(Server):
