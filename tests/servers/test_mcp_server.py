@@ -106,16 +106,16 @@ async def test_an_agent_finds_reads_and_continues_a_session(running: Running, to
     """Both forms of the protocol work: with a handshake, and with single requests."""
     async with client(running, tokens.ana, mode) as ana:
         assert {tool.name for tool in (await ana.list_tools()).tools} == ALL
-        begun = await call(ana, "create_session", title="Pears and plums", text="Hello", key=f"begin {mode}")
+        begun = await call(ana, "create_session", title="Pears and plums", text="echo Hello", key=f"begin {mode}")
         assert (begun["outcome"], bool(begun["answer"])) == ("completed", True)
         session = begun["session"]
-        again = await call(ana, "create_session", title="Pears and plums", text="Hello", key=f"begin {mode}")
+        again = await call(ana, "create_session", title="Pears and plums", text="echo Hello", key=f"begin {mode}")
         assert (again["session"], again["message"], again["repeated"]) == (session, begun["message"], True)
 
-        sent = await call(ana, "send_message", session=session, text="Good morning", key="m1")
+        sent = await call(ana, "send_message", session=session, text="echo Good morning", key="m1")
         assert (sent["outcome"], sent["repeated"]) == ("completed", False)
         assert sent["answer"]
-        repeated = await call(ana, "send_message", session=session, text="Good morning", key="m1")
+        repeated = await call(ana, "send_message", session=session, text="echo Good morning", key="m1")
         assert (repeated["message"], repeated["answer"], repeated["repeated"]) == (
             sent["message"],
             sent["answer"],
@@ -141,13 +141,13 @@ async def test_a_session_is_read_page_by_page(running: Running, tokens: Tokens) 
     async with client(running, tokens.ana) as ana:
         session = (await call(ana, "create_session", title="Pages"))["session"]
         for text in ("aardvark", "badger", "caracal"):
-            await call(ana, "send_message", session=session, text=text)
+            await call(ana, "send_message", session=session, text=f"echo {text}")
         after, said, pages = 0, [], 0
         while after is not None:
             page = await call(ana, "read_session", session=session, format="steps", limit=2, after=after)
             said += [step["content"] for step in page["steps"] if step["role"] == "user"]
             after, pages = page["next"], pages + 1
-        assert said == ["aardvark", "badger", "caracal"]
+        assert said == ["echo aardvark", "echo badger", "echo caracal"]
         assert pages >= 3
         first = text_of(await ana.call_tool("read_session", {"session": session, "limit": 2}))
         assert "call read_session with after=" in first
@@ -174,14 +174,14 @@ async def test_a_token_that_may_only_read_has_the_reading_tools_alone(running: R
         session = (await call(ana, "create_session", title="Kept"))["session"]
         assert {tool.name for tool in (await reader.list_tools()).tools} == ALL - WRITING
         assert "Kept" in text_of(await reader.call_tool("read_session", {"session": session}))
-        assert "read-only" in await refusal(reader, "send_message", session=session, text="Hello")
+        assert "read-only" in await refusal(reader, "send_message", session=session, text="echo Hello")
         assert "read-only" in await refusal(reader, "create_session")
 
 
 async def test_a_stranger_learns_nothing(running: Running, tokens: Tokens) -> None:
     """LIVE-06: sessions without access are not found by any tool or resource."""
     async with client(running, tokens.ana) as ana, client(running, tokens.eve) as eve:
-        begun = await call(ana, "create_session", title="Secret quince", text="Hello")
+        begun = await call(ana, "create_session", title="Secret quince", text="echo Hello")
         session, message = begun["session"], begun["message"]
         for tool, arguments in (
             ("read_session", {}),
