@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -83,17 +84,13 @@ def _files(folder: Path | None) -> Iterator[tuple[str, Callable[[], object]]]:
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda each: each.name):
         if not module.name.startswith("_"):
             file = folder / (module.name if module.ispkg else f"{module.name}.py")
-            yield str(file), _importing(f"{PACKAGE}.{module.name}")
+            yield str(file), partial(importlib.import_module, f"{PACKAGE}.{module.name}")
 
 
 def _packages() -> Iterator[tuple[str, Callable[[], object]]]:
     for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         package = f" of {entry.dist.name}" if entry.dist else ""
         yield f"{entry.name} = {entry.value}{package}", entry.load
-
-
-def _importing(name: str) -> Callable[[], object]:
-    return lambda: importlib.import_module(name)
 
 
 def _raising(error: Exception) -> Callable[[], object]:

@@ -245,7 +245,7 @@ class _Process:
         """Yield the pieces that the function yields. Raise WorkFailed."""
         room, deadline = limits.output_bytes, time.monotonic() + limits.seconds
         while True:
-            kind, size = self._head(deadline)
+            kind, size = HEAD.unpack(self._receive(HEAD.size, deadline))
             if size > room:
                 raise WorkFailed("output", f"more than {limits.output_bytes:,} bytes")
             body = self._receive(size, deadline)
@@ -269,10 +269,6 @@ class _Process:
         self._popen.kill()
         self._popen.wait()
         self._socket.close()
-
-    def _head(self, deadline: float) -> tuple[bytes, int]:
-        kind, size = HEAD.unpack(self._receive(HEAD.size, deadline))
-        return kind, size
 
     def _receive(self, size: int, deadline: float) -> bytes:
         try:

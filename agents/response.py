@@ -143,13 +143,12 @@ def _with_own_id(event: ProviderEvent, taken: set[str]) -> ProviderEvent:
     if not (isinstance(event, PartDone) and isinstance(event.part, ToolCall)):
         return event
     call = event.part
-    name = call.id if call.id and call.id not in taken else _free(call.id or "call", taken)
+    name = call.id
+    if not name or name in taken:
+        numbered = (f"{call.id or 'call'}_{number}" for number in count(2))
+        name = next(each for each in numbered if each not in taken)
     taken.add(name)
     return event if name == call.id else PartDone(replace(call, id=name), event.key)
-
-
-def _free(base: str, taken: Iterable[str]) -> str:
-    return next(name for number in count(2) if (name := f"{base}_{number}") not in taken)
 
 
 def rounds_begun(history: Iterable[Message]) -> int:

@@ -126,14 +126,16 @@ class Tool:
         except ToolError as error:
             return failed(call, str(error))
         except asyncio.CancelledError:
-            if _being_cancelled():
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
                 raise
             return failed(call, f"{self.name} was cancelled from within.")
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a tool may raise anything; the model gets the message, the log the traceback
             logger.warning("Tool %s failed", self.name, exc_info=error)
-            return failed(call, _words(error.original if isinstance(error, ThreadError) else error))
+            cause = error.original if isinstance(error, ThreadError) else error
+            return failed(call, f"{type(cause).__name__}: {safe_text(cause)}")
 
     def _validated(self, call: ToolCall) -> dict[str, Any]:
         if UNREADABLE in call.arguments:
@@ -218,7 +220,8 @@ def tool(
         description = inspect.getdoc(function)
         if not description or not TOOL_NAME.fullmatch(tool_name):
             raise TypeError(f"The tool {tool_name} needs a docstring and a name of letters, digits, _ and -.")
-        context = _context_parameter(function)
+        hints = get_type_hints(function)
+        context = next((parameter for parameter, hint in hints.items() if hint is ToolContext), "")
         arguments = _arguments_model(tool_name, function, context)
         return Tool(
             name=tool_name,
@@ -266,10 +269,6 @@ def schema_of(arguments: type[BaseModel]) -> Json:
     return schema
 
 
-def _context_parameter(function: Callable[..., Any]) -> str:
-    return next((name for name, hint in get_type_hints(function).items() if hint is ToolContext), "")
-
-
 def _arguments_model(name: str, function: Callable[..., Any], context: str) -> type[BaseModel]:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
@@ -284,15 +283,6 @@ def _arguments_model(name: str, function: Callable[..., Any], context: str) -> t
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
 
 
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {safe_text(error)}"
-
-
 def _problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in problems)
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -45,9 +45,12 @@ def readable(content_type: str, charset: str | None, data: bytes, url: str) -> t
     """Return (title, text). HTML becomes Markdown with absolute links; other text is not changed."""
     html = content_type in _HTML_TYPES or (not content_type and data.lstrip()[:1] == b"<")
     text = _decoded(data, charset, html)
-    if html and "<" in text:
-        return _from_html(text, url)
-    return "", text.strip()
+    if not html or "<" not in text:
+        return "", text.strip()
+    text = _without_invisible(text)
+    text, rest = text[:MOST_HTML], text[MOST_HTML:]
+    title, markdown = _parsed(text, url)
+    return title, markdown + _CUT if rest else markdown
 
 
 def _decoded(data: bytes, charset: str | None, html: bool) -> str:
@@ -73,13 +76,6 @@ def _without_invisible(html: str) -> str:
             parts.append(html[at : opening.start()])
             at = closing.end()
     return "".join([*parts, html[at:]])
-
-
-def _from_html(html: str, url: str) -> tuple[str, str]:
-    html = _without_invisible(html)
-    html, rest = html[:MOST_HTML], html[MOST_HTML:]
-    title, text = _parsed(html, url)
-    return title, text + _CUT if rest else text
 
 
 def _parsed(html: str, url: str) -> tuple[str, str]:

@@ -166,14 +166,11 @@ async def _request(session: aiohttp.ClientSession, target: URL, name: str) -> Pa
         if response.status in _REDIRECTS and location:
             return target.join(URL(location))
         if response.status >= 400:
-            raise ToolError(f"{name} answered {_status(response.status)}.")
+            reason = http_client.responses.get(response.status, "")
+            raise ToolError(f"{name} answered {f'{response.status} {reason}'.rstrip()}.")
         body, complete = await _body(response)
         declared = response.headers.get("Content-Type")
         return Page(str(target), response.content_type if declared else "", response.charset, body, complete)
-
-
-def _status(status: int) -> str:
-    return f"{status} {http_client.responses.get(status, '')}".rstrip()
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:

@@ -178,19 +178,16 @@ def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json
             note = message.role == "system"
             yield {"type": "text", "text": f"<system-note>\n{text}\n</system-note>" if note else text}
         case File():
-            yield _file(part)
+            source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+            if part.kind == "image":
+                yield {"type": "image", "source": source}
+            else:
+                yield {"type": "document", "source": source, "title": part.name}
         case ToolResult():
             block: Json = {"type": "tool_result", "tool_use_id": ids.of(part.call_id)}
             if content := NO_MESSAGE if part.is_error and not part.content.strip() else part.content:
                 block["content"] = content
             yield block | ({"is_error": True} if part.is_error else {})
-
-
-def _file(file: File) -> Json:
-    source = {"type": "base64", "media_type": file.media_type, "data": file.data}
-    if file.kind == "image":
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source, "title": file.name}
 
 
 def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[tuple[Part, Json]]:

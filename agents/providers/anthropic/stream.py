@@ -125,16 +125,13 @@ def _block_stop(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
     block, state.block = state.block, None
     if block is None or block.index != event["index"]:
         raise UnreadableError("the end of a content block that is not open")
-    rest = _rest(block)
+    # Half a character at the end of the block, whose other half is missing.
+    half = block.joiner.end()
+    delta = TextDelta if block.start["type"] == "text" else ReasoningDelta
+    rest = _piece(half, block, delta) if half else NOTHING
     part = _part(block, state)
     key = str(block.index) if isinstance(part, ToolCall) else ""
     return (*rest, PartDone(part, key)) if part else NOTHING
-
-
-def _rest(block: Block) -> Iterable[ProviderEvent]:
-    """Return the event for half a character at the end of the block, whose other half is missing."""
-    half = block.joiner.end()
-    return _piece(half, block, TextDelta if block.start["type"] == "text" else ReasoningDelta) if half else NOTHING
 
 
 def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None:

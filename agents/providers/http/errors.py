@@ -121,8 +121,8 @@ def read_error_body(body: object) -> ErrorBody:
     code = inner.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else None
     words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
-    kind = " ".join(names)
-    return ErrorBody(_short(str(words)), kind, status or _status_of(names), _parameter(inner.get("param"), str(words)))
+    status = status or next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
+    return ErrorBody(_short(str(words)), " ".join(names), status, _parameter(inner.get("param"), str(words)))
 
 
 def _parameter(named: object, words: str) -> str:
@@ -130,10 +130,6 @@ def _parameter(named: object, words: str) -> str:
     match = PARAMETER.match(words)
     found = named if isinstance(named, str) else match[0].removesuffix(": ") if match else ""
     return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
-
-
-def _status_of(names: list[str]) -> int | None:
-    return next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
 
 
 def _short(text: str) -> str:

@@ -87,7 +87,8 @@ def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
     pieces: list[str] = []
     try:
         for event in events:
-            if first is not None and not _continues(event, first):
+            continues = type(event) is type(first) and getattr(event, "key", None) == getattr(first, "key", None)
+            if first is not None and not continues:
                 yield _joined(first, pieces)
                 first = None
             if isinstance(event, Delta):
@@ -101,11 +102,6 @@ def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
         raise
     if first is not None:
         yield _joined(first, pieces)
-
-
-def _continues(event: ProviderEvent, first: Delta) -> bool:
-    same_call = getattr(event, "key", None) == getattr(first, "key", None)
-    return type(event) is type(first) and same_call
 
 
 def _joined(first: Delta, pieces: list[str]) -> Delta:

@@ -85,14 +85,9 @@ def _people_side(messages: Sequence[Message], dialect: Dialect) -> Iterator[Json
     spoken = [message for message in messages if any(_pieces(message))]
     for role, run in itertools.groupby(spoken, key=lambda message: message.role):
         pieces = [piece for message in run for piece in _pieces(message)]
-        yield {"role": role, "content": _content(pieces)}
-
-
-def _content(pieces: Sequence[Json]) -> str | Sequence[Json]:
-    """Return plain text if there are only texts, because all servers accept that form. Otherwise return the pieces."""
-    if all(piece["type"] == "text" for piece in pieces):
-        return "\n\n".join(piece["text"] for piece in pieces)
-    return pieces
+        # All servers accept a plain text, not all of them a list of texts.
+        is_text = all(piece["type"] == "text" for piece in pieces)
+        yield {"role": role, "content": "\n\n".join(piece["text"] for piece in pieces) if is_text else pieces}
 
 
 def _pieces(message: Message) -> Iterator[Json]:

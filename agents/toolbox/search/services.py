@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -67,7 +67,8 @@ def _results(entries: object) -> Iterator[Result]:
         raise ValueError("the answer has no list of results")
     for entry in entries:
         if isinstance(entry, dict) and (url := _address(entry.get("url"))):
-            texts = [entry.get("content") or entry.get("description"), *_list(entry.get("extra_snippets"))]
+            extra = entry.get("extra_snippets")
+            texts = [entry.get("content") or entry.get("description"), *(extra if isinstance(extra, list) else ())]
             snippet = " … ".join(filter(None, map(_plain, texts)))
             title = _plain(entry.get("title")) or url
             yield Result(title[:LONGEST_TITLE], url, snippet[:LONGEST_SNIPPET])
@@ -89,10 +90,6 @@ def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
     return " ".join(clean(html.unescape(_TAG.sub("", text[: 4 * LONGEST_SNIPPET]))).split())
-
-
-def _list(value: object) -> Iterable[object]:
-    return value if isinstance(value, list) else ()
 
 
 def _searxng(search: Search, config: SearchConfig, key: str) -> SearchRequest:
