@@ -66,21 +66,18 @@ def command_of(data: dict[str, Any]) -> Command:
     try:
         return _adapter.validate_python(data)
     except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
+        explanation = f"{place}: {problem_of(first)}"[:LONGEST_EXPLANATION]
         ref = data.get("ref")
         has_ref = isinstance(ref, str) and len(ref) <= 200
-        raise MalformedCommand(_explain(error), ref if has_ref else None) from None
+        raise MalformedCommand(explanation, ref if has_ref else None) from None
 
 
 def _probable_ref(frame: str) -> str | None:
     """Return the `ref` at the beginning of a frame that cannot be parsed, so that its client gets the error."""
     found = _REF.search(frame, 0, START)
     return found[1] if found else None
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in _TYPES) or "type"
-    return f"{place}: {problem_of(first)}"[:LONGEST_EXPLANATION]
 
 
 def problem_of(found: Mapping[str, Any]) -> str:

@@ -156,12 +156,15 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             await asyncio.wait([self._handling])
 
     def make_socket_queue(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
+        # The server's function sends a frame past the layers of ASGI, which cost several times the write.
+        extensions: Any = self.scope.get("extensions") or {}
+        send_now: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", never_sends)
         return SocketQueue(
             self.protocol,
             self._send_text,
             self._close_with,
             user_id=self.user.pk,
-            send_now=self._send_now(),
+            send_now=send_now,
             credential=self._credential(),
             name=name or self.user.sender,
             language=self.language(),
@@ -189,12 +192,6 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         self.allowance = min(float(BURST), self.allowance + earned) - 1 - size / CHARS_PER_FRAME
         self.allowed_at = now
         return self.allowance >= 0
-
-    def _send_now(self) -> Callable[[str], bool]:
-        """Return the server's function to send a frame past the layers of ASGI, which cost several times the write."""
-        extensions: Any = self.scope.get("extensions") or {}
-        found: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", never_sends)
-        return found
 
     async def _send_text(self, frame: str) -> None:
         await self.send(text_data=frame)
@@ -268,7 +265,9 @@ class SessionConsumer(AuthenticatedConsumer):
         if isinstance(command, Sync):
             self._catch_up(self.viewer, command)
         elif isinstance(command, MarkRead):
-            self._mark_read(self.viewer.socket_queue, command)
+            # In a task, because the mark is stored together with those of other users.
+            stored = self._store_mark(self.viewer.socket_queue, command)
+            self._marking = asyncio.create_task(_answer(self.viewer.socket_queue, command, stored))
         elif isinstance(command, SessionCommand):
             if isinstance(command, Fork):
                 self._forking = asyncio.create_task(self._fork(self._forking, socket_queue, command))
@@ -281,11 +280,8 @@ class SessionConsumer(AuthenticatedConsumer):
             await asyncio.wait([earlier])
         await _answer(socket_queue, command, self._execute(socket_queue, command))
 
-    def _mark_read(self, socket_queue: SocketQueue, command: MarkRead) -> None:
-        """Store a read mark together with those of other users, in a task. The answer reports that it is stored."""
-        self._marking = asyncio.create_task(_answer(socket_queue, command, self._store_mark(socket_queue, command)))
-
     async def _store_mark(self, socket_queue: SocketQueue, command: MarkRead) -> None:
+        """Store a read mark. The answer reports that it is stored."""
         self.require_write(socket_queue)
         await self.hub.read_marks.store(self.session_id, self.user.pk, command.revision)
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref}))

@@ -41,7 +41,8 @@ class SignIns:
 
         Raise TimeoutError if the database is too slow, or immediately if it hangs.
         """
-        if self._is_hanging():
+        began = list(self._began.values())
+        if len(began) == THREADS and time.monotonic() - max(began) > HANGING:
             raise TimeoutError("the database hangs")
 
         def timed() -> T:
@@ -57,10 +58,6 @@ class SignIns:
 
     async def close(self) -> None:
         await self._threads.close()
-
-    def _is_hanging(self) -> bool:
-        began = list(self._began.values())
-        return len(began) == THREADS and time.monotonic() - max(began) > HANGING
 
 
 def user_of_browser(scope: Mapping[str, Any]) -> User | None:

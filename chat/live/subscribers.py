@@ -42,12 +42,10 @@ class Audience:
             case SocketQueue(protocol="events"):
                 self.events.discard(subscriber)
             case SocketQueue():
-                self._leave_page(subscriber)
-
-    def _leave_page(self, socket_queue: SocketQueue) -> None:
-        self.pages[socket_queue.language].discard(socket_queue)
-        if not self.pages[socket_queue.language]:
-            del self.pages[socket_queue.language]
+                pages = self.pages[subscriber.language]
+                pages.discard(subscriber)
+                if not pages:
+                    del self.pages[subscriber.language]
 
     def people(self) -> dict[int, str]:
         """Return the names of the users by id. A user with two tabs counts once."""

@@ -282,22 +282,15 @@ def _call(row: ChatMessage, seen: set[str]) -> ToolCall:
     data = _strings(row.provider_data)
     raw = data.pop("raw_arguments", "")
     raw = raw if is_unedited(raw, arguments) else ""
-    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw, data, approved=_is_approved(row))
-
-
-def _is_approved(row: ChatMessage) -> bool:
     answer = row.answer if row.question == QuestionKind.APPROVAL else None
-    return isinstance(answer, dict) and answer.get("approved") is True
+    approved = isinstance(answer, dict) and answer.get("approved") is True
+    return ToolCall(call_id, row.tool_name or "unknown", arguments, raw, data, approved=approved)
 
 
 def _call_id(message_id: str, call_id: str, seen: set[str]) -> str:
-    return next(name for name in _names(message_id, call_id) if name and name not in seen)
-
-
-def _names(message_id: str, call_id: str) -> Iterator[str]:
-    """Yield possible ids of a call, the best first, because its own id may be missing or already used."""
-    yield call_id
-    yield from (own_call_id(message_id) + "_" * more for more in count())
+    """Return a call's id, or one made from its message's id if its own is missing or already used."""
+    names = chain([call_id], (own_call_id(message_id) + "_" * more for more in count()))
+    return next(name for name in names if name and name not in seen)
 
 
 def own_call_id(message_id: str) -> str:

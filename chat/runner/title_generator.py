@@ -42,26 +42,23 @@ class TitleGenerator:
 
     async def name(self, session_id: str) -> None:
         """Replace an automatic title with one from the session's model. Never raise."""
-        if (
-            settings.TITLES != "model" or session_id in self._in_progress
-        ):  # a second turn may end before the first title arrives
+        # A second turn may end before the first title arrives.
+        if settings.TITLES != "model" or session_id in self._in_progress:
             return
         self._in_progress.add(session_id)
         try:
             async with self._semaphore:
-                await self._name(session_id)
+                untitled = await self._threads.run(titles.untitled, session_id)
+                if untitled is not None:
+                    reply, tokens = await _reply(untitled)
+                    title = titles.title_in(reply)
+                    await self._threads.run(titles.retitle, session_id=session_id, title=title, tokens=tokens)
         except Exception as error:
             logger.info(
                 "No title was generated for session %s, which keeps its first words as its title: %r", session_id, error
             )
         finally:
             self._in_progress.discard(session_id)
-
-    async def _name(self, session_id: str) -> None:
-        untitled = await self._threads.run(titles.untitled, session_id)
-        if untitled is not None:
-            reply, tokens = await _reply(untitled)
-            await self._threads.run(titles.retitle, session_id=session_id, title=titles.title_in(reply), tokens=tokens)
 
 
 def request_of(untitled: Untitled) -> Request:

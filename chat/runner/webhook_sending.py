@@ -57,7 +57,8 @@ async def _request(taken: Taken, headers: dict[str, str]) -> tuple[int | None, s
     import aiohttp
 
     internal = settings.WEBHOOK_INTERNAL_HOSTS
-    gate = _gate(URL(taken.url).raw_host or "", internal)
+    is_internal = bool(internal) and is_allowed(URL(taken.url).raw_host or "", internal)
+    gate = Gate(Policy(allows=(lambda _address: True) if is_internal else is_public))
     connector = aiohttp.TCPConnector(
         resolver=aiohttp.ThreadedResolver(), socket_factory=gate, force_close=True, use_dns_cache=False
     )
@@ -74,11 +75,6 @@ async def _request(taken: Taken, headers: dict[str, str]) -> tuple[int | None, s
             return response.status, _problem_of(response.status)
     except (aiohttp.ClientError, OSError, ValueError):
         return None, Problem.REFUSED if gate.refused else Problem.CONNECTION
-
-
-def _gate(host: str, internal: tuple[str, ...]) -> Gate:
-    is_internal = bool(internal) and is_allowed(host, internal)
-    return Gate(Policy(allows=(lambda _address: True) if is_internal else is_public))
 
 
 def _problem_of(status: int) -> str:
