@@ -129,15 +129,14 @@ def removed_from(session: Session, before: int | None = None) -> tuple[list[Remo
     shown = (found if before is None else found.filter(pk__lt=before)).defer("before", *_LARGE)
     page = list(shown.annotate(excerpt=Left("message__text", EXCERPT))[: PAGE + 1])
     older = page[PAGE - 1].pk if len(page) > PAGE else None
-    return [_removed(record, record.excerpt) for record in page[:PAGE]], older
+    removed = MessageRevision.Kind.REMOVE
+    return [
+        Removed(record.message, record.excerpt, record.user, record.created_at, record.kind == removed)
+        for record in page[:PAGE]
+    ], older
 
 
 _LARGE = tuple(f"message__{name}" for name in ("text", "result", "arguments", "provider_data"))
-
-
-def _removed(record: MessageRevision, excerpt: str) -> Removed:
-    came_of = record.kind == MessageRevision.Kind.REMOVE
-    return Removed(record.message, excerpt, record.user, record.created_at, came_of)
 
 
 def _history(records: QuerySet[Any], now: Words, before: int | None) -> History:

@@ -273,10 +273,8 @@ def whole(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
     for message_id, text in deltas.values_list("message_id", "text"):
         texts[message_id].append(text)
     again = ChatMessage.objects.in_bulk(streaming)
-    return [_completed(again.get(row.pk, row), texts.get(row.pk, [])) for row in rows]
-
-
-def _completed(row: ChatMessage, deltas: list[str]) -> ChatMessage:
-    if row.status == MessageStatus.STREAMING:
-        row.text = "".join([row.text, *deltas])
-    return row
+    found = [again.get(row.pk, row) for row in rows]
+    for row in found:
+        if row.status == MessageStatus.STREAMING:
+            row.text = "".join([row.text, *texts.get(row.pk, [])])
+    return found

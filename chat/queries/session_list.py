@@ -307,9 +307,11 @@ def _with_status(user: User, sessions: QuerySet[Session]) -> QuerySet[Row]:
     sessions = sessions.alias(mine=mine, read=Coalesce("mine__read_revision", 0))
     is_mentioned = When(mine__mentioned_revision__gt=F("read"), then=F("mine__mentioned_revision"))
     mention = Case(is_mentioned, default=Value(0))
+    # Others have sent these messages since the user read the session.
+    unseen = ChatMessage.objects.filter(can_be_unread(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
     sessions = sessions.annotate(
         pinned_at=F("mine__pinned_at"),
-        unread=Exists(_unseen(user)),
+        unread=Exists(unseen),
         mention=mention,
         waiting=_waiting(user),
         caller=F("caller_session__title"),
@@ -333,11 +335,6 @@ def _may_edit(user: User) -> Q:
     """Return a condition for sessions in which the user is an editor, by a share or as a member of the workspace."""
     shared = Share.objects.filter(session=OuterRef("pk"), user=user, role=SessionRole.EDITOR)
     return Q(Exists(shared)) | Q(open_to(user), workspace_role=SessionRole.EDITOR)
-
-
-def _unseen(user: User) -> QuerySet[ChatMessage]:
-    """Return the messages that others have sent since the user read the session."""
-    return ChatMessage.objects.filter(can_be_unread(user), session=OuterRef("pk"), revision__gt=OuterRef("read"))
 
 
 def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:

@@ -77,13 +77,11 @@ def outdated_calls() -> list[ChatMessage]:
     for session_id, pk, child, state in rows:
         call = known.get((str(session_id), pk))
         # An idle run has ended, so `ended_calls` finds its call.
-        if call is not None and state != RunState.IDLE and _is_outdated(call, _waits(state, of_child[child])):
+        if call is None or state == RunState.IDLE or not isinstance(call.subsession, dict):
+            continue
+        if _waits(state, of_child[child]) != Wait.of(call.subsession):
             found.append(call)
     return found
-
-
-def _is_outdated(call: ChatMessage, wait: Wait) -> bool:
-    return isinstance(call.subsession, dict) and wait != Wait.of(call.subsession)
 
 
 def _open_calls(session_ids: Sequence[str]) -> dict[str, list[ChatMessage]]:

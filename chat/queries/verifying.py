@@ -43,7 +43,12 @@ class Verification:
         """Yield a line for each problem. Memory is bounded by the largest session."""
         yield from _problems_of_database()
         for session_ids in self._in_parts():
-            suspects = [session.pk for session, found in self._check_sessions(session_ids) if found]
+            suspects = []
+            for session, rows, found in _checked_sessions(session_ids):
+                self.counts["sessions"] += 1
+                self.counts["messages"] += rows
+                if found:
+                    suspects.append(session.pk)
             for session_id in suspects:
                 yield from _settled_problems(session_id)
         yield from self._problems_of_files()
@@ -57,12 +62,6 @@ class Verification:
         while part := list(sessions.filter(pk__gt=last)[:SESSIONS_AT_ONCE]):
             yield part
             last = part[-1]
-
-    def _check_sessions(self, session_ids: Sequence[str]) -> Iterator[tuple[Session, list[str]]]:
-        for session, rows, found in _checked_sessions(session_ids):
-            self.counts["sessions"] += 1
-            self.counts["messages"] += rows
-            yield session, found
 
     def _problems_of_files(self) -> Iterator[str]:
         """Yield attachments without their file. Files that forks share are checked once. Raise FilesUnavailable."""

@@ -131,7 +131,9 @@ class LiveText:
         if end:
             ops += self._stream.finish()
             if self._stream.is_exact:
-                self._finish()
+                self.ended = True
+                remember("".join(self._drawn), tuple(self._stream.blocks))
+                self._drawn.clear()
         before, self._tail = self._tail, self._stream.tail_html()
         if not (end or ops or before != self._tail):
             return None
@@ -161,11 +163,6 @@ class LiveText:
             blocks = [_shared(before if not number else "", html) for number, html in enumerate(parts["blocks"])]
             short += [blocks, parts["replace"], parts["end"]]
         return short
-
-    def _finish(self) -> None:
-        self.ended = True
-        remember("".join(self._drawn), tuple(self._stream.blocks))
-        self._drawn.clear()
 
 
 def common_prefix(old: str, new: str) -> int:

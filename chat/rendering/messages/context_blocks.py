@@ -77,11 +77,9 @@ def block_view(
     """Return the view of a block. `tokens` rounds an estimate of tokens."""
     lines = tuple(_line(line, tokens, left_out, may_switch=may_switch) for line in block.lines)
     role = "results" if block.is_results else block.role or ""
-    return BlockView(role, _name(role, block.lines[0].row), tokens(block.tokens) if role else 0, lines)
-
-
-def _name(role: str, row: ChatMessage) -> str:
-    return {"user": row.sender, "assistant": row.model}.get(role, "")
+    first = block.lines[0].row
+    name = {"user": first.sender, "assistant": first.model}.get(role, "")
+    return BlockView(role, name, tokens(block.tokens) if role else 0, lines)
 
 
 def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool) -> LineView:
@@ -90,7 +88,7 @@ def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *
     parts = line.parts or _unsent_parts(row)
     return LineView(
         id=row.pk,
-        kind=_kind(line),
+        kind=row.type if not is_call else "result" if line.is_result else "call",
         name=(row.tool_name or "unknown") if is_call else "",
         words=Excerpt.of(_joined_text(parts) if line.why != ExclusionReason.AT_WORK or not line.is_result else ""),
         files=tuple(part.name for part in parts if isinstance(part, File)),
@@ -103,12 +101,6 @@ def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *
         by=left_out.get(row.pk) if line.why == ExclusionReason.LEFT_OUT else None,
         edited_by="" if line.is_result else row.edited_by_name,
     )
-
-
-def _kind(line: Line) -> str:
-    if line.row.type == "tool_group":
-        return "result" if line.is_result else "call"
-    return line.row.type
 
 
 def _unsent_parts(row: ChatMessage) -> Sequence[Part]:

@@ -129,19 +129,16 @@ def session_frame(session: SessionSnapshot, revision: int | None) -> Json:
 
 def session_parts(session: SessionSnapshot) -> dict[str, SafeString]:
     """Render the session parts of a page, by name."""
+    status = StatusChanged(session.agent_status, session.tool_name, session.activity, asked=session.asked)
     return {
         "title": _render("parts/title", {"session": session}),
         "agent": agent_html(session.agent_title),
         "model": _render("parts/model", {"session": session}),
-        "status": status_html(_status_of(session)),
+        "status": status_html(status),
         "usage": usage_html(session),
         "context_bar": context_bar_html(session),
         "archived": _render("parts/archived", {"name": session.archived_by}),
     }
-
-
-def _status_of(session: SessionSnapshot) -> StatusChanged:
-    return StatusChanged(session.agent_status, session.tool_name, session.activity, asked=session.asked)
 
 
 def agent_html(title: str) -> SafeString:

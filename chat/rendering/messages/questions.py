@@ -304,13 +304,10 @@ def _answers(question: Question, answer: object) -> Iterable[Answer]:
         case Memory(note=note), {"decision": "reject"}:
             return [Answer(_("Not remembered"), note)]
         case PlanReview(), {"decision": str(decision), **rest}:
-            return _plan_decision(decision, str(rest.get("comment", "")))
+            words = {"approve": _("Approved"), "edit": _("Approved with changes"), "reject": _("Rejected")}
+            comment = str(rest.get("comment", ""))
+            return [Answer("", words[decision]), *([Answer(_("Comment"), comment)] if comment else [])]
     raise TypeError(f"{type(question).__name__} with {type(answer).__name__}")
-
-
-def _plan_decision(decision: str, comment: str) -> list[Answer]:
-    words = {"approve": _("Approved"), "edit": _("Approved with changes"), "reject": _("Rejected")}
-    return [Answer("", words[decision]), *([Answer(_("Comment"), comment)] if comment else [])]
 
 
 def filled_in(field: FormField, value: object) -> str:

@@ -44,7 +44,9 @@ def rhythm_words(rhythm: Rhythm) -> str:
         case "weekly":
             return _("Every %(days)s at %(time)s") % {**words, "days": _days(rhythm)}
         case "monthly":
-            return _monthly(rhythm) % {**words, "day": rhythm.day}
+            if rhythm.day == LAST_DAY:
+                return _("On the last day of each month at %(time)s") % words
+            return _("On day %(day)s of each month at %(time)s") % {**words, "day": rhythm.day}
         case "hours":
             if rhythm.every == 1:
                 return _("Every hour at minute %(minute)s") % words
@@ -56,12 +58,6 @@ def rhythm_words(rhythm: Rhythm) -> str:
 def _days(rhythm: Rhythm) -> str:
     *others, last = [str(WEEKDAYS[day - 1]) for day in rhythm.days]
     return _("%(days)s and %(day)s") % {"days": _(", ").join(others), "day": last} if others else last
-
-
-def _monthly(rhythm: Rhythm) -> str:
-    if rhythm.day == LAST_DAY:
-        return _("On the last day of each month at %(time)s")
-    return _("On day %(day)s of each month at %(time)s")
 
 
 def outcome_words(outcome: str, error: str = "") -> str:

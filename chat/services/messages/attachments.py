@@ -138,7 +138,8 @@ def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
     """Attach unsent files of its author to a message, in this order. If one is gone, raise ServiceError."""
     wanted = list(dict.fromkeys(attachment_ids))
     if len(wanted) > MOST_PER_MESSAGE:
-        raise Invalid(_too_many())
+        words = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
+        raise Invalid(words % {"count": MOST_PER_MESSAGE})
     mine = _unsent().filter(session=message.session_id, user=message.user_id)
     claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
     if not all(claimed):
@@ -151,11 +152,6 @@ def give_back(*, message: ChatMessage) -> list[Attachment]:
     files = list(message.attachments.defer("text").order_by("position"))
     message.attachments.update(message=None, created_at=timezone.now())
     return files
-
-
-def _too_many() -> str:
-    message = ngettext("A message can have one file.", "A message can have up to %(count)d files.", MOST_PER_MESSAGE)
-    return message % {"count": MOST_PER_MESSAGE}
 
 
 def _require_room(author: User, size: int) -> None:

@@ -181,7 +181,9 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
     Raise ServiceError, with the code "stale" if the author edited it after the revision `seen`, as on another page.
     """
     tx = SessionTransaction.lock(session.pk)
-    row = _own_queued(tx, author, message_id)
+    row = _queued(tx, message_id)
+    if row.user_id != author.pk:
+        raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
     text = validate_message(text, may_be_empty=row.attachments.exists())
     require_current(row, seen, row.text)
     save_revision(row, author, MessageRevision.Kind.EDIT)
@@ -239,13 +241,6 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
     tx.save()
     lease.request(session.pk)
     return len(rows)
-
-
-def _own_queued(tx: SessionTransaction, author: User, message_id: str) -> ChatMessage:
-    row = _queued(tx, message_id)
-    if row.user_id != author.pk:
-        raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
-    return row
 
 
 def _queued(tx: SessionTransaction, message_id: str) -> ChatMessage:

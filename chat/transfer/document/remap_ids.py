@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from agents.messages import Json
 from chat import ids
 from chat.transfer.document.schema import Document, MessagePart, RequestPart, RevisionPart
 
@@ -74,9 +73,9 @@ def remap_revision(revision: RevisionPart, new_ids: IdMap, session_id: str) -> R
     after = {name: new_ids.messages(before[name]) for name in PLACES if name in before}
     if "id" not in before:
         return revision.model_copy(update={"before": {**before, **after}})
-    files = (
-        {"attachments": [_file(each, new_ids) for each in before["attachments"]]} if before.get("attachments") else {}
-    )
+    files = {}
+    if before.get("attachments"):
+        files["attachments"] = [{**file, "id": new_ids.attachments(file["id"])} for file in before["attachments"]]
     new = {
         "id": new_ids.messages(before["id"]),
         "session_id": session_id,
@@ -93,7 +92,3 @@ def remap_request(request: RequestPart, new_ids: IdMap) -> RequestPart:
     """Return a request with new ids."""
     rows = [(new_ids.messages(name), revision) for name, revision in request.rows]
     return request.model_copy(update={"response_id": new_ids.responses(request.response_id), "rows": rows})
-
-
-def _file(file: Json, new_ids: IdMap) -> Json:
-    return {**file, "id": new_ids.attachments(file["id"])}

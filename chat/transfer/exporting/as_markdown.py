@@ -25,7 +25,8 @@ _CITATION = re.compile(
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
     """Return the head of the document: title, time, model, and the folded system prompt."""
-    facts = [_("Exported from Parley on %(time)s") % {"time": _time(now, zone)}, escaped(_model(session))]
+    model = "/".join(filter(None, (session.provider, session.model)))
+    facts = [_("Exported from Parley on %(time)s") % {"time": _time(now, zone)}, escaped(model)]
     parts = [f"# {escaped(session.title) or _('Untitled session')}", f"*{' · '.join(filter(None, facts))}*"]
     if session.system_prompt:
         parts.append(_folded(_("System prompt"), fenced(session.system_prompt, "text")))
@@ -130,10 +131,6 @@ def _list(files: Sequence[Attachment]) -> list[str]:
 
 def _folded(title: str, *parts: str) -> str:
     return "\n\n".join([f"<details><summary>{escape(' '.join(title.split()))}</summary>", *parts, "</details>"])
-
-
-def _model(session: Session) -> str:
-    return "/".join(filter(None, (session.provider, session.model)))
 
 
 def _time(time: datetime, zone: tzinfo) -> str:

@@ -53,14 +53,11 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
     return [as_dict(node.get("message")) for node in reversed(path)]
 
 
-def _is_hidden(message: Json) -> bool:
-    return as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
-
-
 def _is_said(message: Json) -> bool:
     """Return whether ChatGPT shows the message. Most others in the tree are empty or hidden."""
+    is_hidden = as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
     content = as_dict(message.get("content"))
-    return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
+    return not is_hidden and content.get("content_type") not in _UNSEEN and has_content(message)
 
 
 def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries, model: str) -> None:

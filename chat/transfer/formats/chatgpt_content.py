@@ -83,7 +83,7 @@ class _Reader:
         missing, surplus = [], []
         for each in self._attached:
             file_id, name = as_text(each.get("id")), as_text(each.get("name"))
-            if not name or self._is_seen(file_id):
+            if not name or (file_id and file_id in self._seen):
                 continue
             entry = self._entries.find(file_id, name)
             is_picture = (as_text(each.get("mime_type")) or as_text(each.get("mimeType"))).startswith("image/")
@@ -135,10 +135,6 @@ class _Reader:
             return ""
         self._left[Loss.SURPLUS if entry else Loss.FILES] += 1
         return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
-
-    def _is_seen(self, file_id: str) -> bool:
-        """Return whether the text contains a file. Pointers may contain more than the id."""
-        return bool(file_id) and file_id in self._seen
 
 
 def _described(data: Json, name: str) -> Iterator[str]:
