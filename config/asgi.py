@@ -114,7 +114,9 @@ class Application(ProtocolTypeRouter):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.health.is_probe(scope):
-            self._start_in_background()
+            # A probe may be the first connection of a server without lifespan events. It does not wait for the start.
+            if self._started is None and self.health.state == "starting":
+                self._starting = asyncio.ensure_future(self.start_or_log())
             await self.health.answer(scope, send)
         elif self._is_over:
             await refuse_connection(scope, receive, send)
@@ -123,11 +125,6 @@ class Application(ProtocolTypeRouter):
             if scope["type"] == "http":
                 receive = watched(scope, receive)
             await super().__call__(scope, receive, send)
-
-    def _start_in_background(self) -> None:
-        """Start without waiting, because a probe may be the first connection of a server without lifespan events."""
-        if self._started is None and self.health.state == "starting":
-            self._starting = asyncio.ensure_future(self.start_or_log())
 
     async def start_or_log(self) -> None:
         """Start, and log an error. The next request then tries again."""

@@ -164,7 +164,10 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
     Only the user who created an agent may change it, and owners and admins of the workspace if it is shared.
     """
     read = agent_to_change(request.user, workspace_id, agent_name)
-    _require_match(request, read)
+    seen = if_match_revisions(request)
+    if seen is not None and read.revision not in seen:
+        message = _("Someone else has changed this agent since you opened it.")
+        raise ServiceError("stale", message, revision=read.revision)
     row = service.update(
         author=request.user,
         workspace_id=workspace_id,
@@ -192,14 +195,6 @@ def copy_agent(request: ApiRequest, workspace_id: int, agent_name: str) -> HttpR
     return _one(
         request, service.copy(author=request.user, workspace_id=workspace_id, name=agent_name), HTTPStatus.CREATED
     )
-
-
-def _require_match(request: ApiRequest, row: AgentPreset) -> None:
-    """Raise ServiceError "stale" if `If-Match` does not name the agent's revision."""
-    seen = if_match_revisions(request)
-    if seen is not None and row.revision not in seen:
-        message = _("Someone else has changed this agent since you opened it.")
-        raise ServiceError("stale", message, revision=row.revision)
 
 
 def _settings(values: dict[str, Any]) -> AgentSettings:

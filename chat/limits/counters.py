@@ -50,7 +50,9 @@ class Counters:
             try:
                 found = use(self._redis)
             except (StorageError, OSError) as error:
-                self._pause_redis(error)
+                if not self._is_paused:
+                    logger.warning("Redis is not available, so each process counts rate limits separately: %r", error)
+                self._is_paused, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
             else:
                 if self._is_paused:
                     self._is_paused = False
@@ -62,11 +64,6 @@ class Counters:
     def window(self, use: Callable[[MovingWindowRateLimiter], T]) -> T:
         """Return what `use` returns for a limiter with a moving window."""
         return self.storage(lambda storage: use(MovingWindowRateLimiter(storage)))
-
-    def _pause_redis(self, error: Exception) -> None:
-        if not self._is_paused:
-            logger.warning("Redis is not available, so each process counts rate limits separately: %r", error)
-        self._is_paused, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
 
 
 @lru_cache(maxsize=1)

@@ -176,16 +176,12 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if not isinstance(request.user, User) and not form.is_valid():
         return _join_page(request, invitation, form, status=422)
     try:
-        return _join(request, token, form)
+        if isinstance(request.user, User):
+            return redirect(_address_of(joining.accept(token=token, user=request.user)))
+        user, joined = accounts.register(token=token, **form.cleaned_data)
+        return begin_sign_in(request, user, "invitation", _address_of(joined))
     except ServiceError as refused:
         return _join_page(request, invitation, form, refused, status=status_of(refused))
-
-
-def _join(request: HttpRequest, token: str, form: JoinForm) -> HttpResponse:
-    if isinstance(request.user, User):
-        return redirect(_address_of(joining.accept(token=token, user=request.user)))
-    user, joined = accounts.register(token=token, **form.cleaned_data)
-    return begin_sign_in(request, user, "invitation", _address_of(joined))
 
 
 def _address_of(joined: Session | Workspace) -> str:

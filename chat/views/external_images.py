@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from agents.errors import ToolError
 from agents.toolbox.web_client import Policy, fetch
 from chat.files import image_processes
-from chat.files.contents import Contents, Unusable
+from chat.files.contents import Unusable
 from chat.overrides.postgres.lending import return_connection
 from chat.rendering.markdown.external_images import is_signed
 
@@ -39,16 +39,12 @@ async def image(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=503, headers={"Retry-After": "5"})
     try:
         await sync_to_async(return_connection)()
-        found = await _image(address)
+        page = await fetch(address, POLICY)
+        if not page.complete:
+            raise ToolError(f"{address} is too large.")
+        found = await image_processes.read_async(page.body)
     except (ToolError, Unusable):
         return HttpResponse(status=502)
     finally:
         places.release()
     return HttpResponse(found.data, content_type=found.media_type, headers=_HEADERS)
-
-
-async def _image(address: str) -> Contents:
-    page = await fetch(address, POLICY)
-    if not page.complete:
-        raise ToolError(f"{address} is too large.")
-    return await image_processes.read_async(page.body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from datetime import datetime
 from io import StringIO
 from itertools import islice
 from urllib.parse import urlencode
@@ -138,7 +137,8 @@ def _original(user: User, session: Session) -> Session | None:
 
 def _folder(session: Session, listing: Listing) -> Json:
     changes = [] if listing.path else _changes(session)
-    return {"listing": listing, "places": _places(listing.path), "changes": changes, "entries": _shown(listing.entries)}
+    entries = [(entry, workspace.moment(entry.changed)) for entry in listing.entries]
+    return {"listing": listing, "places": _places(listing.path), "changes": changes, "entries": entries}
 
 
 def _file(session: Session, found: OpenFile) -> Json:
@@ -151,10 +151,6 @@ def _file(session: Session, found: OpenFile) -> Json:
 def _places(path: str) -> list[Place]:
     parts = path.split("/") if path else []
     return [Place(name, "/".join(parts[: place + 1])) for place, name in enumerate(parts)]
-
-
-def _shown(entries: list[Entry]) -> list[tuple[Entry, datetime]]:
-    return [(entry, workspace.moment(entry.changed)) for entry in entries]
 
 
 def _changes(session: Session) -> list[FileChange]:

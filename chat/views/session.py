@@ -127,12 +127,18 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     or from the `start`. Without a parameter, the newest messages are rendered.
     """
     row, _role = session_for(request.user, session_id)
-    page = _page(row, request.GET.dict())
-    return render(
-        request,
-        "chat/session/messages.html",
-        {"session": row, **_messages(page), **_ends(request.GET.dict()), "summary": _summary(row, request.GET.dict())},
-    )
+    asked = request.GET.dict()
+    values = {
+        "session": row,
+        **_messages(_page(row, asked)),
+        # Which ends of the session the page of messages may reach.
+        "at_top": "after" not in asked,
+        "at_bottom": "before" not in asked,
+        # The last summary may come after this page and replace its messages in the context. A client that asks for
+        # older messages has already loaded it.
+        "summary": None if "before" in asked else reading.last_summary(row),
+    }
+    return render(request, "chat/session/messages.html", values)
 
 
 def _page(row: Session, asked: dict[str, str]) -> reading.Page:
@@ -148,19 +154,6 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
     if "after" in asked:
         return reading.page_after(row, number_or_404(asked["after"]))
     return reading.page_of(row, before_sequence=number_or_404(asked["before"]) if "before" in asked else None)
-
-
-def _ends(asked: dict[str, str]) -> dict[str, bool]:
-    """Return which ends of the session the page of messages may reach."""
-    return {"at_top": "after" not in asked, "at_bottom": "before" not in asked}
-
-
-def _summary(row: Session, asked: dict[str, str]) -> tuple[str, int] | None:
-    """Return the last summary, which may come after this page and replace its messages in the context.
-
-    Return None for a page of older messages (`before`), because the client has already loaded the newer ones.
-    """
-    return None if "before" in asked else reading.last_summary(row)
 
 
 def _messages(page: reading.Page) -> dict[str, Any]:

@@ -40,16 +40,12 @@ def for_scripts(
         try:
             return view(request, *args, **kwargs)
         except ServiceError as refused:
-            return _answered(refused)
+            response = _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
+            if "retry_after" in refused.details:
+                response["Retry-After"] = str(refused.details["retry_after"])
+            return response
 
     return answer  # type: ignore[return-value]  # require_POST's stub forgets the narrower request
-
-
-def _answered(refused: ServiceError) -> HttpResponse:
-    response = _refusal(refused.code, refused.message, STATUS.get(refused.code, OTHERWISE))
-    if "retry_after" in refused.details:
-        response["Retry-After"] = str(refused.details["retry_after"])
-    return response
 
 
 def _refusal(code: str, message: str, status: int) -> HttpResponse:

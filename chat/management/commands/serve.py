@@ -38,7 +38,8 @@ class Command(BaseCommand):
         try:
             listening = listen(settings.HOST, settings.PORT)
         except OSError as error:
-            raise SystemExit(_no_address(error)) from error
+            problem = f"Parley cannot listen on {settings.HOST}:{settings.PORT}: {error.strerror}."
+            raise SystemExit(f"{problem} Set HOST and PORT to an address that is free.") from error
         prepare_database(self._report)
         self.port = listening.getsockname()[1]
         if settings.WEB_SERVER == "daphne":
@@ -86,8 +87,3 @@ def listen(host: str, port: int) -> socket.socket:
     listening.listen(BACKLOG)
     listening.setblocking(False)
     return listening
-
-
-def _no_address(error: OSError) -> str:
-    where = f"{settings.HOST}:{settings.PORT}"
-    return f"Parley cannot listen on {where}: {error.strerror}. Set HOST and PORT to an address that is free."
