@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
+from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ class Connection:
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None
         self._problem = ""
+        # The invalid items of each list, as they were logged.
+        self._skipped: dict[str, str] = {}
         # Cleared while an attempt to connect is running or about to start.
         self._settled = asyncio.Event()
         # Set when a call needs a connection during a pause.
@@ -261,16 +264,15 @@ class Connection:
         async with (
             self._connect(self._on_end) as (incoming, outgoing),
             ClientSession(
-                incoming,
-                outgoing,
-                self._answer_seconds,
+                dispatcher=(dispatcher := ListsDispatcher(incoming, outgoing)),
+                read_timeout_seconds=self._answer_seconds,
                 message_handler=self._on_message,
                 elicitation_callback=self._questions.answer,
                 client_info=PARLEY,
             ) as session,
         ):
             await session.initialize()
-            await self._list(session)
+            await self._list(session, dispatcher)
             self._session, self._problem = session, ""
             self._settled.set()
             while True:
@@ -278,9 +280,9 @@ class Connection:
                 self._news.clear()
                 if self._has_ended:
                     raise ConnectionError("its connection ended")
-                await self._list(session)
+                await self._list(session, dispatcher)
 
-    async def _list(self, session: ClientSession) -> None:
+    async def _list(self, session: ClientSession, dispatcher: ListsDispatcher) -> None:
         offers = session.server_capabilities or types.ServerCapabilities()
         tools: list[types.Tool] = []
         resources: list[types.Resource] = []
@@ -295,6 +297,15 @@ class Connection:
             prompts = await self._beside_tools("prompts", session.list_prompts, lambda page: page.prompts, MAX_PROMPTS)
         self.tools, self.resources, self.has_resources = tuple(tools), tuple(resources), bool(offers.resources)
         self.prompts = tuple(prompts)
+        self._warn_of_skipped(dispatcher)
+
+    def _warn_of_skipped(self, dispatcher: ListsDispatcher) -> None:
+        """Log which items of the lists were left out, and why, unless the log has it already."""
+        skipped = {kind: said for method, kind in LISTS.items() if (said := named(dispatcher.skipped(method)))}
+        for kind, said in skipped.items():
+            if self._skipped.get(kind) != said:
+                logger.warning("Invalid %s of the MCP server %s are left out: %s", kind, self.name, said)
+        self._skipped = skipped
 
     async def _beside_tools(
         self, kind: str, ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int
@@ -351,5 +362,7 @@ def reason(error: BaseException) -> str:
         return f"the program {error.filename} is not installed"
     if isinstance(error, KeyError):
         return f"the environment variable {error.args[0]} is not set"
+    if isinstance(error, ValidationError):
+        return f"it answered with an invalid result ({problem_of(error)})"
     text = str(error).strip().splitlines()
     return (text[0][:300] if text else type(error).__name__).rstrip(".")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from agents.mcp import http
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, first_of, reason
+from agents.mcp.lists import ListsDispatcher, Skipped
 from agents.mcp.oauth import Bearer
 from agents.mcp.sign_in import Tokens
 
@@ -29,11 +30,15 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The tools and the number of resources of a server. `problem` is the reason if they could not be read, else ""."""
+    """The tools and the number of resources of a server. `problem` is the reason if they could not be read, else "".
+
+    `skipped` are the tools that agents do not get, because their descriptions are invalid.
+    """
 
     tools: tuple[OfferedTool, ...] = ()
     resources: int = 0
     problem: str = ""
+    skipped: tuple[Skipped, ...] = ()
 
 
 async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: float = SECONDS) -> Offer:
@@ -43,10 +48,14 @@ async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: fl
         async with (
             asyncio.timeout(seconds),
             http.connect(server.config, server.headers, auth) as (incoming, outgoing),
-            ClientSession(incoming, outgoing, seconds, client_info=PARLEY) as session,
+            ClientSession(
+                dispatcher=(dispatcher := ListsDispatcher(incoming, outgoing)),
+                read_timeout_seconds=seconds,
+                client_info=PARLEY,
+            ) as session,
         ):
             await session.initialize()
-            return await _offer(session)
+            return replace(await _offer(session), skipped=dispatcher.skipped())
     except TimeoutError:
         return Offer(problem=f"it did not answer within {seconds:g} seconds")
     except Exception as error:  # any failure of the server is the answer that the user wants to see

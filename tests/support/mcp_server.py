@@ -12,6 +12,8 @@ from pathlib import Path
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
 # An MCP server that requires a sign-in, with its authorization server.
 AUTH_SERVER = SERVER.with_name("auth_server.py")
+# An MCP server that sends what the protocol does not allow.
+NONSENSE = SERVER.with_name("nonsense.py")
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def serving(*command: str) -> Iterator[str]:
     try:
         with process.stderr:
             for line in process.stderr:
-                if "Uvicorn running" in line:
+                if "running on" in line:
                     break
             yield f"http://127.0.0.1:{port}/mcp"
             process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.models import McpServer, Membership, User, Workspace
-from tests.support.mcp_server import serving
+from tests.support.mcp_server import NONSENSE, serving
 
 pytestmark = pytest.mark.django_db
 SECRET = "Bearer very-secret"
@@ -83,6 +84,18 @@ def test_a_server_is_added_tested_changed_and_removed(
     assert page.post(where, {"part": "restore", "undo": server.pk}).status_code == 302
     assert "“again” restored." in page.get(where).content.decode()
     assert McpServer.objects.get().removed_at is None
+
+
+def test_invalid_tools_are_named_with_the_reason(page: Client, workspace: Workspace, settings: Settings) -> None:
+    """UI-16: the test of a server shows its valid tools, and which tools are left out."""
+    settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
+    where = reverse("mcp-servers", args=[workspace.pk])
+    with serving(sys.executable, str(NONSENSE), "invalid", "http") as address:
+        page.post(where, form(address))
+        tested = page.post(where, {"part": "test", "server": McpServer.objects.get().pk}).content.decode()
+    valid, invalid = tested.split("4 tools are invalid and are left out:")
+    assert ("It has 4 tools:" in valid, "<code>home</code>" in valid) == (True, True)
+    assert ("<code>no_schema</code>" in invalid, "inputSchema: Field required" in invalid) == (True, True)
 
 
 def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace) -> None:

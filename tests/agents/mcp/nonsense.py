@@ -1,7 +1,9 @@
 """An MCP server without libraries and without `ping`.
 
 Its tool `babble` answers with an invalid message, `refuse` with an error, `process` with its process id, and `home`
-with HOME. With the argument `lists` it also declares prompts and resources, and then refuses to list them.
+with HOME. With the argument `lists` it also declares prompts and resources, and then refuses to list them. With
+`invalid` its lists also contain items that the protocol does not allow. With `http PORT` it serves a web address
+instead of standard input.
 """
 
 from __future__ import annotations
@@ -9,9 +11,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-REFUSED: dict[str, Any] = {"prompts": {}, "resources": {}} if "lists" in sys.argv else {}
+LISTS: dict[str, Any] = {"prompts": {}, "resources": {}}
+OFFERED = LISTS if {"lists", "invalid"} & set(sys.argv) else {}
+NAMES = ("babble", "refuse", "process", "home")
+INVALID: list[Any] = [
+    {"name": "no_schema"},
+    {"name": "no_object", "inputSchema": {"type": "string"}},
+    {"name": {"a": "b"}, "inputSchema": {"type": "object"}},
+    "no tool",
+]
 
 
 def tool_of(request: dict[str, Any]) -> str:
@@ -22,13 +33,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["method"] == "initialize":
         info = {"name": "nonsense", "version": "1"}
         version = request["params"]["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {}, **REFUSED}, "serverInfo": info}
+        return {"protocolVersion": version, "capabilities": {"tools": {}, **OFFERED}, "serverInfo": info}
     if request["method"] == "tools/list":
-        return {
-            "tools": [
-                {"name": name, "inputSchema": {"type": "object"}} for name in ("babble", "refuse", "process", "home")
-            ]
-        }
+        tools: list[Any] = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
+        return {"tools": INVALID + tools if "invalid" in sys.argv else tools}
+    if request["method"] == "prompts/list":
+        return {"prompts": [{"name": 5}, {"name": "greet"}]}
+    if request["method"] == "resources/list" and "invalid" in sys.argv:
+        return {"resources": [{"uri": "notes://first", "name": "first"}, {"uri": "notes://second"}]}
     text = str(os.getpid()) if tool_of(request) == "process" else os.environ["HOME"]
     return {"content": [{"type": "text", "text": text}]}
 
@@ -39,7 +51,7 @@ def error(code: int, message: str) -> dict[str, Any]:
 
 def reply(request: dict[str, Any]) -> dict[str, Any]:
     match request["method"], tool_of(request):
-        case "prompts/list", _:
+        case "prompts/list", _ if "invalid" not in sys.argv:
             return error(-32603, "no prompts today")
         case "ping", _:
             return error(-32601, "no such method")
@@ -48,7 +60,29 @@ def reply(request: dict[str, Any]) -> dict[str, Any]:
     return {"result": answer(request)}
 
 
+class Address(BaseHTTPRequestHandler):
+    """Answers each request with one JSON message."""
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        has_answer = "id" in request
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], **reply(request)}) if has_answer else ""
+        self.send_response(200 if has_answer else 202)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+
 if __name__ == "__main__":
+    if "http" in sys.argv:
+        server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[-1])), Address)
+        sys.stderr.write(f"Nonsense running on {server.server_address}\n")
+        sys.stderr.flush()
+        server.serve_forever()
     for incoming in sys.stdin:
         request = json.loads(incoming)
         if "id" not in request:

@@ -179,6 +179,24 @@ async def test_lists_that_a_server_refuses_cost_no_tools(caplog: pytest.LogCaptu
     assert "no prompts today" in caplog.text
 
 
+async def test_invalid_items_of_a_list_do_not_cost_the_valid_ones(caplog: pytest.LogCaptureFixture) -> None:
+    """UI-16: invalid tools, prompts and resources are left out, and the log names each with the reason, once."""
+    command = (sys.executable, str(NONSENSE), "invalid")
+    async with opened(ServerConfig(command=command, sandbox=False)) as servers:
+        found = await tools(servers)
+        assert sorted(found) == ["babble", "home", "process", "read_resource", "refuse"]
+        assert (await run(found["home"])).content == str(Path.home())
+        assert "notes://first" in found["read_resource"].description
+        prompts = await asyncio.to_thread(servers.prompts, ["it__*"])
+        assert [prompt.name for prompt in prompts] == ["it__greet"]
+        await run(found["babble"])  # ends the connection, so the lists are read again
+        assert (await run(found["home"])).content == str(Path.home())
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert [line.split(" of ")[0] for line in said] == ["Invalid tools", "Invalid resources", "Invalid prompts"]
+    assert "no_schema (inputSchema: Field required); no_object (inputSchema.type: Input should be" in said[0]
+    assert "number 3 (name: Input should be a valid string); number 4 (" in said[0]
+
+
 async def test_a_program_runs_in_a_sandbox(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     make_folder(workspace)

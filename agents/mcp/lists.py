@@ -1,0 +1,91 @@
+"""Lists of an MCP server without their invalid items, so that one of these does not cost the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types.methods import parse_server_result
+from pydantic import ValidationError
+
+from agents.messages import Json
+from agents.safe_text import clean
+
+# The methods that list something, and the key of the list in their results.
+TOOLS = "tools/list"
+LISTS = {TOOLS: "tools", "resources/list": "resources", "prompts/list": "prompts"}
+LONGEST_NAME = 100
+LONGEST_PROBLEM = 200
+# The most items that are kept and named in the log.
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An invalid item of a list. `name` is its number in the list if it has no name."""
+
+    name: str
+    problem: str
+
+
+class ListsDispatcher(JSONRPCDispatcher):
+    """Sends requests, and removes invalid items from lists, because the SDK refuses a list that contains one."""
+
+    def __init__(self, incoming: Any, outgoing: Any) -> None:
+        super().__init__(incoming, outgoing)
+        self._version = ""
+        self._skipped: dict[str, list[Skipped]] = {}
+
+    def skipped(self, method: str = TOOLS) -> tuple[Skipped, ...]:
+        """Return what was removed from the list that was read last."""
+        return tuple(self._skipped.get(method, ()))
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **options: Any
+    ) -> dict[str, Any]:
+        result = await super().send_raw_request(method, params, opts, **options)
+        if method == "initialize":
+            self._version = str(result.get("protocolVersion"))
+        elif isinstance(items := result.get(LISTS.get(method, "")), list):
+            if not (params or {}).get("cursor"):  # the first page
+                self._skipped[method] = []
+            return {**result, LISTS[method]: self._valid(method, items)}
+        return result
+
+    def _valid(self, method: str, items: list[Any]) -> list[Any]:
+        skipped, kept = self._skipped.setdefault(method, []), []
+        for number, item in enumerate(items, 1):
+            try:
+                parse_server_result(method, self._version, {LISTS[method]: [item]})
+            except ValidationError as error:
+                if len(skipped) < MOST_NAMED:
+                    skipped.append(Skipped(_name_of(item, number), problem_of(error, inside=2)))
+            except (KeyError, ValueError):  # a version that has no such list: the session decides
+                return items
+            else:
+                kept.append(item)
+        return kept
+
+
+def named(skipped: Iterable[Skipped]) -> str:
+    """Return skipped items in one line, for the log."""
+    return "; ".join(f"{each.name} ({each.problem})" for each in skipped)
+
+
+def problem_of(error: ValidationError, inside: int = 0) -> str:
+    """Return in one line where and why a result is invalid. Leave out the first `inside` parts of the place."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"][inside:])
+    return _line(f"{place}: {first['msg']}" if place else first["msg"], LONGEST_PROBLEM)
+
+
+def _name_of(item: Json | Any, number: int) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return (_line(name, LONGEST_NAME) if isinstance(name, str) else "") or f"number {number}"
+
+
+def _line(text: str, longest: int) -> str:
+    return " ".join("".join(each if each.isprintable() else " " for each in clean(text)).split())[:longest]
