@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from django.db import connection
+from asgiref.sync import SyncToAsync
+from django.db import connection, connections
 
 
 @contextmanager
@@ -32,6 +33,9 @@ def tests_database(worker: str | None, folder: Path) -> Iterator[None]:
             connection.settings_dict |= copied
             connection.close()
     yield
+    # The thread in which `sync_to_async` runs a test's own queries keeps its connection from test to test.
+    # PostgreSQL does not delete a database with another connection.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
     creation.destroy_test_db(name, verbosity=0)
 
 
