@@ -281,7 +281,7 @@ def delete_session(request: ApiRequest, session_id: str) -> HttpResponse:
     summary="Restore a deleted session",
 )
 def undelete_session(request: ApiRequest, session_id: str) -> HttpResponse:
-    """Restore a deleted session. All users who had access get it back.
+    """Restore a deleted session. All users who had access get it back. Queued messages stay until a user sends them.
 
     Only the owner of the session may restore it.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from django.db.models import F
 
 from agents.providers.scripted import Gate
 from chat.access import roles, session_for, sessions_of
@@ -12,7 +13,7 @@ from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import ChatMessage, RunState, Session, SessionRun, Share, User
 from chat.queries import session_list
 from chat.queries.session_list import Listed
-from chat.services.messages.sending import send_message
+from chat.services.messages.sending import send_message, send_now
 from chat.services.people import sharing
 from chat.services.sessions import actions, user_state
 from chat.services.sessions.actions import ActionResult, SessionAction, apply_action
@@ -104,7 +105,7 @@ def test_only_its_owner_brings_a_session_back(session: Session, ana: User, bo: U
 async def test_deleting_stops_the_turn_and_closes_open_pages(node: TestNode, ana: User, bo: User) -> None:
     """LIVE-06, RUN-06, RUN-07: deleting stops the turn and closes pages.
 
-    Queued messages are answered when the session is restored.
+    When the session is restored, queued messages are held, and are answered once a user sends them.
     """
     gate = Gate()
     node.script([["One", gate], ["Two"]])
@@ -125,21 +126,40 @@ async def test_deleting_stops_the_turn_and_closes_open_pages(node: TestNode, ana
     await node.do(apply_action, user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     async with Socket(path_of(session), bo) as socket:
         await socket.let_in()
+    held = await node.do(ChatMessage.objects.get, text="And then")
+    assert (held.status, held.held) == ("queued", True)
+    await node.do(send_now, session=session, author=bo, message_id=held.pk)
     await node.idle(session)
     assert ("text", "complete", "Two") in await node.shown(session)
 
 
-def test_queued_messages_wait_while_the_session_is_deleted(session: Session, ana: User) -> None:
-    """Queued messages wait while the session is deleted (RUN-06)."""
+@pytest.mark.parametrize("is_over", [True, False])
+def test_restored_session_holds_its_queued_messages(session: Session, ana: User, is_over: bool) -> None:
+    """RUN-06: a restored session starts no turn by itself, whether or not its stopped turn has already ended."""
     send_message(session=session, author=ana, text="Go")
     send_message(session=session, author=ana, text="And then")
+    before = Session.objects.get().updated_at
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     assert SessionRun.objects.get().state == RunState.CANCELLING
-    SessionRun.objects.update(state=RunState.IDLE, turn_id="")  # as the runner sets it
+    if is_over:
+        SessionRun.objects.update(state=RunState.IDLE, turn_id="", done=F("wanted"))  # as the runner sets it
     apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
     run = SessionRun.objects.get()
-    assert (run.state, run.wanted > run.done) == (RunState.RUNNING, True)
-    assert not ChatMessage.objects.filter(status="queued").exists()
+    assert (run.state, run.wanted > run.done) == ((RunState.IDLE, False) if is_over else (RunState.CANCELLING, True))
+    assert list(ChatMessage.objects.filter(status="queued").values_list("text", "held")) == [("And then", True)]
+    assert Session.objects.get().updated_at == before
+
+
+def test_restored_session_takes_messages_for_no_agent(session: Session, ana: User, bo: User) -> None:
+    """RUN-17: queued messages that no agent has to answer are in the conversation again after the restore."""
+    send_message(session=session, author=ana, text="@agent Go")
+    Session.objects.update(replies=Session.Replies.MENTIONS, replies_auto=False)
+    send_message(session=session, author=bo, text="Well done, Ana")
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
+    SessionRun.objects.update(state=RunState.IDLE, turn_id="", done=F("wanted"))  # as the runner sets it
+    apply_action(user=ana, action=SessionAction.UNDELETE, session_ids=[session.pk])
+    assert ChatMessage.objects.get(text="Well done, Ana").status == "complete"
+    assert SessionRun.objects.get().state == RunState.IDLE
 
 
 def test_leaving_gives_up_one_s_share(session: Session, ana: User, bo: User) -> None:
@@ -196,8 +216,8 @@ def test_a_long_list_is_shown_in_parts(ana: User) -> None:
     assert session_list.listing(ana, UTC, shown=first.more).more == 0
 
 
-def test_undelete_answers_what_was_queued_below(session: Session, ana: User) -> None:
-    """RUN-06, RUN-18: queued messages in restored subsessions are answered too."""
+def test_undelete_holds_what_was_queued_below(session: Session, ana: User) -> None:
+    """RUN-06, RUN-18: queued messages in restored subsessions are held, too."""
     child = create_session(owner=ana, title="Task")
     Session.objects.filter(pk=child.pk).update(caller_session=session)
     SessionRun.objects.filter(pk=child.pk).update(state=RunState.RUNNING, turn_id="t_1")
@@ -205,5 +225,6 @@ def test_undelete_answers_what_was_queued_below(session: Session, ana: User) -> 
     actions.delete(ana, session.pk)
     SessionRun.objects.filter(pk=child.pk).update(state=RunState.IDLE, turn_id="")
     actions.undelete(ana, session.pk)
-    assert ChatMessage.objects.get(text="And this").status == "complete"
-    assert SessionRun.objects.get(pk=child.pk).state == RunState.RUNNING
+    row = ChatMessage.objects.get(text="And this")
+    assert (row.status, row.held) == ("queued", True)
+    assert SessionRun.objects.get(pk=child.pk).state == RunState.IDLE

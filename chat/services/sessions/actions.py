@@ -22,7 +22,7 @@ from chat.services.people.following import follow, require_own_people
 from chat.services.people.security_log import Kind, record
 from chat.services.runs import delegation
 from chat.services.runs.lapsing import lapse_in_session_later
-from chat.services.runs.turns import deliver_queued
+from chat.services.runs.turns import deliver_queued, hold_queued
 from chat.services.sessions import replies, user_state
 from chat.services.transaction import SessionTransaction, notify_session_lists, publish_on_commit
 
@@ -142,7 +142,7 @@ def set_deleted(*, session: Session) -> None:
 
 @transaction.atomic
 def undelete(user: User, session_id: str) -> None:
-    """Restore a deleted session for all its users, and answer its queued messages."""
+    """Restore a deleted session for all its users. Its queued messages are held, as after a stop (RUN-06)."""
     bring_back(session=deleted_session_for(user, session_id), author=user)
 
 
@@ -157,7 +157,7 @@ def bring_back(*, session: Session, author: User) -> None:
 
 
 def _bring_back(session: Session) -> None:
-    """Restore one session and let its queued messages be answered.
+    """Restore one session, without starting a turn. Users decide whether its queued messages are still to be answered.
 
     If UNDO_TIME has passed since the deletion, the session counts as used now, so that the next `manage.py prune` does
     not delete it again.
@@ -167,11 +167,11 @@ def _bring_back(session: Session) -> None:
     used: dict[str, object] = {} if is_undone else {"updated_at": now}
     before = Session.Status.ARCHIVED if session.archived_at else Session.Status.ACTIVE
     tx = _change(session, status=before, deleted_at=None, **used)
+    hold_queued(tx)
     if tx.run.state == RunState.IDLE:
-        if deliver_queued(tx):
-            lease.request(session.pk)
-        if tx.events:
-            tx.save()
+        deliver_queued(tx)  # those that are for no agent
+    if tx.events:
+        tx.save(is_activity=False)
 
 
 @transaction.atomic
