@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.config import ProviderConfig
-from agents.model_table import known
+from agents.model_table import find_fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def takes(model: str, provider: ProviderConfig, table: Mapping[str, Capabilities
 
     Other servers with OpenAI's format get images by the table, but PDF files only if the configuration says so.
     """
-    listed = known(model, table) or NOTHING
+    listed = find_fact(model, table) or NOTHING
     may_pdf = provider.type != "openai" or provider.is_openai
     own = provider.models.get(model)
     images = (own.vision if own else None, provider.vision, listed.images)

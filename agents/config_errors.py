@@ -42,7 +42,7 @@ WITHOUT_VALUE = ("extra_forbidden", "missing")
 LONGEST_VALUE = 100
 
 
-def described(error: Mapping[str, Any], document: object) -> str:
+def describe(error: Mapping[str, Any], document: object) -> str:
     """Describe an error of pydantic as "key: what is wrong and what to do; it is VALUE"."""
     sentence = SENTENCES.get(error["type"], "")
     words = sentence.format(**error.get("ctx", {})) if sentence else error["msg"].removeprefix("Value error, ")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.config import DEFAULT_AGENT, DEMO_PROMPTS, AgentConfig, Config, ProviderConfig, problems
-from agents.config_errors import described
+from agents.config_errors import describe
 from agents.errors import ConfigError
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.toolbox import SEARCH
@@ -31,7 +31,7 @@ EXAMPLE = {
 
 def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = NO_ADDED_TOOLS) -> Config:
     """Read and check the configuration. Raise ConfigError, which lists all problems with the file and their keys."""
-    config = _parsed(path) if path else Config()
+    config = _parse(path) if path else Config()
     providers = config.providers or _from_environment(env)
     # If nothing is configured, the demo agent also shows an MCP server.
     example = {} if config.agents or config.mcp or not _is_demo(providers) else EXAMPLE
@@ -111,12 +111,12 @@ def _set(env: Mapping[str, str], name: str) -> str:
     return env.get(name, "").strip()
 
 
-def _parsed(path: Path) -> Config:
+def _parse(path: Path) -> Config:
     document = _raw(path)
     try:
         return Config.model_validate(document)
     except ValidationError as error:
-        raise _refusal(path, [described(dict(one), document) for one in error.errors(include_url=False)]) from error
+        raise _refusal(path, [describe(dict(one), document) for one in error.errors(include_url=False)]) from error
 
 
 def _raw(path: Path) -> Any:

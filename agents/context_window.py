@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.model_table import known
+from agents.model_table import find_fact
 
 # By model name or pattern, as vendors publish it. If a vendor offers several sizes, this is the one without an opt-in.
 # The window of a model that is not listed is unknown, so the page shows tokens instead of a percentage.
@@ -108,4 +108,4 @@ def lookup(
         return model_config
     if provider_config is not None:
         return provider_config
-    return known(model, table)
+    return find_fact(model, table)

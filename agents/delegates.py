@@ -50,7 +50,7 @@ def tool_name(agent: str) -> str:
     return f"{PREFIX}{_OTHER.sub('_', agent)}"[:64]
 
 
-def chosen(entries: Iterable[str], agents: Iterable[str], own: str) -> list[str]:
+def chosen_agents(entries: Iterable[str], agents: Iterable[str], own: str) -> list[str]:
     """Return the agents that a list of tools names. `agent__*` names all of them except the agent `own`."""
     named = [entry.removeprefix(PREFIX) for entry in entries if is_delegate(entry)]
     return [name for name in agents if name in named or ("*" in named and name != own)]

@@ -92,18 +92,18 @@ class Listing:
             async with asyncio.timeout(ANSWER_SECONDS):
                 names = await self._ask()
         except TimeoutError:
-            self._failed(f"{self._name} did not list its models within {ANSWER_SECONDS:g} seconds.")
+            self._note_failure(f"{self._name} did not list its models within {ANSWER_SECONDS:g} seconds.")
         except ProviderError as error:
-            self._failed(str(error))
+            self._note_failure(str(error))
         except Exception:  # the page must open, whatever the server sends
             logger.exception("Could not list the models of %s", self._name)
-            self._failed(f"{self._name} returned a list of models that Parley cannot read.")
+            self._note_failure(f"{self._name} returned a list of models that Parley cannot read.")
         else:
             self._found = self._sorted(_chat_models(self._config, names))
             self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 
-    def _failed(self, problem: str) -> None:
+    def _note_failure(self, problem: str) -> None:
         self.problem = problem
         self._due = self._clock() + RETRY_SECONDS
         logger.warning("Models of %s: %s", self._name, problem)

@@ -64,7 +64,7 @@ class ServerField(FormField):
             self._check_size(len(checked))
         return checked
 
-    def given(self, checked: Any) -> Any:
+    def for_server(self, checked: Any) -> Any:
         """Return a checked value in the form for the server."""
         if not self.values:
             return checked
@@ -137,7 +137,7 @@ class Elicitation(Question):
         if answer.get("action") != "accept" or self.url:
             return {"action": answer["action"]}
         content = answer.get("content", {})
-        given = {field.id: field.given(content[field.id]) for field in self.fields if field.id in content}
+        given = {field.id: field.for_server(content[field.id]) for field in self.fields if field.id in content}
         return {"action": "accept", "content": given}
 
 
@@ -219,7 +219,7 @@ def _text_kind(schema: Mapping[str, Any]) -> Json:
 
 def _choices(schema: Mapping[str, Any], titled: str) -> Json:
     """Return the options that users see with the values for the server, or {} if the schema has no options."""
-    pairs = list(_named(schema, titled))
+    pairs = list(_titled_options(schema, titled))
     if not pairs:
         return {}
     values = [value for value, _title in pairs]
@@ -228,7 +228,7 @@ def _choices(schema: Mapping[str, Any], titled: str) -> Json:
     return {"options": titles if len(set(titles)) == len(titles) else values, "values": values}
 
 
-def _named(schema: Mapping[str, Any], titled: str) -> Iterator[tuple[str, str]]:
+def _titled_options(schema: Mapping[str, Any], titled: str) -> Iterator[tuple[str, str]]:
     listed = schema.get("enum")
     if isinstance(listed, list):
         names = schema.get("enumNames")

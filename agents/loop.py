@@ -34,7 +34,7 @@ from agents.response import Response, ask, rounds_begun, unanswered_calls
 from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
 from agents.tool_round import WaitForAnswer, run_tools
-from agents.tools import Tool, ToolContext, failed
+from agents.tools import Tool, ToolContext, failed_result
 
 MAX_ATTEMPTS = 3
 MAX_PAUSES = 3
@@ -171,10 +171,10 @@ class _Turn:
         runnable = []
         origin = self._foreign_origin()
         for place, call in enumerate(calls):
-            many = ToolReturned(failed(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
+            many = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
             first = many or self._before_running(tools.get(call.name), call, origin)
             if isinstance(first, ToolWaiting) and self.agent.unattended:
-                first = ToolReturned(failed(call, NOT_RUN_UNATTENDED))
+                first = ToolReturned(failed_result(call, NOT_RUN_UNATTENDED))
             if first is None:
                 runnable.append(call)
                 continue
@@ -242,7 +242,7 @@ class _Turn:
         end = self._end(response, closing)
         if end is not None:
             for call in response.calls:
-                yield ToolReturned(failed(call, NOT_RUN_LIMIT if end == TurnFinished("limit") else NOT_RUN_CUT))
+                yield ToolReturned(failed_result(call, NOT_RUN_LIMIT if end == TurnFinished("limit") else NOT_RUN_CUT))
             self.ended = True
             yield end
 
@@ -306,7 +306,7 @@ def before_running(tool: Tool | None, call: ToolCall, rules: Rules, origin: str 
         return ToolWaiting(call, tool.question.kind)
     match rules.verdict(call, needs_approval=tool.approval, is_risky=bool(origin)):
         case "deny":
-            return ToolReturned(failed(call, NOT_RUN_DENIED))
+            return ToolReturned(failed_result(call, NOT_RUN_DENIED))
         case "ask":
             return ToolWaiting(call, "approval", rules.requirement(call), origin)
         case _:

@@ -10,18 +10,18 @@ from typing import TypeVar
 Fact = TypeVar("Fact")
 
 
-def known(model: str, table: Mapping[str, Fact]) -> Fact | None:
+def find_fact(model: str, table: Mapping[str, Fact]) -> Fact | None:
     """Return the table's value for a model, or None. An exact name takes precedence, then the longest matching pattern.
 
     In a pattern, `*` matches any text. A name with a path, as routers use it ("openai/gpt-4o"), is looked up as a whole
     first and then by its last part.
     """
     name = model.lower()
-    whole = _known(name, table)
-    return whole if whole is not None else _known(name.rpartition("/")[2], table)
+    whole = _find_by_name(name, table)
+    return whole if whole is not None else _find_by_name(name.rpartition("/")[2], table)
 
 
-def _known(name: str, table: Mapping[str, Fact]) -> Fact | None:
+def _find_by_name(name: str, table: Mapping[str, Fact]) -> Fact | None:
     if name in table:
         return table[name]
     pattern = _longest_match(name, tuple(table))

@@ -14,7 +14,7 @@ MOST_SECONDS = 10.0
 
 def read(data: bytes, most_chars: int) -> Iterator[str]:
     """Yield the number of pages, then the text page by page. If that is impossible, yield only "broken" or "locked"."""
-    reader, pages = _opened(data)
+    reader, pages = _open(data)
     yield pages
     if reader is not None:  # one page may use up the time, but the caller has the number of pages by then
         yield from _texts(reader, most_chars)
@@ -26,7 +26,7 @@ def read_part(data: bytes, first: int, start: int, most_pages: int, most_chars: 
     The text of the first page begins at the character `start`. A first page that is longer than `most_chars` is cut to
     `most_chars + 1` characters; a later page that does not fit is left out.
     """
-    reader, pages = _opened(data)
+    reader, pages = _open(data)
     yield pages
     if reader is None:
         return
@@ -41,7 +41,7 @@ def read_part(data: bytes, first: int, start: int, most_pages: int, most_chars: 
         most_chars -= len(text)
 
 
-def _opened(data: bytes) -> tuple[PdfReader | None, str]:
+def _open(data: bytes) -> tuple[PdfReader | None, str]:
     """Return a reader and the number of pages, or None and "broken" or "locked"."""
     try:
         reader = PdfReader(BytesIO(data))

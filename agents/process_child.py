@@ -33,7 +33,7 @@ def main(module: str, memory_mb: str, *files: str) -> None:
     functions = importlib.import_module(module)
     _limit(int(memory_mb))
     given = [os.fdopen(int(file), "rb") for file in files]
-    while (request := _received(channel)) is not None:
+    while (request := _receive(channel)) is not None:
         _send(channel, STARTED)
         if not _run(channel, functions, given, request):
             return
@@ -77,7 +77,7 @@ def _limit(memory_mb: int) -> None:
                 resource.setrlimit(limit, (most, most))
 
 
-def _received(channel: socket.socket) -> bytes | None:
+def _receive(channel: socket.socket) -> bytes | None:
     """Return the next job as bytes, or None when the server has closed the channel."""
     with suppress(OSError):
         head = _read(channel, HEAD.size)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from agents.model_table import known
+from agents.model_table import find_fact
 
 # The vendors' names of effort levels, lowest first.
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -157,7 +157,7 @@ def support_of(kind: str, model: str, efforts: tuple[str, ...] | None = None) ->
 
     `efforts` are the levels in the configuration. They replace those of the table.
     """
-    found = known(model, TABLES.get(kind, {}))
+    found = find_fact(model, TABLES.get(kind, {}))
     if efforts is None:
         return found
     base = found or ReasoningSupport()

@@ -21,7 +21,7 @@ from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.mcp.config import SEPARATOR, AddedServer, server_of
 from agents.mcp.pool import SandboxOf, Servers
-from agents.model_table import known
+from agents.model_table import find_fact
 from agents.prices import Price
 from agents.providers.base import Provider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
@@ -228,7 +228,7 @@ class Registry:
 
     def choice(self, model: str) -> ModelChoice:
         """Return the model for "provider/model" or for a model's name in a preset; the default model for ""."""
-        return self._choice(*self._located("", model or self._config.default_model))
+        return self._choice(*self._locate("", model or self._config.default_model))
 
     def resolve(self, provider: str, model: str) -> tuple[str, str]:
         """Return the provider and the model, after completing empty values and checking both. Raise ModelNotFound.
@@ -238,7 +238,7 @@ class Registry:
         if not provider and not model:
             start = self.preset()
             provider, model = start.provider, start.model
-        provider, model = self._located(provider, model)
+        provider, model = self._locate(provider, model)
         if provider not in self._config.providers:
             words = _(
                 "The provider “{provider}” isn’t configured on this server. Choose another model.", provider=provider
@@ -287,7 +287,7 @@ class Registry:
     def price(self, provider: str, model: str) -> Price | None:
         """Return the price of a model, or None if it is not configured."""
         prices = self._config.prices
-        return known(f"{provider}/{model}", prices) if prices else None
+        return find_fact(f"{provider}/{model}", prices) if prices else None
 
     def reasoning_support(self, provider: str, model: str) -> ReasoningSupport | None:
         """Return how the model can reason, or None if that is unknown."""
@@ -330,7 +330,7 @@ class Registry:
 
         return Listing(name, self._config.providers[name], ask, clock)
 
-    def _located(self, provider: str, model: str) -> tuple[str, str]:
+    def _locate(self, provider: str, model: str) -> tuple[str, str]:
         """Return the provider and the name of a model. If no provider is given, find it.
 
         It is the provider in the model's prefix, else one that lists the model, else one with an open list, else the

@@ -66,7 +66,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
     try:
         async with _closing(provider.stream(request)) as stream:
             async for event in stream:
-                event = _with_own_id(_checked(event, request.model), taken)
+                event = _with_own_id(_correct(event, request.model), taken)
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
@@ -124,7 +124,7 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
             return None
 
 
-def _checked(event: ProviderEvent, model: str) -> ProviderEvent:
+def _correct(event: ProviderEvent, model: str) -> ProviderEvent:
     """Remove implausible token counts, and store the model's name in its reasoning.
 
     Only the model that wrote the reasoning may get it back (MSG-08).

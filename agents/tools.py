@@ -109,35 +109,35 @@ class Tool:
     def problem(self, call: ToolCall) -> ToolResult | None:
         """Return the failed result of a call with invalid arguments, which no user has to approve, or None."""
         try:
-            self._validated(call)
+            self._validate(call)
         except ToolError as error:
-            return failed(call, str(error))
+            return failed_result(call, str(error))
         return None
 
     async def run(self, call: ToolCall, context: ToolContext = NO_CONTEXT) -> ToolResult:
         """Run the call within the time limit. Every failure except cancellation is an `is_error` result (RUN-11)."""
         try:
-            arguments = self._validated(call) | ({self.context: context} if self.context else {})
+            arguments = self._validate(call) | ({self.context: context} if self.context else {})
             value = await self._within_limit(arguments)
             if isinstance(value, ForeignText):
                 text = safe_text(value.text)
                 return ToolResult(call.id, text, origin=value.origin, sources=value.sources, files=value.files)
             return ToolResult(call.id, safe_text(value), origin=self.name if self.foreign else "")
         except ToolError as error:
-            return failed(call, str(error))
+            return failed_result(call, str(error))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return failed(call, f"{self.name} was cancelled from within.")
+            return failed_result(call, f"{self.name} was cancelled from within.")
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a tool may raise anything; the model gets the message, the log the traceback
             logger.warning("Tool %s failed", self.name, exc_info=error)
             cause = error.original if isinstance(error, ThreadError) else error
-            return failed(call, f"{type(cause).__name__}: {safe_text(cause)}")
+            return failed_result(call, f"{type(cause).__name__}: {safe_text(cause)}")
 
-    def _validated(self, call: ToolCall) -> dict[str, Any]:
+    def _validate(self, call: ToolCall) -> dict[str, Any]:
         if UNREADABLE in call.arguments:
             raise ToolError(f"The arguments of {self.name} are not a JSON object. Call it again with valid JSON.")
         if self.arguments is None:
@@ -173,14 +173,14 @@ class _Clock:
         self._stops = 0
 
     def off(self, ask: Ask) -> Ask:
-        async def asked(question: Elicitation, seconds: float) -> Json:
-            with self._stopped():
+        async def ask_off_the_clock(question: Elicitation, seconds: float) -> Json:
+            with self._stop_timeout():
                 return await ask(question, seconds)
 
-        return asked
+        return ask_off_the_clock
 
     @contextmanager
-    def _stopped(self) -> Iterator[None]:
+    def _stop_timeout(self) -> Iterator[None]:
         now = asyncio.get_running_loop().time
         if not self._stops:
             self._left = (self._limit.when() or now()) - now()
@@ -246,11 +246,11 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolCont
     chosen = tools.get(call.name)
     if chosen is None:
         known = ", ".join(sorted(tools)) or "none"
-        return failed(call, f"There is no tool named {call.name!r}. Available tools: {known}.")
+        return failed_result(call, f"There is no tool named {call.name!r}. Available tools: {known}.")
     return await chosen.run(call, context)
 
 
-def failed(call: ToolCall, why: str) -> ToolResult:
+def failed_result(call: ToolCall, why: str) -> ToolResult:
     """Return a failed result, with a message for the model."""
     return ToolResult(call.id, safe_text(cut(why, MAX_ERROR_CHARACTERS)), is_error=True)
 

@@ -78,7 +78,7 @@ class Questions:
         except Unusable as error:
             logger.warning("The MCP server %s sent a question that cannot be shown: %s", self._server, error)
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
-        return types.ElicitResult.model_validate(await self._asked(call, question))
+        return types.ElicitResult.model_validate(await self._ask(call, question))
 
     async def open_pages(self, error: MCPError, ask: Ask | None) -> str:
         """Ask users to open the pages that the server requires before a call. Return the text for the model."""
@@ -98,7 +98,7 @@ class Questions:
             return link_of(self._server, params.message, params.url)
         return form_of(self._server, params.message, params.requested_schema)
 
-    async def _asked(self, call: _Call, question: Elicitation) -> Json:
+    async def _ask(self, call: _Call, question: Elicitation) -> Json:
         if call.ask is None:
             return {"action": "cancel"}
         task = asyncio.ensure_future(call.ask(question))

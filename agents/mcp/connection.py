@@ -131,26 +131,26 @@ class Connection:
             share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
             report(f"{share}: {message}\n" if message else f"{share}\n")
 
-        session = await self._connected()
+        session = await self._wait_for_session()
         with self._questions.during_call(ask):
             # The tool's own time limit applies to the call. The limit of the session is for short requests.
             call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
             try:
-                return await self._answered(session, call, is_call=True)
+                return await self._await_answer(session, call, is_call=True)
             except MCPError as error:  # the server requires that a user opens a page first
                 raise ToolError(await self._questions.open_pages(error, ask)) from error
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """Read a resource. Raise ToolError."""
-        session = await self._connected()
+        session = await self._wait_for_session()
         with self._questions.during_call(None):
-            return await self._answered(session, session.read_resource(uri))
+            return await self._await_answer(session, session.read_resource(uri))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
         """Fill in a prompt. Raise ToolError."""
-        session = await self._connected()
+        session = await self._wait_for_session()
         with self._questions.during_call(None):
-            return await self._answered(session, session.get_prompt(name, arguments))
+            return await self._await_answer(session, session.get_prompt(name, arguments))
 
     async def close(self) -> None:
         """End the connection and the server's program. Calls that wait for an answer fail."""
@@ -162,7 +162,7 @@ class Connection:
         self._session = None
         self._settled.set()
 
-    async def _connected(self) -> ClientSession:
+    async def _wait_for_session(self) -> ClientSession:
         """Return the session. If there is none, wait for an attempt to connect. Raise ToolError if that fails."""
         if self._session is None and not self._is_closed:
             self._settled.clear()
@@ -173,7 +173,7 @@ class Connection:
             raise ToolError(f"The MCP server {self.name} is not available now: {problem}.")
         return self._session
 
-    async def _answered(
+    async def _await_answer(
         self, session: ClientSession, request: Coroutine[Any, Any, Result], *, is_call: bool = False
     ) -> Result:
         self._calls += 1

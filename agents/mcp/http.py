@@ -84,7 +84,7 @@ class _Checked(httpx2.AsyncBaseTransport):
         except (aiohttp.ClientError, OSError) as error:
             refused = "its address is not public; list the host in internal_hosts to allow it"
             logger.info("The request to %s failed: %s", url.origin(), error)
-            raise httpx2.ConnectError(refused if gate.refused else _explained(error, url), request=request) from error
+            raise httpx2.ConnectError(refused if gate.refused else _explain(error, url), request=request) from error
         if answer.status == 401 and self._refuses_401:
             answer.close()
             raise httpx2.ConnectError("it requires a sign-in (status 401)", request=request)
@@ -109,7 +109,7 @@ class _Checked(httpx2.AsyncBaseTransport):
         return self._opened[is_within]
 
 
-def _explained(error: aiohttp.ClientError | OSError, url: URL) -> str:
+def _explain(error: aiohttp.ClientError | OSError, url: URL) -> str:
     """Describe for users why a server did not answer. The details are in the log only."""
     host = url.raw_host if url.is_default_port() else url.raw_authority
     match error:

@@ -125,7 +125,7 @@ async def _never() -> AuthorizationCodeResult:
 
 async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> PendingSignIn:
     """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in."""
-    provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registered(client, redirect_uri)))
+    provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registration(client, redirect_uri)))
     try:
         await _ask(server, provider)
     except _Redirect as redirect:
@@ -187,7 +187,7 @@ class Bearer(httpx2.Auth):
         request.headers["Authorization"] = f"Bearer {token}"
         answer = yield request
         if answer.status_code == 401:
-            token = await self._tokens.renewed(token)
+            token = await self._tokens.renew(token)
             request.headers["Authorization"] = f"Bearer {token}"
             yield request
 
@@ -205,7 +205,7 @@ def _grant(tokens: HasTokens, client: Json, token_endpoint: str, resource: str |
     return Grant(client, token_endpoint, resource, tokens.access_token, tokens.refresh_token, expires_at)
 
 
-def _registered(client: Client | None, redirect_uri: str) -> OAuthClientInformationFull | None:
+def _registration(client: Client | None, redirect_uri: str) -> OAuthClientInformationFull | None:
     if client is None:
         return None
     method: Any = None if client.secret else "none"

@@ -82,7 +82,7 @@ class Servers:
         """
         wanted = list(patterns)
         found: list[Tool] = []
-        for server in self._named(wanted, added):
+        for server in self._named_servers(wanted, added):
             self._need(server)
             if connection := self._connections.get(server.key):
                 from agents.mcp.tools import tools_of  # late, because the SDK takes a second; `_open` has loaded it
@@ -96,7 +96,7 @@ class Servers:
 
         Return whether it waited for a server. Its tools may be known now.
         """
-        keys = [server.key for server in self._named(patterns, added)]
+        keys = [server.key for server in self._named_servers(patterns, added)]
         named = [self._connections[key] for key in keys if key in self._connections]
         return any(await asyncio.gather(*(connection.settle() for connection in named)))
 
@@ -111,7 +111,7 @@ class Servers:
             return []
         asyncio.run_coroutine_threadsafe(self.settle(wanted, added), self._loop).result(PROMPT_SECONDS)
         found: list[OfferedPrompt] = []
-        for server in self._named(wanted, added):
+        for server in self._named_servers(wanted, added):
             if connection := self._connections.get(server.key):
                 from agents.mcp.prompts import prompts_of
 
@@ -126,7 +126,7 @@ class Servers:
         Raise PromptRefusedError, and ToolError if the server cannot be asked.
         """
         server_name, _separator, prompt = name.partition(SEPARATOR)
-        server = next((each for each in self._named(patterns, added) if each.name == server_name), None)
+        server = next((each for each in self._named_servers(patterns, added) if each.name == server_name), None)
         connection = self._connections.get(server.key) if server else None
         if connection is None or self._loop is None:
             raise ToolError(f"The MCP server {server_name} is not available now.")
@@ -167,7 +167,7 @@ class Servers:
         self._needed.clear()
         await asyncio.gather(*(connection.close() for connection in connections.values()), *self._closing)
 
-    def _named(self, patterns: Iterable[str], added: Sequence[AddedServer]) -> list[AddedServer]:
+    def _named_servers(self, patterns: Iterable[str], added: Sequence[AddedServer]) -> list[AddedServer]:
         known = {server.name: server for server in added}
         # The operator's server takes precedence, so that a workspace cannot take over its name.
         known |= {name: AddedServer(f"configured {name}", "", name, config) for name, config in self._servers.items()}

@@ -91,13 +91,13 @@ async def _contents(resource: types.TextResourceContents | types.BlobResourceCon
 def _link(link: types.ResourceLink, kept: _Kept) -> str:
     """Return a link as a line of text. A link to a web page gets a number, so that the answer can cite it."""
     if not is_web_address(link.uri):
-        return f"[link to a resource] {listed(link)}"
+        return f"[link to a resource] {resource_line(link)}"
     source = (kept.context.sources or SourceNumbers()).number(link.title or link.name, link.uri)
     kept.sources.append(source)
-    return f"[{source.number}] {listed(link)}"
+    return f"[{source.number}] {resource_line(link)}"
 
 
-def listed(resource: types.Resource) -> str:
+def resource_line(resource: types.Resource) -> str:
     words = resource.description or resource.title or resource.name
     return f"{resource.uri}: {' '.join(words.split())[:200]}"
 

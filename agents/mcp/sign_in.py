@@ -82,6 +82,6 @@ class Tokens(Protocol):
         """Return the token, or a new one if it has expired. Raise SignInEnded or SignInFailed."""
         ...
 
-    async def renewed(self, refused: str) -> str:
+    async def renew(self, refused: str) -> str:
         """Return a new token in place of the one that the server refused. Raise the same errors as `current`."""
         ...

@@ -15,7 +15,7 @@ from agents.foreign_text import ForeignText
 from agents.mcp.asking import Ask
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
-from agents.mcp.results import listed, read_contents, read_result
+from agents.mcp.results import read_contents, read_result, resource_line
 from agents.messages import Json
 from agents.safe_text import cut
 from agents.tools import Tool, ToolContext
@@ -80,10 +80,10 @@ def _asker(context: ToolContext, config: ServerConfig) -> Ask | None:
     if ask is None:
         return None
 
-    async def asked(question: Elicitation) -> Json:
+    async def ask_with_limit(question: Elicitation) -> Json:
         return await ask(question, config.answer_limit)
 
-    return asked
+    return ask_with_limit
 
 
 def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
@@ -93,7 +93,7 @@ def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
             raise ToolError(f"{name} needs the argument uri, a string.")
         return await read_contents((await connection.read(uri)).contents, connection.name, "resource", context)
 
-    named = "\n".join(listed(resource) for resource in connection.resources)
+    named = "\n".join(resource_line(resource) for resource in connection.resources)
     return Tool(
         name=name,
         description=cut(f"Read a resource of {connection.name} by URI. It has:\n{named or 'none'}", 4_000),

@@ -76,21 +76,21 @@ def sent_reasoning(form: str, request: Request, provider: str, dialect: Dialect 
 
 
 def _openai(body: Json) -> VendorRequest:
-    return _divided(body, None)
+    return _split_body(body, None)
 
 
 def _responses(body: Json) -> VendorRequest:
     body["messages"] = body.pop("input")
-    return _divided(body, body.pop("instructions", None))
+    return _split_body(body, body.pop("instructions", None))
 
 
 def _anthropic(body: Json) -> VendorRequest:
     body = _without_cache_marks(body)
     system = body.pop("system", None)
-    return _divided(body, "".join(block["text"] for block in system) if system else None)
+    return _split_body(body, "".join(block["text"] for block in system) if system else None)
 
 
-def _divided(body: Json, system: str | None) -> VendorRequest:
+def _split_body(body: Json, system: str | None) -> VendorRequest:
     parts = ("model", "messages", "tools", *TRANSPORT)
     parameters = {name: value for name, value in body.items() if name not in parts}
     return VendorRequest(system, body["messages"], body.get("tools", []), parameters)

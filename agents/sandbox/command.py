@@ -138,7 +138,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
             arguments += ["--ro-bind", path, path]
     for path, target in system.links:
         arguments += ["--symlink", target, path]
-    for path in _hidden(sandbox.hidden, system.paths):
+    for path in _hidden_inside(sandbox.hidden, system.paths):
         arguments += ["--tmpfs", path, "--remount-ro", path]
     arguments += ["--ro-bind-data", str(files.users), "/etc/passwd", "--ro-bind-data", str(files.groups), "/etc/group"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
@@ -177,6 +177,6 @@ def _as_unprivileged(workspace: Path) -> list[str]:
     return ["unshare", "--mount", "--", "sh", "-c", _MOUNT_AND_RUN, "sh", str(workspace), "setpriv", *account, "--"]
 
 
-def _hidden(folders: Iterable[Path], shown: Sequence[str]) -> list[str]:
+def _hidden_inside(folders: Iterable[Path], shown: Sequence[str]) -> list[str]:
     """Return the hidden folders that are inside a shown folder, sorted so that outer folders come first."""
     return sorted({str(folder) for folder in folders if any(PurePosixPath(folder).is_relative_to(it) for it in shown)})

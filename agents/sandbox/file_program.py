@@ -90,7 +90,7 @@ def list_files(path: str, glob: str) -> str:
         if len(lines) == MOST_FILES:
             lines.append("[There are more. Give a folder or a pattern.]")
             break
-        lines.append(_described(entry))
+        lines.append(_describe(entry))
     return "\n".join(lines) or "[No files.]"
 
 
@@ -197,7 +197,7 @@ def _entries(path: str) -> Iterator[os.DirEntry[str]]:
                 continue
 
 
-def _described(entry: os.DirEntry[str]) -> str:
+def _describe(entry: os.DirEntry[str]) -> str:
     name = _name(entry.path)
     if entry.is_symlink():
         return f"{name} -> {os.readlink(entry.path)}"

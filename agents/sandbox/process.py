@@ -79,7 +79,7 @@ async def run(
     over a limit, and when the consumer closes the generator or is cancelled. Raise OSError if the workspace cannot be
     made. Use it within `contextlib.aclosing`.
     """
-    sandbox, full = await in_thread(_prepared, sandbox)
+    sandbox, full = await in_thread(_prepare, sandbox)
     started = await _start(command, sandbox, full, stdin=stdin)
     timer = asyncio.get_running_loop().call_later(seconds, started.kill, "time")
     watcher = asyncio.create_task(started.watch(on_files), name="watch a sandbox")
@@ -108,7 +108,7 @@ async def serve(command: Sequence[str], sandbox: Sandbox, values: Mapping[str, s
 
     It has the limits of a command except those of time and output. Raise OSError if it cannot be started.
     """
-    sandbox, full = await in_thread(_prepared, sandbox)
+    sandbox, full = await in_thread(_prepare, sandbox)
     started = await _start(command, sandbox, full, stdin=None, values=values)
     watcher = asyncio.create_task(started.watch(), name="watch a sandbox")
     try:
@@ -258,7 +258,7 @@ def system() -> System:
     return System(shown, tuple(links.items()), is_root=os.geteuid() == 0)
 
 
-def _prepared(sandbox: Sandbox) -> tuple[Sandbox, bool]:
+def _prepare(sandbox: Sandbox) -> tuple[Sandbox, bool]:
     """Make the workspace. Return the sandbox for the command, and whether the workspace is full.
 
     In a full workspace, files can be deleted, but not written.

@@ -29,7 +29,7 @@ def new_context() -> Context:
     )
 
 
-def checked(value: Number) -> Number:
+def check(value: Number) -> Number:
     """Return the value. Raise CalculatorError if it is an integer with too many digits."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise CalculatorError(f"The result has more than {MAX_DIGITS:,} digits.")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agents.errors import ToolError
 from agents.i18n import gettext as _
-from agents.toolbox.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, CalculatorError, Number, checked, new_context
+from agents.toolbox.arithmetic import CONSTANTS, FUNCTIONS, OPERATORS, CalculatorError, Number, check, new_context
 from agents.tools import tool
 
 MAX_LENGTH = 1_000
@@ -44,7 +44,7 @@ def calculate(expression: str) -> str:
     text = _GROUPING.sub("", expression.translate(_LOOKALIKES).strip())
     with localcontext(new_context()):
         try:
-            return _written(_value(_parsed(text).body, text))
+            return _format(_value(_parse(text).body, text))
         except CalculatorError as error:
             raise ToolError(str(error)) from error
         except ZeroDivisionError as error:
@@ -55,7 +55,7 @@ def calculate(expression: str) -> str:
             raise ToolError("The expression is nested too deeply.") from error
 
 
-def _parsed(text: str) -> ast.Expression:
+def _parse(text: str) -> ast.Expression:
     if len(text) > MAX_LENGTH:
         raise CalculatorError(f"The expression is longer than {MAX_LENGTH:,} characters.")
     if _NUMBER_THEN_NAME.search(text):
@@ -76,27 +76,27 @@ def _value(node: ast.expr, text: str) -> Number:
             value = _value(operand, text)
             return value if isinstance(sign, ast.UAdd) else -value
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return checked(OPERATORS[type(op)](_value(left, text), _value(right, text)))
+            return check(OPERATORS[type(op)](_value(left, text), _value(right, text)))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name.lower() in FUNCTIONS:
-            return checked(_called(name.lower(), [_value(argument, text) for argument in arguments]))
+            return check(_apply(name.lower(), [_value(argument, text) for argument in arguments]))
     raise CalculatorError(f"Not allowed in a calculation: {ast.get_source_segment(text, node) or text}")
 
 
 def _literal(node: ast.Constant, text: str) -> Number:
     """Return the number exactly as it is written: 0.1 is a tenth, not the nearest binary fraction."""
     if isinstance(node.value, int):
-        return checked(node.value)
-    return checked(Decimal(ast.get_source_segment(text, node) or ""))
+        return check(node.value)
+    return check(Decimal(ast.get_source_segment(text, node) or ""))
 
 
-def _called(name: str, arguments: list[Number]) -> Number:
+def _apply(name: str, arguments: list[Number]) -> Number:
     try:
         return FUNCTIONS[name](*arguments)
     except TypeError as error:
         raise CalculatorError(f"{name} does not take {len(arguments)} arguments.") from error
 
 
-def _written(value: Number) -> str:
+def _format(value: Number) -> str:
     if isinstance(value, int):
         return str(value)
     with localcontext() as context:

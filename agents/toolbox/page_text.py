@@ -49,7 +49,7 @@ def readable(content_type: str, charset: str | None, data: bytes, url: str) -> t
         return "", text.strip()
     text = _without_invisible(text)
     text, rest = text[:MOST_HTML], text[MOST_HTML:]
-    title, markdown = _parsed(text, url)
+    title, markdown = _parse(text, url)
     return title, markdown + _CUT if rest else markdown
 
 
@@ -78,7 +78,7 @@ def _without_invisible(html: str) -> str:
     return "".join([*parts, html[at:]])
 
 
-def _parsed(html: str, url: str) -> tuple[str, str]:
+def _parse(html: str, url: str) -> tuple[str, str]:
     try:
         soup = BeautifulSoup(_XML_DECLARATION.sub("", html, count=1), "html.parser")
         title = soup.title.get_text(" ", strip=True) if soup.title else ""

@@ -77,7 +77,7 @@ async def _run(command: Sequence[str], context: ToolContext, seconds: int) -> st
         raise ToolError(f"The sandbox is not available: {error.strerror}.") from error
     text = output.decode(errors="replace")
     if len(output) > LONGEST_OUTPUT and len(text) > 2 * PREVIEW:
-        text = await _saved(text, sandbox)
+        text = await _save(text, sandbox)
     context.files_changed()  # files may have changed since the last measurement
     notes = [text.rstrip("\n"), note(ended, seconds, sandbox)]
     return "\n".join(filter(None, notes)) or "[No output.]"
@@ -101,7 +101,7 @@ def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
             return "[The command could not be run.]"
 
 
-async def _saved(text: str, sandbox: Sandbox) -> str:
+async def _save(text: str, sandbox: Sandbox) -> str:
     """Save a long output to a file. Return its beginning and end, with a note that says how to read the rest."""
     try:
         path = await work_on_files(sandbox, "save", content=text)

@@ -109,7 +109,7 @@ async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
     import aiohttp
 
     gate = Gate(policy)
-    target, before = _checked(url, policy), None
+    target, before = _parse_address(url, policy), None
     async with _session(policy, gate) as session:
         for _ in range(MAX_REDIRECTS + 1):
             await judge(target, before)
@@ -120,7 +120,7 @@ async def _follow(url: str, policy: Policy, judge: Judge) -> Page:
                 raise ToolError(_words(target, name, error, gate.refused)) from error
             if isinstance(answer, Page):
                 return answer
-            target, before = _checked(answer, policy), target
+            target, before = _parse_address(answer, policy), target
     raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times.")
 
 
@@ -144,7 +144,7 @@ def _session(policy: Policy, gate: Gate) -> aiohttp.ClientSession:
     )
 
 
-def _checked(url: str | URL, policy: Policy) -> URL:
+def _parse_address(url: str | URL, policy: Policy) -> URL:
     name = url if isinstance(url, str) else "what the page redirects to"
     try:
         target = URL(url)

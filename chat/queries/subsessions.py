@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from agents.delegates import MOST_LEVELS, chosen, delegate, tool_name
+from agents.delegates import MOST_LEVELS, chosen_agents, delegate, tool_name
 from agents.loop import Agent
 from agents.registry import AgentPreset
 from chat.models import ChatMessage, MessageStatus, QuestionKind, RunState, Session, SessionRun
@@ -32,7 +32,7 @@ def preset_for(call: ChatMessage, preset: AgentPreset) -> AgentPreset | None:
 
 def _named(preset: AgentPreset) -> list[AgentPreset]:
     offered = {each.name: each for each in presets.presets()}
-    return [offered[name] for name in chosen(preset.tools, offered, preset.name)]
+    return [offered[name] for name in chosen_agents(preset.tools, offered, preset.name)]
 
 
 def level(session: Session) -> int:

@@ -40,7 +40,7 @@ class StoredTokens:
         assert self._grant is not None  # noqa: S101  # _renew
         return self._grant.access_token
 
-    async def renewed(self, refused: str) -> str:
+    async def renew(self, refused: str) -> str:
         await self._renew(refused)
         assert self._grant is not None  # noqa: S101  # _renew
         return self._grant.access_token
@@ -60,14 +60,14 @@ class StoredTokens:
                 await asyncio.sleep(LOOK_AGAIN)
             present = await self._do(mcp_sign_in.grant_of, self._id)
             if present == grant:
-                present = await self._renewed(grant)
+                present = await self._ask_for_grant(grant)
             else:  # another process has renewed it in between, or a user has disconnected the server
                 await self._do(mcp_sign_in.give_up_renewal, self._id)
             if present is None:
                 raise SignInEnded
             self._grant = present
 
-    async def _renewed(self, grant: Grant) -> Grant | None:
+    async def _ask_for_grant(self, grant: Grant) -> Grant | None:
         from agents.mcp.oauth import renew  # takes a second, unless the connection has already imported it
 
         try:

@@ -220,7 +220,7 @@ async def test_demo_reports_plausible_usage() -> None:
 
 def pauses(text: str, tokens_per_second: float) -> list[float]:
     request = Request("demo", (user(text),))
-    steps = demo._typed(demo._answer(request), request, tokens_per_second)
+    steps = demo._pace(demo._answer(request), request, tokens_per_second)
     return [step.seconds for step in steps if isinstance(step, Pause)]
 
 

@@ -197,7 +197,7 @@ def test_processes_renew_a_token_once(page: Client, server: McpServer, address: 
 
     async def use(store: TokenStore) -> None:
         others = [store.of(added) for _ in range(3)]
-        got.extend(await asyncio.gather(*(each.renewed(grant.access_token) for each in others)))
+        got.extend(await asyncio.gather(*(each.renew(grant.access_token) for each in others)))
 
     before = httpx2.get(address.replace("/mcp", "/test/facts")).json().get("renewed", 0)
     ask(server, use)
@@ -218,7 +218,7 @@ def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpSer
     async def use(store: TokenStore) -> None:
         for _ in range(2):
             with pytest.raises(SignInEnded, match="owner or admin"):
-                await store.of(added).renewed(grant.access_token)
+                await store.of(added).renew(grant.access_token)
 
     ask(server, use)
     assert McpServer.objects.get().sign_in_status == "expired"
@@ -259,7 +259,7 @@ def test_token_of_a_server_that_is_disconnected_meanwhile_is_not_used(
 
     async def use(store: TokenStore) -> None:
         with pytest.raises(SignInEnded):
-            await store.of(added).renewed(grant.access_token)
+            await store.of(added).renew(grant.access_token)
 
     ask(server, use)
     assert McpServer.objects.get().renewing_until is None

@@ -193,13 +193,13 @@ def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json
 def _model_blocks(messages: Iterable[Message], provider: str, model: str, ids: CallIds) -> list[tuple[Part, Json]]:
     """Return the blocks of the model's messages, each with the part from which it is made."""
     parts = (part for message in messages for part in message.parts)
-    blocks = [(part, block) for part in parts for block in _answered(part, provider, model, ids)]
+    blocks = [(part, block) for part in parts for block in _blocks_of_part(part, provider, model, ids)]
     while blocks and isinstance(blocks[-1][0], Thinking):
         blocks.pop()  # An answer may not end with thinking. This one was interrupted before its first word.
     return blocks
 
 
-def _answered(part: Part, provider: str, model: str, ids: CallIds) -> Iterator[Json]:
+def _blocks_of_part(part: Part, provider: str, model: str, ids: CallIds) -> Iterator[Json]:
     match part:
         case Text(text=text) if text.strip():
             yield {"type": "text", "text": text}

@@ -50,7 +50,7 @@ class DemoProvider:
         """Do nothing: there is nothing to load."""
 
     async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
-        async for event in play(_typed(_answer(request), request, self._tokens_per_second), self.name):
+        async for event in play(_pace(_answer(request), request, self._tokens_per_second), self.name):
             yield event
 
     async def list_models(self) -> list[str]:
@@ -282,7 +282,7 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
 _COMMAND = re.compile("|".join(rf"(?<![a-z]){word}(?![a-z])" for word in _COMMANDS), re.IGNORECASE)
 
 
-def _typed(reply: Reply, request: Request, tokens_per_second: float) -> Iterator[Step]:
+def _pace(reply: Reply, request: Request, tokens_per_second: float) -> Iterator[Step]:
     """Split texts into tokens with a pause before each, and end with the usage."""
     paced = tokens_per_second > 0
     sent = 0

@@ -148,7 +148,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
                     yield event
                 await answer.drain()
         except (self.sdk_error, *WIRE_ERRORS) as error:
-            explained = self._explained(error, request.model)
+            explained = self._explain(error, request.model)
             explained.sdk_retried = self._must_not_retry(error, explained)
             raise explained from error
         finally:
@@ -160,7 +160,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         try:
             return list(dict.fromkeys(await read_timeout.wait_for(self._list_models(), LISTING)))
         except (self.sdk_error, *WIRE_ERRORS) as error:
-            raise self._explained(error, "") from error
+            raise self._explain(error, "") from error
         except (ValueError, TypeError, AttributeError) as error:
             raise self.endpoint.broken("its list of models cannot be read") from error
         finally:
@@ -309,7 +309,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         finally:
             await response.aclose()
 
-    def _explained(self, error: Exception, model: str) -> ProviderError:
+    def _explain(self, error: Exception, model: str) -> ProviderError:
         """Return the ProviderError that explains an error of the SDK, the network or the format to users."""
         if isinstance(error, StreamedFailureError):
             return self.endpoint.refused(read_error_body(error.body), model)

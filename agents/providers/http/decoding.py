@@ -165,13 +165,13 @@ class StreamDecoder:
             if self._reader.complete:  # no part of the answer, but it may have arrived together with the end
                 return
             self._heard = True
-            yield from _checked(self._reader.feed(kind, data), data)
+            yield from _check_events(self._reader.feed(kind, data), data)
 
     def finish(self) -> Iterator[ProviderEvent]:
         """Yield the last events. Raise TruncatedError, or UnreadableError if no event has arrived."""
         yield from self._last_event()
         if self._reader.ended:
-            yield from _checked(self._reader.finish(), self._opening)
+            yield from _check_events(self._reader.finish(), self._opening)
         elif self._heard or not self._opening:
             raise TruncatedError
         else:
@@ -181,7 +181,7 @@ class StreamDecoder:
         """Read a last event without its blank line, as some servers send it. Raise TruncatedError."""
         for kind, data in () if self._reader.complete else self._parser.flush():
             try:
-                yield from _checked(self._reader.feed(kind, data), data)
+                yield from _check_events(self._reader.feed(kind, data), data)
             except UnreadableError:
                 raise TruncatedError from None
 
@@ -199,11 +199,11 @@ class DocumentDecoder:
 
     def finish(self) -> Iterator[ProviderEvent]:
         body = b"".join(self._chunks)
-        yield from _checked(self._reader.feed_whole(load(body)), body)
-        yield from _checked(self._reader.finish(), body)
+        yield from _check_events(self._reader.feed_whole(load(body)), body)
+        yield from _check_events(self._reader.finish(), body)
 
 
-def _checked(events: Iterable[ProviderEvent], source: bytes) -> Iterator[ProviderEvent]:
+def _check_events(events: Iterable[ProviderEvent], source: bytes) -> Iterator[ProviderEvent]:
     """Yield the events of a part of an answer. Raise UnreadableError if a value of it has the wrong type.
 
     A vendor's mapping trusts the types of names, ids and texts, so it may fail, or pass on what cannot be stored.

@@ -89,7 +89,7 @@ def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
         for event in events:
             continues = type(event) is type(first) and getattr(event, "key", None) == getattr(first, "key", None)
             if first is not None and not continues:
-                yield _joined(first, pieces)
+                yield _join(first, pieces)
                 first = None
             if isinstance(event, Delta):
                 first = first or event
@@ -98,13 +98,13 @@ def merge_deltas(events: Iterable[ProviderEvent]) -> Iterator[ProviderEvent]:
                 yield event
     except Exception:
         if first is not None:
-            yield _joined(first, pieces)
+            yield _join(first, pieces)
         raise
     if first is not None:
-        yield _joined(first, pieces)
+        yield _join(first, pieces)
 
 
-def _joined(first: Delta, pieces: list[str]) -> Delta:
+def _join(first: Delta, pieces: list[str]) -> Delta:
     text = "".join(pieces)
     pieces.clear()
     return replace(first, text=text)

@@ -95,7 +95,7 @@ def _input(request: Request, provider: str, sent_reasoning: list[Thinking]) -> l
         if not is_model:
             items += _people_items(group, ids)
         for message in group if is_model else ():
-            own = _replayed(message.parts, provider, request.model, sent)
+            own = _items_to_replay(message.parts, provider, request.model, sent)
             sent_reasoning += [part for place in sorted(own) if isinstance(part := message.parts[place], Thinking)]
             items += _model_items(message.parts, own, ids)
     return items
@@ -127,7 +127,7 @@ def _data_url(file: File) -> str:
 
 
 def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -> Iterator[Json]:
-    """Yield the items of a model's response. `own` has the API's own items that `_replayed` chose, by index."""
+    """Yield the items of a model's response. `own` has the API's own items that `_items_to_replay` chose, by index."""
     for place, part in enumerate(parts):
         match part:
             case Thinking() if place in own:
@@ -135,10 +135,10 @@ def _model_items(parts: Sequence[Part], own: Mapping[int, Json], ids: CallIds) -
             case Text(text=text) if text:
                 yield _text_item(part, own.get(place, {}))
             case ToolCall():
-                yield _called(part, own.get(place, {}), ids)
+                yield _call_item(part, own.get(place, {}), ids)
 
 
-def _replayed(parts: Sequence[Part], provider: str, model: str, sent: set[str]) -> dict[int, Json]:
+def _items_to_replay(parts: Sequence[Part], provider: str, model: str, sent: set[str]) -> dict[int, Json]:
     """Return, by index, the parts that are sent as the API's own items: reasoning as a whole, of other items the id.
 
     The API refuses a reasoning item without the item that followed it, an item without the reasoning before it, and
@@ -199,7 +199,7 @@ def _text_item(part: Text, own: Json) -> Json:
     return {**head, "content": content, **phase}
 
 
-def _called(part: ToolCall, own: Json, ids: CallIds) -> Json:
+def _call_item(part: ToolCall, own: Json, ids: CallIds) -> Json:
     name = safe_name(part.name, LONGEST_NAME)
     head = {"type": "function_call", **own}
     return {**head, "call_id": ids.new(part.id), "name": name, "arguments": arguments_text(part)}

@@ -149,7 +149,7 @@ def _complete(index: int, item: Json, state: StreamState) -> Iterator[ProviderEv
         case "message":
             yield from _message(index, item, state)
         case "reasoning":
-            yield from _thought(index, item, state)
+            yield from _reasoning_item(index, item, state)
         case "function_call":
             yield from _close(state)
             yield PartDone(_call(index, item, state), str(index))
@@ -183,7 +183,7 @@ def _message(index: int, item: Json, state: StreamState) -> Iterator[ProviderEve
     yield from _close(state, data | ({"phase": item["phase"]} if item.get("phase") else {}), cited)
 
 
-def _thought(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
+def _reasoning_item(index: int, item: Json, state: StreamState) -> Iterator[ProviderEvent]:
     sections = item.get("summary") or item.get("content") or []
     whole = BETWEEN_SECTIONS.join(section.get("text") or "" for section in sections)
     yield from _catch_up(index, whole, state, reasoning=True)

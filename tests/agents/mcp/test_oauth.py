@@ -75,7 +75,7 @@ class Stored:
     async def current(self) -> str:
         return self.grant.access_token
 
-    async def renewed(self, refused: str) -> str:
+    async def renew(self, refused: str) -> str:
         self.grant = await renew(self.server, self.grant)
         return self.grant.access_token
 
