@@ -279,7 +279,7 @@ def exposure(**kwargs: Any) -> list[CheckMessage]:
     except ValueError:
         hint = "Set it to 127.0.0.1, or to 0.0.0.0 to listen on all networks of this machine."
         return [Error(f"HOST={settings.HOST} is not a host name or an IP address.", hint=hint, id="parley.E020")]
-    return list(_exposed())
+    return list(_exposure_warnings())
 
 
 @register()
@@ -299,7 +299,7 @@ def proxy(**kwargs: Any) -> list[CheckMessage]:
     return []
 
 
-def _exposed() -> Iterator[CheckMessage]:
+def _exposure_warnings() -> Iterator[CheckMessage]:
     if not settings.HTTPS:
         text = (
             f"With HOST={settings.HOST}, other machines connect over plain HTTP: "

@@ -180,7 +180,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
 
     def language(self) -> str:
         """Return the language of the page, which is a parameter of the address."""
-        return languages.offered(self.query_parameter("lang"))
+        return languages.offered_language(self.query_parameter("lang"))
 
     def query_parameter(self, name: str) -> str:
         """Return a parameter of the address's query string, or "" if it is missing."""

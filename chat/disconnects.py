@@ -41,7 +41,7 @@ class Disconnect:
         callback()
 
 
-def watched(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], Any]:
+def watch_disconnect(scope: dict[str, Any], receive: Callable[[], Any]) -> Callable[[], Any]:
     """Create a request's Disconnect, and return a `receive` that sets it when the client disconnects."""
     scope[KEY] = disconnect = Disconnect()
 

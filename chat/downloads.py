@@ -47,7 +47,9 @@ def file_name(title: str, otherwise: str, ending: str) -> str:
     return f"{stem or otherwise}.{ending}"
 
 
-def streamed(request: HttpRequest, pieces: Iterator[str], *, name: str, media_type: str) -> StreamingHttpResponse:
+def stream_download(
+    request: HttpRequest, pieces: Iterator[str], *, name: str, media_type: str
+) -> StreamingHttpResponse:
     """Stream generated text as a download that is not cached."""
     encoded = (piece.encode() for piece in pieces)
     return passed_on(request, encoded, name=name, media_type=f"{media_type}; charset=utf-8")
@@ -93,7 +95,7 @@ def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> It
             pieces.close()
 
 
-def zipped(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:
+def zip_archive(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:
     """Yield a ZIP archive of named entries while they are read. Only the list of entries is kept in memory."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:

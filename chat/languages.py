@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def offered(code: str) -> str:
+def offered_language(code: str) -> str:
     """Return the language if Parley offers it, otherwise English."""
     return code if code in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
 

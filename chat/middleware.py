@@ -122,14 +122,14 @@ def language(
         async def handle(request: HttpRequest) -> HttpResponseBase:
             chosen = await sync_to_async(languages.of_request)(request)
             with translation.override(chosen):
-                return _spoken(await get_response(request), chosen)
+                return _add_language_headers(await get_response(request), chosen)
 
         return handle
 
     def handle_sync(request: HttpRequest) -> HttpResponseBase:
         chosen = languages.of_request(request)
         with translation.override(chosen):
-            return _spoken(get_response(request), chosen)
+            return _add_language_headers(get_response(request), chosen)
 
     return handle_sync
 
@@ -197,7 +197,7 @@ def _set_up_first(request: HttpRequest) -> HttpResponseBase | None:
     return HttpResponseRedirect(reverse("two-step"))
 
 
-def _spoken(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
+def _add_language_headers(response: HttpResponseBase, chosen: str) -> HttpResponseBase:
     """Return the response with its headers about the language."""
     patch_vary_headers(response, ("Accept-Language",))
     response.headers.setdefault("Content-Language", chosen)
@@ -211,11 +211,11 @@ def refusals(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpReques
     Views may show these errors in their own pages instead.
     """
     middleware = finishing(lambda request, response: response)(get_response)
-    middleware.process_exception = _refused  # type: ignore[attr-defined]  # Django looks for it on the callable
+    middleware.process_exception = _refusal  # type: ignore[attr-defined]  # Django looks for it on the callable
     return middleware
 
 
-def _refused(request: HttpRequest, error: Exception) -> HttpResponse | None:
+def _refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     if isinstance(error, HashersBusy):
         error = RateLimited(RETRY_SECONDS, _("Many people are signing in right now. Try again in %(wait)s."))
     if not isinstance(error, RateLimited | FilesUnavailable):
@@ -251,7 +251,7 @@ def finishing(
     return middleware
 
 
-def _guarded(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+def _add_policies(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Forbid inline and external scripts, so that model output cannot run any, even if the renderer has a bug."""
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers.setdefault("Permissions-Policy", PERMISSIONS)
@@ -265,5 +265,5 @@ def _forbid_caching(request: HttpRequest, response: HttpResponseBase) -> HttpRes
     return response
 
 
-content_security_policy = finishing(_guarded)
+content_security_policy = finishing(_add_policies)
 not_cached = finishing(_forbid_caching)

@@ -188,7 +188,7 @@ def _by_name(model: type[Model], vendor: str) -> dict[str, Column]:
 
 
 @cache
-def _chosen(model: type[Model], vendor: str, attributes: tuple[str, ...]) -> tuple[Column, ...]:
+def _chosen_columns(model: type[Model], vendor: str, attributes: tuple[str, ...]) -> tuple[Column, ...]:
     # Rows are made of values in the order of the model's columns.
     return tuple(column for column in columns_of(model, vendor) if column.attribute in attributes)
 
@@ -220,7 +220,7 @@ def _named_values(model: type[Model], vendor: str, names: tuple[str, ...]) -> _V
 
 @cache
 def _chosen_values(model: type[Model], vendor: str, attributes: tuple[str, ...]) -> _Values:
-    return _Values(_chosen(model, vendor, attributes))
+    return _Values(_chosen_columns(model, vendor, attributes))
 
 
 def _column(field: Field[Any, Any]) -> Column:
@@ -300,7 +300,7 @@ def _locking(model: type[Model], vendor: str, names: str, count: int, *, wait: b
 
 @cache
 def _read_statement(model: type[Model], vendor: str, attributes: tuple[str, ...], condition: str) -> str:
-    names = ", ".join(column.name for column in _chosen(model, vendor, attributes))
+    names = ", ".join(column.name for column in _chosen_columns(model, vendor, attributes))
     return f"SELECT {names} FROM {_table(model)} WHERE {condition}"  # noqa: S608  # the condition is the caller's own SQL
 
 

@@ -78,12 +78,12 @@ class S3Storage(Storage):
         while isinstance(body, File):  # a File without a name is false, which botocore takes for an empty body
             body = body.file
         body.seek(0)
-        with self._translated(name):
+        with self._translate_errors(name):
             self._client.put_object(**self._object(name), Body=body)
         return name
 
     def delete(self, name: str) -> None:
-        with self._translated(name):
+        with self._translate_errors(name):
             self._client.delete_object(**self._object(name))
 
     def exists(self, name: str) -> bool:
@@ -97,7 +97,7 @@ class S3Storage(Storage):
         """Return the folders and files in a folder; none if it does not exist, because S3 has no folders."""
         above = self._prefix + (f"{path.strip('/')}/" if path.strip("/") else "")
         folders, files = list[str](), list[str]()
-        with self._translated(path):
+        with self._translate_errors(path):
             pages = self._client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=above, Delimiter="/"):
                 folders += [each["Prefix"][len(above) :].rstrip("/") for each in page.get("CommonPrefixes", ())]
@@ -114,17 +114,17 @@ class S3Storage(Storage):
     def move(self, name: str, new_name: str) -> None:
         """Move a file within the bucket, without downloading it. Raise FileNotFoundError."""
         source = {"CopySource": {"Bucket": self.bucket, "Key": self._object(name)["Key"]}}
-        with self._translated(name):
+        with self._translate_errors(name):
             self._client.copy_object(**self._object(new_name), **source)
         self.delete(name)
 
     def read_from(self, name: str, start: int) -> Any:
         """Return the stream of a file's bytes from `start` on. Raise FileNotFoundError."""
-        with self._translated(name):
+        with self._translate_errors(name):
             return self._client.get_object(**self._object(name), Range=f"bytes={start}-")["Body"]
 
     def _head(self, name: str) -> dict[str, Any]:
-        with self._translated(name):
+        with self._translate_errors(name):
             found: dict[str, Any] = self._client.head_object(**self._object(name))
             return found
 
@@ -132,7 +132,7 @@ class S3Storage(Storage):
         return {"Bucket": self.bucket, "Key": self._prefix + name}
 
     @contextmanager
-    def _translated(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except ClientError as error:

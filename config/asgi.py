@@ -25,7 +25,7 @@ from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: 
 from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
 from chat.asgi.unavailable import UnavailablePages, UnavailableSockets  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
-from chat.disconnects import watched  # noqa: E402  # likewise
+from chat.disconnects import watch_disconnect  # noqa: E402  # likewise
 from chat.log_context import logging_ids  # noqa: E402  # likewise
 from chat.rendering.markdown import highlight  # noqa: E402  # likewise
 from chat.routing import websocket_urlpatterns  # noqa: E402  # likewise
@@ -123,7 +123,7 @@ class Application(ProtocolTypeRouter):
         else:
             await self.start()
             if scope["type"] == "http":
-                receive = watched(scope, receive)
+                receive = watch_disconnect(scope, receive)
             await super().__call__(scope, receive, send)
 
     async def start_or_log(self) -> None:

@@ -23,7 +23,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.assets import static_files
-from chat.assets.built import built
+from chat.assets.built import built_file
 from chat.assets.static_files import Delivery, Storage
 from chat.overrides import whole_files
 
@@ -93,12 +93,14 @@ def test_every_source_that_a_template_names_is_built() -> None:
     tags = re.compile(r'{% (?:stylesheet|script|module|page_script) "([^"]+)" %}')
     names = {name for path in TEMPLATES.rglob("*.html") for name in tags.findall(path.read_text())}
     assert {"css/all.css", "js/pages/session.js", "admin/js/page.js"} <= names
-    assert [name for name in names if not (SOURCE / name).is_file() or not (SOURCE / built(name).file).is_file()] == []
+    assert [
+        name for name in names if not (SOURCE / name).is_file() or not (SOURCE / built_file(name).file).is_file()
+    ] == []
 
 
 def test_a_source_that_is_not_built_is_named() -> None:
     with pytest.raises(FileNotFoundError, match=r"no css/base.css: .* run `make assets`"):
-        built("css/base.css")
+        built_file("css/base.css")
 
 
 def test_sources_are_not_delivered(prepared: Path) -> None:
@@ -215,7 +217,7 @@ MOST_AT_FIRST = 97_000
 
 
 def test_first_visit_keeps_to_its_size(prepared: Path) -> None:
-    found = [built(source) for source in FIRST]
+    found = [built_file(source) for source in FIRST]
     names = {*IMAGES, *(each.file for each in found), *(path for each in found for path in each.imports)}
     sizes = {name: len(brotli.compress((prepared / name).read_bytes())) for name in names}
     assert sum(sizes.values()) < MOST_AT_FIRST, (

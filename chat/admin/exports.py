@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from chat.access import is_session_staff, session_for_staff
 from chat.admin import audit_log
 from chat.admin.permissions import Pages, StaffRequest, may_read_messages, require_messages, session_or_404
-from chat.downloads import file_name, passed_on, streamed, while_permitted
+from chat.downloads import file_name, passed_on, stream_download, while_permitted
 from chat.errors import ServiceError
 from chat.models import Session, User
 from chat.origin import Origin, current_origin, using_origin
@@ -47,7 +47,7 @@ def response(request: StaffRequest, session_ids: Sequence[str], form: str) -> Ht
     _log_export(request.user, session, form)
     name = file_name(session.title, session.pk, extension)
     pieces = while_permitted(write(session), lambda: _may_export_still(request.user))
-    return streamed(request, pieces, name=name, media_type=media_type)
+    return stream_download(request, pieces, name=name, media_type=media_type)
 
 
 def _may_export_still(user: User) -> bool:

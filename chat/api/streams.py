@@ -62,11 +62,11 @@ def stream_response(
     Call `require_stream_slot` first. Several concurrent requests can pass that check. Those above the limit get the
     chunks of `when_full`, or an empty body without it.
     """
-    content = watched(session_id, subscriber, chunks, when_full)
+    content = watch_session(session_id, subscriber, chunks, when_full)
     return StreamingHttpResponse(content, status=status, content_type=content_type, headers=HEADERS)
 
 
-async def watched(
+async def watch_session(
     session_id: str, subscriber: Subscriber, chunks: Chunks, when_full: Callable[[], AsyncIterator[str]] | None
 ) -> AsyncIterator[str]:
     """Yield `chunks` while the subscriber watches the session, or the chunks of `when_full` if no slot is free."""

@@ -16,7 +16,7 @@ from chat.api.auth import ApiRequest, still_allowed, workspace_of
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.disconnects import disconnect_of
-from chat.downloads import file_name, streamed, while_permitted
+from chat.downloads import file_name, stream_download, while_permitted
 from chat.limits.rates import spend
 from chat.services import import_uploads
 from chat.services.import_uploads import Upload
@@ -122,7 +122,7 @@ def export_session(request: ApiRequest, session_id: str, query: Query[ExportQuer
     name = file_name(session.title, session.pk, transfer.EXTENSIONS[form])
     pieces = transfer.export_session(session, request.user, role, form)
     pieces = while_permitted(pieces, lambda: still_allowed(request, session, role))
-    return streamed(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])
+    return stream_download(request, pieces, name=name, media_type=transfer.MEDIA_TYPES[form])
 
 
 @router.post(

@@ -14,7 +14,7 @@ from pydantic import Field
 from chat.api.auth import ApiRequest, session_of, still_allowed
 from chat.api.files import BINARY
 from chat.api.responses import json_response
-from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
+from chat.downloads import file_name, of_file, passed_on, while_permitted, zip_archive
 from chat.queries import workspace
 
 router = Router(tags=["Session files"])
@@ -106,5 +106,5 @@ def get_workspace_archive(request: ApiRequest, session_id: str, query: Query[Fol
     session = session_of(request, session_id)
     entries = workspace.files_below(session, query.path)
     name = file_name(query.path.strip("/").rpartition("/")[2] or session.title, "files", "zip")
-    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_allowed(request, session))
+    pieces = while_permitted(zip_archive(entries, timezone.now()), lambda: still_allowed(request, session))
     return passed_on(request, pieces, name=name, media_type="application/zip")

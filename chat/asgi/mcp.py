@@ -41,15 +41,15 @@ class McpEndpoint:
             await self._pages(scope, receive, send)
             return
         try:
-            caller = await _admitted(scope)
+            caller = await _admit(scope)
         except ServiceError as error:
             refused = error
             await refuse(scope, send, STATUS.get(refused.code, HTTPStatus.BAD_REQUEST), lambda: refused)
             return
-        server = await self._started()
-        await server.manager.handle_request({**scope, SCOPE_KEY: caller}, receive, _guarded(send))
+        server = await self._start()
+        await server.manager.handle_request({**scope, SCOPE_KEY: caller}, receive, _guard(send))
 
-    async def _started(self) -> ParleyServer:
+    async def _start(self) -> ParleyServer:
         if self._server is None:
             loop = asyncio.get_running_loop()
             self._server = loop.create_future()
@@ -82,7 +82,7 @@ def _make() -> ParleyServer:
     return ParleyServer()
 
 
-async def _admitted(scope: Scope) -> Caller:
+async def _admit(scope: Scope) -> Caller:
     """Check the origin of a request and return its caller. Raise ServiceError."""
     request = request_of(scope)
     try:
@@ -105,7 +105,7 @@ async def _admitted(scope: Scope) -> Caller:
         raise ServiceError("unavailable", unavailable()) from error
 
 
-def _guarded(send: Send) -> Callable[[Message], Awaitable[None]]:
+def _guard(send: Send) -> Callable[[Message], Awaitable[None]]:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             names = {name for name, _value in message["headers"]}

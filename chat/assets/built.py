@@ -17,7 +17,7 @@ class Built(NamedTuple):
     imports: list[str]
 
 
-def built(source: str) -> Built:
+def built_file(source: str) -> Built:
     """Return the file that pages load for a source that scripts/assets.js lists, or with DEBUG the source itself.
 
     Raise FileNotFoundError if the manifest does not contain the source.

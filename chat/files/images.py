@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from chat.files.contents import MODEL_SIDE, Contents, Unusable, serves_as_it_is
-from chat.files.stripping import scans, stripped
+from chat.files.stripping import scans, strip_metadata
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 JPEG = b"\xff\xd8"
@@ -65,7 +65,7 @@ def _contents(image: Image.Image, data: bytes) -> Contents:
     image.load()
     turned = image.getexif().get(ORIENTATION, UPRIGHT) != UPRIGHT
     upright = ImageOps.exif_transpose(image) if turned else image
-    kept = _saved(upright, kind) if turned else _stripped(image, data, kind)
+    kept = _encode(upright, kind) if turned else _without_metadata(image, data, kind)
     small = _fitted(upright, MODEL_SIDE)
     as_it_is = serves_as_it_is(FORMATS[kind], upright.size, len(kept))
     return Contents(
@@ -74,19 +74,19 @@ def _contents(image: Image.Image, data: bytes) -> Contents:
         data=kept,
         width=upright.width,
         height=upright.height,
-        thumb=_saved(_fitted(small, THUMB), "WEBP", quality=80),
-        model_image=b"" if as_it_is else _saved(_on_white(small), "JPEG", quality=88),
+        thumb=_encode(_fitted(small, THUMB), "WEBP", quality=80),
+        model_image=b"" if as_it_is else _encode(_on_white(small), "JPEG", quality=88),
     )
 
 
-def _stripped(image: Image.Image, data: bytes, kind: str) -> bytes:
+def _without_metadata(image: Image.Image, data: bytes, kind: str) -> bytes:
     try:
-        return stripped(data, FORMATS[kind])
+        return strip_metadata(data, FORMATS[kind])
     except (ValueError, IndexError):
-        return _saved(image, kind)  # Pillow reads more variants than `stripped`, and writes no metadata
+        return _encode(image, kind)  # Pillow reads more variants than `strip_metadata`, and writes no metadata
 
 
-def _saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+def _encode(image: Image.Image, kind: str, **options: Any) -> bytes:
     out = BytesIO()
     lossy = {"quality": 92, "comment": b""} if kind == "JPEG" else {"quality": 90} if kind == "WEBP" else {}
     profile = image.info.get("icc_profile")

@@ -23,7 +23,7 @@ UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 def read(data: bytes) -> Contents:
     """Read a text file. Raise Unusable if it is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
-    text = next((text for _name, text in _decoded(head, whole=not rest) if not BINARY.search(text)), None)
+    text = next((text for _name, text in _decodings(head, whole=not rest) if not BINARY.search(text)), None)
     if text is None or (b"\0" in rest and not head.startswith(UTF_16)):
         raise Unusable("unsupported")
     return Contents("text", "text/plain", data, text=bounded(text, more=bool(rest)))
@@ -37,7 +37,7 @@ def is_named_as_text(name: str) -> bool:
 def charset_of(data: bytes) -> str:
     """Return the name of a text file's encoding, or "" if the file is not text."""
     head, rest = data[:MOST_BYTES], data[MOST_BYTES:]
-    found = _decoded(head, whole=not rest)
+    found = _decodings(head, whole=not rest)
     return next((name.removesuffix("-sig") for name, text in found if not BINARY.search(text)), "")
 
 
@@ -47,7 +47,7 @@ def bounded(text: str, *, more: bool = False) -> str:
     return text[:MOST_CHARS] + CUT if more or len(text) > MOST_CHARS else text
 
 
-def _decoded(data: bytes, *, whole: bool) -> Iterator[tuple[str, str]]:
+def _decodings(data: bytes, *, whole: bool) -> Iterator[tuple[str, str]]:
     """Yield each encoding that fits, with the decoded text. The most likely encoding comes first."""
     if data.startswith(UTF_16):
         yield from _as(data, "utf-16", whole)

@@ -27,7 +27,7 @@ GIF_CONTROL, GIF_APPLICATION = 0xF9, 0xFF
 GIF_LOOPS = (b"\x0bNETSCAPE2.0", b"\x0bANIMEXTS1.0")
 
 
-def stripped(data: bytes, media_type: str) -> bytes:
+def strip_metadata(data: bytes, media_type: str) -> bytes:
     """Return the image without metadata. Raise ValueError or IndexError if its structure is damaged."""
     return b"".join(_PARTS[media_type](data))
 

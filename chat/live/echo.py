@@ -23,7 +23,7 @@ class Echo:
         self._reconnect = reconnect
         self._unheard = 0
 
-    def heard(self) -> None:
+    def note_message(self) -> None:
         """Note that a message of any kind has arrived."""
         self._unheard = 0
 

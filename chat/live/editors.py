@@ -78,7 +78,7 @@ class EditorTracker:
             del ends[next(iter(ends))]
         self._report_soon()
 
-    def removed(self, target: str) -> None:
+    def close_removed(self, target: str) -> None:
         """Close all editors of a message that was removed."""
         if any(each.target == target for each in self.shown) or any(target in ends for ends in self._ends.values()):
             for ends in self._ends.values():

@@ -69,7 +69,7 @@ def event_frame(
     """Return the frame of an event, or None if it is not for clients. `message` or `session` is the row concerned."""
     match event:
         case MessageChanged():
-            return _message(event, message) if message else _gone(event)
+            return _message(event, message) if message else _removal(event)
         case MessageRemoved(revision, message_id):
             return MessageRemovedEvent(type="message_removed", revision=revision, id=message_id)
         case MessagesShifted(revision, start, by):
@@ -284,7 +284,7 @@ def _error(event: MessageChanged, message: MessageSnapshot, row: Json) -> ErrorE
     )
 
 
-def _gone(event: MessageChanged) -> MessageRemovedEvent:
+def _removal(event: MessageChanged) -> MessageRemovedEvent:
     """Return the frame for a message that was removed before it could be sent. The event of its removal follows."""
     return MessageRemovedEvent(type="message_removed", revision=event.revision, id=event.id)
 

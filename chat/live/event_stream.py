@@ -82,7 +82,7 @@ class EventStream(SocketQueue):
             if self._is_behind:
                 self._is_behind = False
                 await self._sync(source)
-            elif not await self._notified():
+            elif not await self._wait_for_frames():
                 yield step_stream.BEAT
         yield step_stream.BYE
 
@@ -95,7 +95,7 @@ class EventStream(SocketQueue):
             logger.warning("Closing an event stream, because the database is not available: %s", error)
             self.leave()
 
-    async def _notified(self) -> bool:
+    async def _wait_for_frames(self) -> bool:
         """Wait for frames; return False if none has arrived within HEARTBEAT seconds."""
         try:
             async with asyncio.timeout(step_stream.HEARTBEAT):
@@ -109,7 +109,7 @@ class EventStream(SocketQueue):
         piece = ""
         while self._frames and len(piece) < step_stream.LARGEST_PIECE:
             waiting = self._next()
-            self._sent(waiting)
+            self._note_sent(waiting)
             if not waiting.asked and waiting.revision is not None and waiting.revision <= self._since:
                 continue
             if self._is_gap(waiting):

@@ -71,7 +71,7 @@ class Feed:
         self._audience = Audience()
         self.people = PresenceTracker(session_id, hub, self._audience.people, self._send_presence, self._send_editors)
         self._threads = threads
-        self._streaming = StreamingMessages(threads, send=self._audience.send_text, filled=self._text_filled)
+        self._streaming = StreamingMessages(threads, send=self._audience.send_text, filled=self._send_filled_text)
         self._head = 0
         self._events: deque[ChatEvent] = deque()
         self._reading: asyncio.Task[None] | None = None
@@ -121,7 +121,7 @@ class Feed:
             try:
                 self._handle(event)
             except Exception:
-                self._failed(event)
+                self._log_failure(event)
 
     def _is_ready(self, event: MessageChanged) -> bool:
         """Return whether an event has its message, and the message is short enough to be drawn on the event loop."""
@@ -138,15 +138,15 @@ class Feed:
                 if message is None:
                     message = await self._threads.run(messages.message_snapshot, event.id)
                     self._streaming.finish(message)
-                self._message_changed(event, message, await self._drawn(message))
+                self._message_changed(event, message, await self._draw_frames(message))
             else:
                 self._session_changed(event, await self._threads.run(messages.session_by_id, self.session_id))
         except Exception:
-            self._failed(event)
+            self._log_failure(event)
         self._reading = None
         self._handle_events()
 
-    async def _drawn(self, message: MessageSnapshot | None) -> dict[str, Json]:
+    async def _draw_frames(self, message: MessageSnapshot | None) -> dict[str, Json]:
         """Draw a message outside the event loop, in each language of the open pages. Return the frames by language."""
         if message is None or message.status == "streaming":
             return {}
@@ -160,7 +160,7 @@ class Feed:
             frames |= await self._threads.run(message_frames, message, body, languages)
         return frames
 
-    def _failed(self, event: ChatEvent) -> None:
+    def _log_failure(self, event: ChatEvent) -> None:
         """Log an event that cannot be sent, and make viewers read the rows instead."""
         logger.exception("Could not send %s of session %s", type(event).__name__, self.session_id)
         if isinstance(event, Durable):
@@ -188,14 +188,14 @@ class Feed:
             case MessageChanged():
                 self._message_changed(event, event.message)
             case MessageRemoved():
-                self._removed(event)
+                self._message_removed(event)
             case MessagesShifted():
                 shift = {"op": "shift", "revision": event.revision, "from": event.start, "by": event.by}
                 self._audience.send_to_pages(shift, event.revision)
-                self._reached(event.revision)
+                self._advance_to(event.revision)
             case ContextChanged():
                 self._audience.show(lambda: context_frame(event.revision, event.included, event.places), event.revision)
-                self._reached(event.revision)
+                self._advance_to(event.revision)
             case SessionChanged() | AccessChanged():
                 pass  # SessionChanged is handled with its row; after AccessChanged the hub checks all viewers
 
@@ -203,7 +203,7 @@ class Feed:
         self, event: MessageChanged, message: MessageSnapshot | None, drawn: dict[str, Json] | None = None
     ) -> None:
         if message is None:  # removed before its row was read
-            self._removed(MessageRemoved(event.revision, event.id))
+            self._message_removed(MessageRemoved(event.revision, event.id))
             return
         if message.status != "streaming":
             self._streaming.finish(message)  # again: a sync that read older rows may have added it during the drawing
@@ -216,14 +216,14 @@ class Feed:
         frames = {language: {**frame, **revision} for language, frame in (drawn or {}).items()}
         self._audience.show(lambda: {**message_frame(message), **revision}, event.revision, drawn=frames)
         self._send_snapshot(event.id, event.revision)
-        self._reached(event.revision)
+        self._advance_to(event.revision)
 
-    def _removed(self, event: MessageRemoved) -> None:
+    def _message_removed(self, event: MessageRemoved) -> None:
         self._streaming.forget(event.id)
-        self.people.editors.removed(event.id)
+        self.people.editors.close_removed(event.id)
         self._send_event(event)
         self._audience.send_to_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
-        self._reached(event.revision)
+        self._advance_to(event.revision)
 
     def _session_changed(self, event: SessionChanged, session: SessionSnapshot | None) -> None:
         self._send_event(event, session=session)
@@ -231,15 +231,15 @@ class Feed:
             self._audience.show(lambda: session_frame(session, event.revision), event.revision)
             if session.status == Session.Status.ARCHIVED:
                 self.people.editors.end_all()
-        self._reached(event.revision)
+        self._advance_to(event.revision)
 
-    def _reached(self, revision: int) -> None:
+    def _advance_to(self, revision: int) -> None:
         self.revision = max(self.revision, revision)
         self._audience.notify_readers(revision)
 
     # -- streaming messages -------------------------------------------------------------------------------------------
 
-    def _text_filled(self, text: TextAppended) -> None:
+    def _send_filled_text(self, text: TextAppended) -> None:
         """Send text that was read from the row. Pages get it in frames, or a snapshot if they lack the beginning."""
         streaming = self._streaming.get(text.id)
         if streaming is not None and not streaming.is_drawn:

@@ -78,7 +78,7 @@ class Hub:
         self._channel = ""
         self._echo = Echo(lambda: self._channel, self._reconnect)
         self._receiver: asyncio.Task[None] | None = None
-        self._subscriptions = Subscriptions("", self._subscribed)
+        self._subscriptions = Subscriptions("", self._event_of_subscription)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: dict[int, WeakSet[SocketQueue]] = {}
         self._connecting: Counter[int] = Counter()
@@ -103,7 +103,7 @@ class Hub:
             channel = await layer().new_channel("hub")
             await layer().group_add(HUBS, channel)
         self._channel = channel
-        self._subscriptions = Subscriptions(channel, self._subscribed)
+        self._subscriptions = Subscriptions(channel, self._event_of_subscription)
         for session_id in self._feeds:
             self._subscriptions.update(session_id)
 
@@ -223,7 +223,7 @@ class Hub:
         feed.close()
         self._subscriptions.update(feed.session_id)
 
-    def _subscribed(self, session_id: str) -> asyncio.Event | None:
+    def _event_of_subscription(self, session_id: str) -> asyncio.Event | None:
         feed = self._feeds.get(session_id)
         return feed.subscribed if feed else None
 
@@ -262,7 +262,7 @@ class Hub:
         self._receiver = self._spawn(self._receive_forever())
 
     def _handle_message(self, message: Message) -> None:
-        self._echo.heard()
+        self._echo.note_message()
         feed = self._feeds.get(message.get("session", ""))
         match message["type"]:
             case "signed.out":

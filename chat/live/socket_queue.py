@@ -213,7 +213,7 @@ class SocketQueue(Subscriber):
             self._live_chars -= len(waiting.frame)
         return waiting
 
-    def _sent(self, waiting: Waiting) -> None:
+    def _note_sent(self, waiting: Waiting) -> None:
         if waiting.asked:
             self._asked -= 1
             if not self._asked:
@@ -224,7 +224,7 @@ class SocketQueue(Subscriber):
         if self._task is not None or self.closed:
             return
         while self._frames and self._send_now(self._frames[0].frame):
-            self._sent(self._next())
+            self._note_sent(self._next())
         if self._frames:
             self._task = asyncio.get_running_loop().create_task(self._drain())
 
@@ -237,7 +237,7 @@ class SocketQueue(Subscriber):
                 if self._timer is None or self._timer.when() > self._late_at:
                     self._watch(self._late_at)
                 await self._send(waiting.frame)
-                self._sent(waiting)
+                self._note_sent(waiting)
         except Exception as error:  # usually the socket has disconnected, and closing it does no harm
             logger.debug("A socket accepted no more data: %s", error)
             self.close(BROKEN)

@@ -81,7 +81,7 @@ class StepStream(Reader):
         await source.arrived()
         while not self.closed:
             self._news.clear()
-            for piece in [*await self._catch_up(source), *self._grown(source)]:
+            for piece in [*await self._catch_up(source), *self._growth(source)]:
                 if self.closed:
                     break
                 yield piece
@@ -112,7 +112,7 @@ class StepStream(Reader):
             return []
         updates: list[str] = []
         steps = chars = 0
-        for update in self._changed(changes, source):
+        for update in self._changed_steps(changes, source):
             updates.append(update)
             steps, chars = steps + 1, chars + len(update)
             if steps >= AT_ONCE or chars >= CHARS_AT_ONCE:
@@ -120,7 +120,7 @@ class StepStream(Reader):
                 await asyncio.sleep(0)  # a long history does not hold up other connections
         return list(_pieces(updates, changes.revision))
 
-    def _changed(self, changes: StepChanges, source: Source) -> Iterator[str]:
+    def _changed_steps(self, changes: StepChanges, source: Source) -> Iterator[str]:
         """Yield the steps that differ from those that the client has."""
         for step_id in changes.gone:
             if self._sent.pop(step_id, None) is not None or not self._knows_all:
@@ -138,7 +138,7 @@ class StepStream(Reader):
         self._since = self._read_to = changes.revision
 
     def _snapshot(self, step: Step, changes: StepChanges, source: Source) -> Iterator[str]:
-        """Yield a step unless the client has it. `_grown` sends text that was only appended."""
+        """Yield a step unless the client has it. `_growth` sends text that was only appended."""
         content = step.content or ""
         message_id, text = changes.growing.get(step.id, ("", ""))
         known = replace(step, content=content.removesuffix(text)) if message_id else step
@@ -153,7 +153,7 @@ class StepStream(Reader):
             self._growing[step.id] = message_id, len(text) + len(more)
         yield _update(step.id, snapshot=step.to_json())
 
-    def _grown(self, source: Source) -> list[str]:
+    def _growth(self, source: Source) -> list[str]:
         """Return events with the text that was appended to steps and calls."""
         pieces = []
         for step_id, (message_id, known) in self._growing.items():

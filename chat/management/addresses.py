@@ -32,7 +32,7 @@ def remember(port: int) -> None:
 
 def forget() -> None:
     """Delete the stored address if this process has stored it."""
-    if _noted().pid == os.getpid():
+    if _read_note().pid == os.getpid():
         with suppress(OSError):
             _file().unlink()
 
@@ -44,7 +44,7 @@ class Note(NamedTuple):
     url: str = ""
 
 
-def _noted() -> Note:
+def _read_note() -> Note:
     try:
         note = json.loads(_file().read_text())
         return Note(int(note["pid"]), str(note["url"]))
@@ -52,9 +52,9 @@ def _noted() -> Note:
         return Note()
 
 
-def _remembered() -> str:
+def _running_address() -> str:
     """Return the address of a server that runs on this data folder, or "" if none is known."""
-    note = _noted()
+    note = _read_note()
     try:
         if note.pid > 0:
             os.kill(note.pid, 0)
@@ -73,7 +73,7 @@ def _file() -> Path:
 def _base(port: int | None) -> str:
     if settings.PUBLIC_URL:
         return str(settings.PUBLIC_URL)
-    return _local(port) if port is not None else _remembered() or _local(settings.PORT)
+    return _local(port) if port is not None else _running_address() or _local(settings.PORT)
 
 
 def _local(port: int) -> str:

@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from agents.messages import Json
 from chat.api.errors import default_detail
-from chat.api.streams import watched
+from chat.api.streams import watch_session
 from chat.api.waiting import Wait
 from chat.command_frames import MalformedCommand
 from chat.db import Threads, is_unavailable
@@ -28,7 +28,7 @@ from chat.errors import ServiceError, unavailable
 from chat.live.credentials import Token
 from chat.live.turn_wait import TurnWait
 from chat.mcp.caller import SCOPE_KEY, Caller
-from chat.mcp.tools import TOOLS, ListSessions, McpTool, Pending, ReadSession, answered
+from chat.mcp.tools import TOOLS, ListSessions, McpTool, Pending, ReadSession, turn_result
 from chat.mcp.tools import list_sessions as sessions_for
 from chat.mcp.tools import read_session as page_for
 from chat.models import SessionRole
@@ -73,7 +73,7 @@ class ParleyServer:
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         caller = _caller(context)
-        return types.ListToolsResult(tools=[_described(each) for each in TOOLS.values() if _may(caller, each)])
+        return types.ListToolsResult(tools=[_describe(each) for each in TOOLS.values() if _may(caller, each)])
 
     async def _call_tool(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -87,22 +87,24 @@ class ParleyServer:
             given = tool.arguments.model_validate(params.arguments or {})
             result = await self._run(caller, lambda: tool.run(caller, given))
             if isinstance(result, Pending):
-                result = await self._waited(context, caller, result)
+                result = await self._wait_for_turn(context, caller, result)
         except ValidationError as error:
-            return _failed(_explained(error))
+            return _failure(_explain(error))
         except Exception as error:
-            return _failed(_sentence(error, params.name))
+            return _failure(_sentence(error, params.name))
         if isinstance(result, str):
             return types.CallToolResult(content=[types.TextContent(text=result)])
         text = json.dumps(result, ensure_ascii=False)
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=result)
 
-    async def _waited(self, context: ServerRequestContext[Any], caller: Caller, pending: Pending) -> Json:
+    async def _wait_for_turn(self, context: ServerRequestContext[Any], caller: Caller, pending: Pending) -> Json:
         """Wait for the turn as a REST request does. Regularly report to the client that the agent is still working."""
         subscriber = TurnWait(caller.user, SessionRole.VIEWER, Token(caller.token.pk))
         wait = Wait(caller.user, pending.session_id, pending.sent, pending.seconds, subscriber)
         chunks: AsyncIterator[str] = (
-            watched(pending.session_id, subscriber, wait.chunks, wait.at_once) if pending.seconds else wait.at_once()
+            watch_session(pending.session_id, subscriber, wait.chunks, wait.at_once)
+            if pending.seconds
+            else wait.at_once()
         )
         body, beats = "", 0
         async for chunk in chunks:
@@ -111,14 +113,14 @@ class ParleyServer:
                 await context.session.report_progress(beats, message="The agent is working.")
             else:
                 body = chunk
-        return answered(caller, pending, {"turn_id": None, "sequence": None, **json.loads(body)})
+        return turn_result(caller, pending, {"turn_id": None, "sequence": None, **json.loads(body)})
 
     async def _list_resources(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         caller = _caller(context)
-        given = _checked(ListSessions, {"cursor": params.cursor if params else None, "limit": 50})
-        page = await self._asked(caller, lambda: sessions_for(caller, given))
+        given = _validate(ListSessions, {"cursor": params.cursor if params else None, "limit": 50})
+        page = await self._run_for_resource(caller, lambda: sessions_for(caller, given))
         resources = [
             types.Resource(
                 uri=f"{SCHEME}{each['id']}", name=each["title"] or each["id"], mime_type=MARKDOWN, title=each["title"]
@@ -141,13 +143,13 @@ class ParleyServer:
         caller, uri = _caller(context), str(params.uri)
         if not uri.startswith(SCHEME):
             raise MCPError(types.INVALID_PARAMS, f"Not a session of Parley: {uri[:200]}")
-        given = _checked(ReadSession, {"session": uri.removeprefix(SCHEME), "limit": 200})
-        text = await self._asked(caller, lambda: str(page_for(caller, given)))
+        given = _validate(ReadSession, {"session": uri.removeprefix(SCHEME), "limit": 200})
+        text = await self._run_for_resource(caller, lambda: str(page_for(caller, given)))
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)]
         )
 
-    async def _asked(self, caller: Caller, function: Callable[[], T]) -> T:
+    async def _run_for_resource(self, caller: Caller, function: Callable[[], T]) -> T:
         """Run a function for a resource. Raise MCPError."""
         try:
             return await self._run(caller, function)
@@ -168,7 +170,7 @@ def _may(caller: Caller, tool: McpTool) -> bool:
     return caller.may_write or not tool.writes
 
 
-def _described(tool: McpTool) -> types.Tool:
+def _describe(tool: McpTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -180,19 +182,19 @@ def _described(tool: McpTool) -> types.Tool:
     )
 
 
-def _checked(kind: type[Any], values: Json) -> Any:
+def _validate(kind: type[Any], values: Json) -> Any:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise MCPError(types.INVALID_PARAMS, _explained(error)) from error
+        raise MCPError(types.INVALID_PARAMS, _explain(error)) from error
 
 
-def _explained(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)[:10]]
     return "; ".join(found)
 
 
-def _failed(text: str) -> types.CallToolResult:
+def _failure(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
 
 

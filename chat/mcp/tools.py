@@ -287,12 +287,12 @@ def stop(caller: Caller, given: Stop) -> Json:
     return amend(user=caller.user, session_id=given.session, commands=[make_command("cancel")])[0]
 
 
-def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
+def turn_result(caller: Caller, pending: Pending, turn: Json) -> Json:
     """Return the result of a turn for a client: its outcome, the agent's text, and open questions."""
     messages = [each for each in turn["messages"] if (each["sequence"] or 0) > (turn["sequence"] or 0)]
     said = [each["text"] for each in messages if each["type"] in ("text", "error") and each["role"] != MessageRole.USER]
     questions = [
-        {"kind": each["tool"]["question"], "tool": each["tool"]["name"], "arguments": _asked(each["tool"])}
+        {"kind": each["tool"]["question"], "tool": each["tool"]["name"], "arguments": _question_content(each["tool"])}
         for each in messages
         if each["status"] == "waiting" and each["tool"]
     ]
@@ -311,7 +311,7 @@ def answered(caller: Caller, pending: Pending, turn: Json) -> Json:
     return result
 
 
-def _asked(tool: Json) -> Json:
+def _question_content(tool: Json) -> Json:
     """Return the content of a question: the arguments of the call, or the question of its MCP server."""
     arguments: Json = tool["asked"][-1]["question"] if tool["question"] == "elicitation" else tool["arguments"]
     return arguments

@@ -101,7 +101,7 @@ def _lines(rows: Sequence[ChatMessage]) -> Iterator[str]:
         part.id: part.name for each in with_sources(rows) for part in each.message.parts if isinstance(part, ToolCall)
     }
     for each in with_sources(rows):
-        said = [text for part in each.message.parts if (text := _written(part, names))]
+        said = [text for part in each.message.parts if (text := _part_text(part, names))]
         if said:
             yield "\n".join([f"## {_heading(each)}", *said])
 
@@ -117,7 +117,7 @@ def _heading(each: SourcedMessage) -> str:
     return {"assistant": "Assistant", "system": "Note"}[message.role]
 
 
-def _written(part: Part, names: Mapping[str, str]) -> str:
+def _part_text(part: Part, names: Mapping[str, str]) -> str:
     match part:
         case Text(text):
             return cut(text, LONGEST_TEXT)

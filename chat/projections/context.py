@@ -144,7 +144,7 @@ def with_sources(
             case MessageRole.SYSTEM if group[0].summarises is not None:
                 text = Text(f"{SUMMARY_LABEL}\n\n{group[0].text}", foreign=True)
                 messages.append(_sourced_message("user", [(text, group[0])]))
-            case MessageRole.USER if parts := _user_parts(group[0], names.get(named(group[0]), ""), shown):
+            case MessageRole.USER if parts := _user_parts(group[0], names.get(author_of(group[0]), ""), shown):
                 messages.append(_sourced_message("user", [(part, group[0]) for part in parts]))
             case MessageRole.SYSTEM if group[0].text:
                 messages.append(_sourced_message("system", [(Text(group[0].text), group[0])]))
@@ -213,12 +213,12 @@ def labels(people: frozenset[Named]) -> dict[Named, str]:
     return found
 
 
-def named(row: ChatMessage) -> Named:
+def author_of(row: ChatMessage) -> Named:
     return who(row), row.sender
 
 
 def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[Named]:
-    return frozenset(named(row) for row in speaking if speaker(row) == MessageRole.USER)
+    return frozenset(author_of(row) for row in speaking if speaker(row) == MessageRole.USER)
 
 
 def _user_parts(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
@@ -258,7 +258,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
         if row.type == MessageType.REASONING:
             parts.append((Thinking(row.text, row.provider, _strings(row.provider_data), row.model), row))
         elif row.type == MessageType.TEXT:
-            parts.extend((part, row) for part in _spoken(row))
+            parts.extend((part, row) for part in _text_parts(row))
         else:
             call = _call(row, seen)
             parts.append((call, row))
@@ -269,7 +269,7 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
     return [_sourced_message("assistant", parts), *([_sourced_message("user", results)] if results else [])]
 
 
-def _spoken(row: ChatMessage) -> list[Part]:
+def _text_parts(row: ChatMessage) -> list[Part]:
     if row.status == MessageStatus.INTERRUPTED:
         return [Text(f"{row.text}\n\n{INTERRUPTED}" if row.text else INTERRUPTED)]
     return [Text(row.text, _strings(row.provider_data))] if row.text else []

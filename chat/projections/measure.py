@@ -24,7 +24,7 @@ class Measure:
         return round(estimate * self.factor)
 
 
-def measured(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Measure:
+def measure_request(laid: Sequence[Block], around: float, model: tuple[str, str]) -> Measure:
     """Estimate a request of these blocks, and correct it by the count that the last answer of the same model reported.
 
     `around` is the estimate of the system prompt and the tools. The correction is only made if the rows before that

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import Max, Min, Q, QuerySet
 
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
-from chat.projections.context import Around, call_ids, labels, named, speaker
+from chat.projections.context import Around, author_of, call_ids, labels, speaker
 from chat.projections.segments import TurnSegments, segments
 from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
 from chat.projections.steps import AT_WORK, Sourced, Step, WrittenCall, growing, steps, written_calls
@@ -121,8 +121,8 @@ def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -
     news = [row for row in changed if speaker(row) == MessageRole.USER]
     if not news:
         return False
-    stayed = frozenset(map(named, _speakers(_turns(session_id).filter(revision__lte=since))))
-    everyone = stayed | frozenset(map(named, news))
+    stayed = frozenset(map(author_of, _speakers(_turns(session_id).filter(revision__lte=since))))
+    everyone = stayed | frozenset(map(author_of, news))
     if len({person for person, _name in stayed}) < 2:
         return len({person for person, _name in everyone}) > 1 or any(row.user_id is None for row in news)
     before, now = labels(stayed), labels(everyone)
@@ -158,7 +158,7 @@ def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatM
 def _around(session_id: str, start: int) -> Around:
     before = ChatMessage.objects.in_conversation(session_id).filter(sequence__lt=start, include_in_context=True)
     calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
-    return Around(frozenset(map(named, _speakers(_turns(session_id)))), call_ids(calls))
+    return Around(frozenset(map(author_of, _speakers(_turns(session_id)))), call_ids(calls))
 
 
 def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:

@@ -111,7 +111,7 @@ def first_input(turn: BegunTurn) -> AgentInput | None:
 def view_of(session: Session, rows: Sequence[ChatMessage], agent: str = "") -> Sequence[ChatMessage]:
     """Return the rows as an agent of the session gets them. An empty `agent` means the session's own agent."""
     titles = cast.titles(session)
-    return seen_by(rows, agent or session.agent, _named(session), titles) if titles else rows
+    return seen_by(rows, agent or session.agent, _own_agent(session), titles) if titles else rows
 
 
 def prompt_of(
@@ -128,12 +128,12 @@ def prompt_of(
     titles = cast.titles(session)
     prompt = preset.system_prompt if own_prompt is None or agent in titles else own_prompt
     if titles:
-        prompt = with_introduction(prompt, agent or session.agent, _named(session), titles)
+        prompt = with_introduction(prompt, agent or session.agent, _own_agent(session), titles)
     prompt = system_prompt(rows, prompt)
     return with_forked_files(prompt, session, preset.tools) if FORKED_FILES in session.config_values else prompt
 
 
-def _named(session: Session) -> tuple[str, str]:
+def _own_agent(session: Session) -> tuple[str, str]:
     return session.agent, presets.own(session).title
 
 

@@ -141,7 +141,10 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
     concerned = [run for run in resting if people[run.pk]]
     if not concerned:
         return []
-    notices = [*_waiting(concerned, people), *_done(concerned, people, {each.turn_id for each in epochs.values()})]
+    notices = [
+        *_waiting(concerned, people),
+        *_turn_end_notices(concerned, people, {each.turn_id for each in epochs.values()}),
+    ]
     return [_push(notice, browser) for notice in notices for id in notice.user_ids for browser in browsers[id]]
 
 
@@ -159,7 +162,7 @@ def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterato
     asks: dict[str, list[ChatMessage]] = {run.pk: [] for run in waiting}
     for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence"):
         asks[row.session_id].append(row)
-    not_asked = _not_asked([(row, people[run.pk]) for run in waiting for row in asks[run.pk]])
+    not_asked = _users_not_to_ask([(row, people[run.pk]) for run in waiting for row in asks[run.pk]])
     for run in waiting:
         left_out = [not_asked[row.pk] for row in asks[run.pk]]
         asked = people[run.pk] - (set[int].intersection(*left_out) if left_out else set())
@@ -167,7 +170,7 @@ def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterato
             yield Notice("waiting", run.session, frozenset(asked), asks[run.pk][-1] if left_out else None)
 
 
-def _not_asked(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict[str, set[int]]:
+def _users_not_to_ask(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict[str, set[int]]:
     """Return, by question, the users who have approved the call or lack the role that its approval needs."""
     standings = {row.pk: standing_of(row.approval) for row, _people in questions}
     needed = {standing.needs.approvers for standing in standings.values() if standing} - {""}
@@ -185,7 +188,7 @@ def _not_asked(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict[str, s
     return found
 
 
-def _done(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
+def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
     """Yield notices for the owner and the user who started the turn, unless they have seen its end.
 
     Sub-agents report to their callers instead.
@@ -247,7 +250,7 @@ def _message(
 
 
 def _language_of(browser: PushSubscription) -> translation.override:
-    return translation.override(languages.offered(browser.user.language or browser.language))
+    return translation.override(languages.offered_language(browser.user.language or browser.language))
 
 
 def _cut(text: str, most: int) -> str:

@@ -17,14 +17,14 @@ from chat.models import ChatMessage, MemoryNote, Session
 from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
-from chat.projections.measure import Measure, measured
+from chat.projections.measure import Measure, measure_request
 from chat.queries import cast, presets
 from chat.queries.context_rows import context_rows
 from chat.queries.memory import notes_in, with_notes
 from chat.runner.agent_input import build_session_agent, prompt_of, view_of
 from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
 
-# The columns that `measured` needs in addition to those of the context.
+# The columns that `measure_request` needs in addition to those of the context.
 MEASURED = ("model", "timestamp", "input_tokens")
 
 
@@ -97,7 +97,7 @@ class NextRequest:
         """Return the context's blocks with estimated tokens, and the measure. The rows need the `MEASURED` columns."""
         laid = blocks(self.rows, self.files, self._sent_reasoning)
         around = of_text(self.system) + of_tools(self.tools)
-        return laid, measured(laid, around, (self.provider_name, self.model))
+        return laid, measure_request(laid, around, (self.provider_name, self.model))
 
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes, agent: str = "") -> NextRequest:

@@ -179,12 +179,12 @@ def _first_due(count: int) -> Composed[str]:
     return Composed(lambda worker_id: _waiting_for(worker_id).values_list("session_id", flat=True)[:count])
 
 
-def _chosen(worker_id: str, *session_ids: str) -> QuerySet[SessionRun, tuple[str, int]]:
+def _lock_waiting(worker_id: str, *session_ids: str) -> QuerySet[SessionRun, tuple[str, int]]:
     chosen = _waiting_for(worker_id).filter(pk__in=session_ids)
     return _locked(chosen).values_list("session_id", "epoch")
 
 
-_CHOSEN = Composed(_chosen)
+_CHOSEN = Composed(_lock_waiting)
 
 
 def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:

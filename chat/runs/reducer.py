@@ -56,7 +56,7 @@ def reduce(state: TurnState, event: TurnEvent, now: Now) -> Reduced:
         case Stopped():
             return _stop(state, now)
         case ProcessLost(resume, error):
-            return _lost(state, resume, error, now)
+            return _repair(state, resume, error, now)
         case _:
             assert_never(event)
 
@@ -116,7 +116,7 @@ def _stop(state: TurnState, now: Now) -> Reduced:
     return state, [*changes, closing[0], ReportCancelled(state.turn_id), *closing[1:]]
 
 
-def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
+def _repair(state: TurnState, resume: bool, error: AgentError | None, now: Now) -> Reduced:
     """Repair the rows after the process has died. A resumed run executes calls that had not started (RUN-15).
 
     No call runs twice. If a text or the arguments of a call were cut off, no call of this response is executed, because
@@ -126,7 +126,7 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
     state, changes = drop_writing(state, now)
     changes.extend([cut_off(state.open)] if state.open is not None else [])
     kept = tuple(tool for tool in state.tools if resume and not was_cut and tool.began is None)
-    changes.extend(_tool_lost(tool, now) for tool in state.tools if tool not in kept)
+    changes.extend(_end_lost_tool(tool, now) for tool in state.tools if tool not in kept)
     if resume and was_cut and state.texts:
         changes.append(insert_note(state, RESUME_NOTE, now, RESUME_NOTE_SHOWN))
     begun = any(tool.began is not None for tool in state.tools)
@@ -141,6 +141,6 @@ def _lost(state: TurnState, resume: bool, error: AgentError | None, now: Now) ->
     return state, [*changes, *closing]
 
 
-def _tool_lost(tool: OpenTool, now: Now) -> UpdateMessage:
+def _end_lost_tool(tool: OpenTool, now: Now) -> UpdateMessage:
     text = TOOL_NOT_BEGUN if tool.began is None and not tool.delegated else TOOL_LOST
     return tool_ended(replace(tool, began=None), "interrupted", after_output(tool, text), True, now)

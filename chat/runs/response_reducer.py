@@ -100,10 +100,10 @@ def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:
     """Complete the streaming row because another part begins."""
     if state.open is None:
         return state, []
-    return replace(state, open=None), [_ended(state.open, now, **fields)]
+    return replace(state, open=None), [_complete_row(state.open, now, **fields)]
 
 
-def _ended(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
+def _complete_row(row: OpenText, now: Now, **fields: object) -> UpdateMessage:
     """Complete a streaming row. A text gets its duration when its response is done (MSG-05)."""
     values: Json = {"status": "complete", **fields}
     if row.reasoning:
@@ -146,7 +146,7 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now
     state = _first_token(state, now)
     match part:
         case ToolCall():
-            return _called(state, part, _writing(state, key), now)
+            return _insert_call(state, part, _writing(state, key), now)
         case Text():
             # The row stays open until another part begins or the response is done, which sets its duration.
             return _complete_text(state, part), []
@@ -160,7 +160,7 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now
 
 def _complete_text(state: TurnState, part: Text) -> TurnState:
     """Store the sources and the provider's data of a complete text. If it has data, further text gets a new row."""
-    own = _numbered(part.sources, state.sources)
+    own = _number_sources(part.sources, state.sources)
     if not (part.data or own or state.sources):
         return state
     known = tuple(source for source in own if source not in state.sources)
@@ -173,7 +173,7 @@ def _complete_text(state: TurnState, part: Text) -> TurnState:
     return replace(state, open=replace(state.open, whole=True)) if is_whole and state.open else state
 
 
-def _numbered(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
+def _number_sources(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
     """Return the sources that a vendor names, with numbers. A known page keeps its number."""
     numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=known),))])
     return tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in cited_by_vendor))
@@ -187,7 +187,7 @@ def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
     return replace(state, last_row=row), [*changes, InsertMessage(row, "message_updated", fields)]
 
 
-def _called(state: TurnState, call: ToolCall, written: WritingCall | None, now: Now) -> Reduced:
+def _insert_call(state: TurnState, call: ToolCall, written: WritingCall | None, now: Now) -> Reduced:
     """Insert a tool call at its place in the response. It is executed when the response is done (MSG-08, UI-01).
 
     `written` is its row, if it got one when the model began to write it.
@@ -217,9 +217,9 @@ def _called(state: TurnState, call: ToolCall, written: WritingCall | None, now: 
 def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
     state, dropped = drop_writing(state, now)
     metrics = _metrics(state, usage)
-    rows = [_ended(state.open, now)] if state.open is not None and state.open.reasoning else []
+    rows = [_complete_row(state.open, now)] if state.open is not None and state.open.reasoning else []
     rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
-    changes: list[Change] = [*dropped, *_summarized(rows, state, metrics, now)]
+    changes: list[Change] = [*dropped, *_add_metrics(rows, state, metrics, now)]
     was_empty = not (state.texts or state.tools) and reason in FINAL
     if was_empty:
         error = AgentError(EMPTY_ANSWER)
@@ -241,7 +241,7 @@ def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> 
     return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 
-def _summarized(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
+def _add_metrics(rows: list[UpdateMessage], state: TurnState, metrics: Json, now: Now) -> list[UpdateMessage]:
     """Add the metrics to the response's last row (MSG-06), and report response_done (RUN-02) with the last text.
 
     Without a text, the last row reports response_done.

@@ -49,10 +49,10 @@ class SessionStore(db.SessionStore):
         return await self._rows(session_key).aexists()
 
     def create_model_instance(self, data: dict[str, Any]) -> LoginSession:
-        return _stored(super().create_model_instance(data), data)
+        return _make_storable(super().create_model_instance(data), data)
 
     async def acreate_model_instance(self, data: dict[str, Any]) -> LoginSession:
-        return _stored(await super().acreate_model_instance(data), data)
+        return _make_storable(await super().acreate_model_instance(data), data)
 
     def delete(self, session_key: str | None = None) -> None:
         self._rows(session_key or self.session_key).delete()
@@ -81,7 +81,7 @@ class SeenSession(SessionStore):
         pass
 
 
-def _stored(row: Any, data: dict[str, Any]) -> LoginSession:
+def _make_storable(row: Any, data: dict[str, Any]) -> LoginSession:
     """Change the row that Django's store has made into one that may be stored."""
     row.session_key = hash_key(row.session_key)
     row.user_id = _user_id(data)

@@ -109,14 +109,14 @@ def encrypt(payload: bytes, target: PushTarget, private_key: EllipticCurvePrivat
     private_key = private_key or ec.generate_private_key(ec.SECP256R1())
     sender, salt = _point(private_key.public_key()), os.urandom(16)
     info = b"WebPush: info\0" + _point(browser) + sender
-    secret = _derived(private_key.exchange(ec.ECDH(), browser), _decoded(target.auth), info, 32)
-    key = _derived(secret, salt, b"Content-Encoding: aes128gcm\0", 16)
-    nonce = _derived(secret, salt, b"Content-Encoding: nonce\0", 12)
+    secret = _derive(private_key.exchange(ec.ECDH(), browser), _decoded(target.auth), info, 32)
+    key = _derive(secret, salt, b"Content-Encoding: aes128gcm\0", 16)
+    nonce = _derive(secret, salt, b"Content-Encoding: nonce\0", 12)
     header = salt + struct.pack("!IB", RECORD_SIZE, len(sender)) + sender
     return header + AESGCM(key).encrypt(nonce, payload + b"\x02", None)  # 2 ends the last record
 
 
-def _derived(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+def _derive(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -125,11 +125,13 @@ def _derived(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
 
 def _authorization(audience: str, subject: str) -> str:
     bucket = int(time.time()) // SIGNATURE_BUCKET
-    return _signed(settings.VAPID_PRIVATE_KEY, audience, subject, bucket * SIGNATURE_BUCKET + SIGNATURE_LIFE)
+    return _make_authorization(
+        settings.VAPID_PRIVATE_KEY, audience, subject, bucket * SIGNATURE_BUCKET + SIGNATURE_LIFE
+    )
 
 
 @lru_cache(maxsize=64)
-def _signed(key: str, audience: str, subject: str, expires: int) -> str:
+def _make_authorization(key: str, audience: str, subject: str, expires: int) -> str:
     import jwt
 
     private_key = _private_key(key)

@@ -257,7 +257,7 @@ class SocketProtocol(WebSocketProtocol):
             bounds.connections.release(self.address)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        self._keepalive.received()
+        self._keepalive.note_received()
         super().dataReceived(data)
 
     def onOpen(self) -> None:  # noqa: N802
@@ -270,7 +270,7 @@ class SocketProtocol(WebSocketProtocol):
         if not isinstance(content, str) or self.state != self.STATE_OPEN:
             super().serverSend(content, binary)
             return
-        self._keepalive.sent(len(content))
+        self._keepalive.note_sent(len(content))
         self.sendData(self._encoder.encode(content))
 
     def send_now(self, text: str) -> bool:
@@ -287,11 +287,11 @@ class SocketProtocol(WebSocketProtocol):
         """
         self._encoder.rest()
         if self.autoPingPending is None:
-            self.autoPingTimeout = self._keepalive.pinged()
+            self.autoPingTimeout = self._keepalive.note_ping()
             super()._sendAutoPing()
 
     def onAutoPong(self, *details: Any) -> None:  # noqa: N802
-        self._keepalive.ponged()
+        self._keepalive.note_pong()
 
     def onAutoPingTimeout(self) -> None:  # noqa: N802
         """Close, unless the peer is sending a frame. How slowly it may send is limited elsewhere."""

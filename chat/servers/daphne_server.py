@@ -98,9 +98,9 @@ class BoundedServer(Server):
         """Pass a message to the connection, then wait until the connection can take more."""
         await super().handle_reply(protocol, message)
         if message["type"] in ("websocket.send", "http.response.body"):
-            await self._drained(protocol)
+            await self._wait_until_drained(protocol)
 
-    async def _drained(self, protocol: Any) -> None:
+    async def _wait_until_drained(self, protocol: Any) -> None:
         """Wait until the connection can take more. Abort it if the peer takes nothing for STALL_SECONDS."""
         transport = protocol.transport
         while not protocol.pace.is_open:

@@ -53,7 +53,7 @@ class FrameEncoder:
             is_small = not self._bits or len(text) < WORTHWHILE
             if not is_small:
                 self._context = None
-            return text.encoded(is_small or self._bits, plain if is_small else partial(deflated, bits=self._bits))
+            return text.encoded(is_small or self._bits, plain if is_small else partial(deflate, bits=self._bits))
         if not self._bits:
             return text.encoded(True, plain) if isinstance(text, SharedFrame) else plain(text)
         if self._keeps_context and len(text) <= LARGE:
@@ -63,7 +63,7 @@ class FrameEncoder:
         if len(text) < WORTHWHILE:
             return plain(text)
         self._context = None
-        return deflated(text, bits=self._bits)
+        return deflate(text, bits=self._bits)
 
     def rest(self) -> None:
         """Drop the context if nothing was compressed with it since the last call."""
@@ -76,7 +76,7 @@ class FrameEncoder:
         if context is None:
             context = self._context = _compressor(zlib.Z_DEFAULT_COMPRESSION, self._bits)
         self._is_used = True
-        return _framed(COMPRESSED_TEXT, _flushed(context, text))
+        return _framed(COMPRESSED_TEXT, _compress(context, text))
 
 
 def plain(text: str) -> bytes:
@@ -84,17 +84,17 @@ def plain(text: str) -> bytes:
     return _framed(TEXT, text.encode())
 
 
-def deflated(text: str, *, bits: int) -> bytes:
+def deflate(text: str, *, bits: int) -> bytes:
     """Return a text as one frame that is compressed separately."""
     level = zlib.Z_BEST_SPEED if len(text) > LARGE else zlib.Z_DEFAULT_COMPRESSION
-    return _framed(COMPRESSED_TEXT, _flushed(_compressor(level, bits), text))
+    return _framed(COMPRESSED_TEXT, _compress(_compressor(level, bits), text))
 
 
 def _compressor(level: int, bits: int) -> zlib._Compress:
     return zlib.compressobj(level, zlib.DEFLATED, -bits, MEMORY_LEVEL)
 
 
-def _flushed(compressor: zlib._Compress, text: str) -> bytes:
+def _compress(compressor: zlib._Compress, text: str) -> bytes:
     data = compressor.compress(text.encode())
     return (data + compressor.flush(zlib.Z_SYNC_FLUSH)).removesuffix(END)
 

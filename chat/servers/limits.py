@@ -78,21 +78,21 @@ class Keepalive:
         self._taken = 0
         self._has_received = False
 
-    def sent(self, size: int) -> None:
+    def note_sent(self, size: int) -> None:
         """Note that a message of this size was handed to the connection."""
         self._sent += size
 
-    def received(self) -> None:
+    def note_received(self) -> None:
         """Note that data came from the peer."""
         self._has_received = True
 
-    def pinged(self) -> float:
+    def note_ping(self) -> float:
         """Note a ping, and return the number of seconds in which its pong must arrive."""
         self._sent_before_ping = self._sent
         self._has_received = False
         return PONG_SECONDS + (self._sent - self._taken) / SLOWEST_BYTES_PER_SECOND
 
-    def ponged(self) -> None:
+    def note_pong(self) -> None:
         """Note that the last ping was answered."""
         self._taken = self._sent_before_ping
 

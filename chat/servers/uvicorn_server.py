@@ -244,7 +244,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self._given_up:
             return
-        self._keepalive.received()
+        self._keepalive.note_received()
         is_unread = self.handshake_initiated and (self.close_sent or not self.handshake_complete)
         if self._inflate is not None:
             self._inflate.is_unread, self._inflate.room = is_unread, self.config.bounds.longest_frame
@@ -298,7 +298,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         is_open = self.handshake_complete and not (self.close_sent or self.disconnected)
         if not is_open or not self.writable.is_set() or self.transport.is_closing():
             return False
-        self._keepalive.sent(len(text))
+        self._keepalive.note_sent(len(text))
         self.transport.write(self._encoder.encode(text))
         return True
 
@@ -306,12 +306,12 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._encoder.rest()
         super().send_keepalive_ping()
         if self.pong_timer is not None:
-            self._await_pong(self._keepalive.pinged())
+            self._await_pong(self._keepalive.note_ping())
 
     def handle_pong(self, event: Frame) -> None:
         super().handle_pong(event)
         if self.pending_ping_payload is None:
-            self._keepalive.ponged()
+            self._keepalive.note_pong()
 
     def keepalive_timeout(self) -> None:
         """Close, unless the peer is sending a frame. How slowly it may send is limited elsewhere."""

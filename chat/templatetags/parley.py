@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
-from chat.assets.built import built
+from chat.assets.built import built_file
 from chat.assets.static_files import Storage
 from chat.caches import cached_unless_debug
 from chat.rendering.messages.attachments import attached
@@ -62,7 +62,7 @@ def icon(name: str) -> SafeString:
 @register.simple_tag
 def stylesheet(name: str) -> SafeString:
     """Render a link to a style sheet of static/, including the style sheets that it imports."""
-    return format_html('<link rel="stylesheet" href="{}">', static(built(name).file))
+    return format_html('<link rel="stylesheet" href="{}">', static(built_file(name).file))
 
 
 @register.simple_tag(takes_context=True)
@@ -75,13 +75,13 @@ def push_digest(context: Context) -> str:
 @register.simple_tag
 def script(name: str) -> SafeString:
     """Render a `<script>` for a script of static/ that is not a module."""
-    return format_html('<script src="{}"></script>', static(built(name).file))
+    return format_html('<script src="{}"></script>', static(built_file(name).file))
 
 
 @register.simple_tag
 def module(name: str) -> SafeString:
     """Render a `<script>` for a module of static/, with preloads of all modules that it imports."""
-    file, imports = built(name)
+    file, imports = built_file(name)
     preloads = format_html_join("", '<link rel="modulepreload" href="{}">\n', ((static(path),) for path in imports))
     return format_html('{}<script type="module" src="{}"></script>', preloads, static(file))
 

@@ -22,7 +22,7 @@ from agents.messages import Json
 from agents.safe_text import clean
 from agents.sandbox.browsing import Entry, Listing, OpenFile
 from chat.access import session_for, still_has_role
-from chat.downloads import file_name, of_file, passed_on, while_permitted, zipped
+from chat.downloads import file_name, of_file, passed_on, while_permitted, zip_archive
 from chat.errors import NoSuchSession
 from chat.files.sniffing import audio_type, browser_type
 from chat.models import Session, User
@@ -120,7 +120,7 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
         raise Http404(str(refused)) from refused
     title = path.strip("/").rpartition("/")[2] or session.title
     name = file_name(title, "files", "zip")
-    pieces = while_permitted(zipped(entries, timezone.now()), lambda: still_has_role(request.user, session))
+    pieces = while_permitted(zip_archive(entries, timezone.now()), lambda: still_has_role(request.user, session))
     return passed_on(request, pieces, name=name, media_type="application/zip")
 
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 
 from chat.access import session_for, still_has_role
 from chat.disconnects import Disconnect, disconnect_of
-from chat.downloads import file_name, streamed, while_permitted
+from chat.downloads import file_name, stream_download, while_permitted
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import SessionRole, User, Workspace
@@ -54,7 +54,7 @@ def export(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     name = file_name(session.title, session.pk, EXTENSIONS[chosen])
     pieces = export_session(session, request.user, role, chosen, zone_of(request))
     pieces = while_permitted(pieces, lambda: still_has_role(request.user, session, role))
-    return streamed(request, pieces, name=name, media_type=MEDIA_TYPES[chosen])
+    return stream_download(request, pieces, name=name, media_type=MEDIA_TYPES[chosen])
 
 
 @never_cache

@@ -143,7 +143,7 @@ def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
     without_end = picture("JPEG")[:-2]
     with Image.open(BytesIO(picture("JPEG"))) as image:
         image.load()
-        kept = images._stripped(image, without_end, "JPEG")
+        kept = images._without_metadata(image, without_end, "JPEG")
     assert PLACE.encode() not in kept
     assert opened(kept).size == (80, 60)
 

@@ -124,7 +124,7 @@ async def test_a_session_waits_for_its_own_drawings_alone(
 ) -> None:
     """LIVE-02: frames after a costly message keep their order, and other sessions continue in the meantime."""
     drawing, may_go = asyncio.Event(), asyncio.Event()
-    drawn = Feed._drawn
+    drawn = Feed._draw_frames
 
     async def slowly(feed: Feed, message: object) -> object:
         if feed.session_id == dear.pk:
@@ -134,7 +134,7 @@ async def test_a_session_waits_for_its_own_drawings_alone(
 
     dear, viewers = await watch(node, ana)
     other, others = await watch(node, ana)
-    monkeypatch.setattr(Feed, "_drawn", slowly)
+    monkeypatch.setattr(Feed, "_draw_frames", slowly)
     monkeypatch.setattr(Feed, "_is_ready", lambda feed, event: feed.session_id != dear.pk)
     await node.send(dear, ana, "Slow")
     await drawing.wait()

@@ -351,7 +351,7 @@ async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str,
     for removed in ("", "m_1"):
         for told in (here, there):
             if removed:
-                told.tracker.removed(removed)
+                told.tracker.close_removed(removed)
             told.tracker.renew()
         there.tracker.receive("hub", here.tracker.mine)
         here.tracker.receive("hub", there.tracker.mine)

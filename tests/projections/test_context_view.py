@@ -15,7 +15,7 @@ from chat.projections.context import context, from_summary, speaks
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, ExclusionReason, SentReasoning, blocks
 from chat.projections.estimate import of_part, of_text
-from chat.projections.measure import corrected, measured
+from chat.projections.measure import corrected, measure_request
 from chat.projections.requests import request_rows, row_as_sent
 from tests.projections.test_context_random import any_rows
 from tests.support.effort import cases
@@ -191,11 +191,11 @@ def answered(**fields: object) -> list[Block]:
 
 def test_estimates_are_set_right_by_what_was_read() -> None:
     """RUN-04: the estimate is corrected by the input tokens of the same model's last response."""
-    measure = measured(answered(input_tokens=200), 0.0, ("own", "one"))
+    measure = measure_request(answered(input_tokens=200), 0.0, ("own", "one"))
     assert (measure.factor, measure.read, measure.tokens(50)) == (2.0, 200, 100)
     for unknown in (answered(), answered(input_tokens=10_000)):
-        assert measured(unknown, 0.0, ("own", "one")).read is None
-    assert measured(answered(input_tokens=200), 0.0, ("own", "two")).factor == 1.0
+        assert measure_request(unknown, 0.0, ("own", "one")).read is None
+    assert measure_request(answered(input_tokens=200), 0.0, ("own", "two")).factor == 1.0
     assert corrected(10.0, 0.0, 5).factor == 1.0
 
 
@@ -203,7 +203,7 @@ def test_what_was_changed_since_sets_nothing_right() -> None:
     """RUN-04: if rows were changed since that response, it does not correct the estimate."""
     rows = answered(input_tokens=200)
     rows[0].lines[0].row.revision = 9
-    assert measured(rows, 0.0, ("own", "one")).factor == 1.0
+    assert measure_request(rows, 0.0, ("own", "one")).factor == 1.0
 
 
 def test_rows_are_compared_with_what_they_were() -> None:

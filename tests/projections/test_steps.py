@@ -14,7 +14,7 @@ from agents.providers.base import Request
 from agents.providers.dialect import Dialect
 from agents.providers.openai.request import to_request
 from chat.models import ChatMessage, Session
-from chat.projections.context import Around, call_ids, context, from_summary, named, speaker, system_prompt
+from chat.projections.context import Around, author_of, call_ids, context, from_summary, speaker, system_prompt
 from chat.projections.steps import AT_WORK, Step, steps
 from tests.projections.test_context_random import any_rows
 from tests.support.effort import cases
@@ -129,7 +129,7 @@ def test_end_of_a_session_has_the_steps_that_the_whole_has_there(rows: list[Chat
     if at >= len(rows) or not rows[at].include_in_context or speaker(rows[at]) != "user":
         return
     before = [each for each in rows[:at] if each.include_in_context]
-    people = frozenset(named(each) for each in rows if each.include_in_context and speaker(each) == "user")
+    people = frozenset(author_of(each) for each in rows if each.include_in_context and speaker(each) == "user")
     around = Around(people, call_ids((each.id, each.tool_call_id) for each in before if each.type == "tool_group"))
     end = [each.step for each in steps(rows[at:], around)]
     assert end == [step for step in projected(rows) if step.sequence > 2 * at + 1]
@@ -141,7 +141,7 @@ def test_call_with_the_id_of_an_earlier_one_has_the_same_name_in_a_part_of_the_s
     call = {"type": "tool_group", "role": "assistant", "tool_call_id": "c1", "tool_name": "add", "result": "2"}
     said = {"type": "text", "role": "user", "text": "Go"}
     rows = [row(1, **said), row(2, **call, response_id="r_1"), row(3, **said), row(4, **call, response_id="r_2")]
-    people = frozenset({named(rows[0])})
+    people = frozenset({author_of(rows[0])})
     part = [each.step for each in steps(rows[2:], Around(people, call_ids([(rows[1].id, "c1")])))]
     assert part == [step for step in projected(rows) if step.sequence > 5]
     assert part[-1].tool_call_id == "call_m_4"

@@ -51,20 +51,20 @@ def test_pong_may_take_as_long_as_what_was_sent_before() -> None:
     """A pong may come after a large frame that takes 61 seconds on a slow line, so the ping's timeout includes that
     time."""
     keepalive = Keepalive()
-    keepalive.sent(500_000)
-    assert keepalive.pinged() == PONG_SECONDS + 500_000 / SLOWEST_BYTES_PER_SECOND
-    keepalive.sent(8192)  # sent after the ping, so its pong does not wait for this
-    keepalive.ponged()
-    assert keepalive.pinged() == PONG_SECONDS + 1
+    keepalive.note_sent(500_000)
+    assert keepalive.note_ping() == PONG_SECONDS + 500_000 / SLOWEST_BYTES_PER_SECOND
+    keepalive.note_sent(8192)  # sent after the ping, so its pong does not wait for this
+    keepalive.note_pong()
+    assert keepalive.note_ping() == PONG_SECONDS + 1
 
 
 def test_peer_that_is_sending_is_alive() -> None:
     """A pong may come after a frame that the peer is still sending. Data from before the ping proves nothing."""
     keepalive = Keepalive()
-    keepalive.received()
-    keepalive.pinged()
+    keepalive.note_received()
+    keepalive.note_ping()
     assert not keepalive.is_alive()
-    keepalive.received()
+    keepalive.note_received()
     assert [keepalive.is_alive(), keepalive.is_alive()] == [True, False]
 
 
@@ -76,7 +76,7 @@ async def test_uvicorn_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest
     socket.transport, socket.loop, socket._abort_timer = Transport(0, takes=0), asyncio.get_running_loop(), None
     socket.pong_timer, socket._keepalive = None, Keepalive()
 
-    socket._keepalive.received()  # a part of a frame
+    socket._keepalive.note_received()  # a part of a frame
     socket.keepalive_timeout()
     assert not failed.is_set()
     await failed.wait()  # nothing has arrived since then
@@ -101,11 +101,11 @@ async def test_daphne_closes_only_a_peer_that_sends_nothing(monkeypatch: pytest.
     timer = SimpleNamespace(call_later=lambda seconds, function: timers.append((seconds, function)))
     socket.factory, socket._keepalive, socket.autoPingPending = SimpleNamespace(_batched_timer=timer), Keepalive(), None
 
-    socket._keepalive.sent(8192)
+    socket._keepalive.note_sent(8192)
     socket._sendAutoPing()
     socket._sendAutoPing()
     assert pings == [PONG_SECONDS + 1]
-    socket._keepalive.received()  # a part of a frame
+    socket._keepalive.note_received()  # a part of a frame
     socket.onAutoPingTimeout()
     assert (dropped, timers) == ([], [(PONG_SECONDS, socket.onAutoPingTimeout)])
     socket.onAutoPingTimeout()
@@ -132,7 +132,7 @@ async def test_daphne_waits_for_progress(monkeypatch: pytest.MonkeyPatch) -> Non
         def abortConnection(self) -> None:  # noqa: N802  # likewise
             pace.stopProducing()
 
-    await server._drained(SimpleNamespace(pace=pace, transport=Connection()))
+    await server._wait_until_drained(SimpleNamespace(pace=pace, transport=Connection()))
     assert list(unsent) == []
 
 

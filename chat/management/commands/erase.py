@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
-from chat.management.commands.purge import described
+from chat.management.commands.purge import describe
 from chat.management.data_command import DataCommand
 from chat.models import Erasure, Session, User
 from chat.services.deletion import overwriting, requests, users
@@ -35,7 +35,7 @@ class Command(DataCommand):
             raise CommandError(str(refused)) from None
         requests.carry_out(erasure)
         overwriting.overwrite_deleted()
-        return f"Erased: {described(erasure.counts)}. Earlier backups still contain it."
+        return f"Erased: {describe(erasure.counts)}. Earlier backups still contain it."
 
     def _session(self, session_id: str, yes: bool) -> Erasure:
         session = Session.objects.filter(pk=session_id).first()

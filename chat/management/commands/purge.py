@@ -37,10 +37,10 @@ class Command(DataCommand):
         overwriting.overwrite_deleted()
         if vacuum:
             overwriting.vacuum()
-        return f"Purged: {described(counts)}."
+        return f"Purged: {describe(counts)}."
 
 
-def described(counts: dict[str, int]) -> str:
+def describe(counts: dict[str, int]) -> str:
     """Return counts by kind as a part of a sentence."""
     named = (f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(counts.items()) if count)
     return ", ".join(named) or "nothing"

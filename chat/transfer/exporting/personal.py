@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 
 from agents.messages import Json
 from chat.access import sessions_of
-from chat.downloads import file_name, zipped
+from chat.downloads import file_name, zip_archive
 from chat.errors import ServiceError
 from chat.models import (
     AgentPreset,
@@ -99,7 +99,7 @@ def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Ite
     if holder is None:
         raise ExportRunning
     record(Kind.PERSON_EXPORTED, actor=author, person=user)
-    return _renewing(zipped(_entries(user, zone), timezone.now()), name, holder)
+    return _renewing(zip_archive(_entries(user, zone), timezone.now()), name, holder)
 
 
 def _renewing(pieces: Iterator[bytes], name: str, holder: str) -> Generator[bytes]:
