@@ -42,15 +42,34 @@ def split(text: str) -> Iterator[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in order, as they are indexed and searched: in lower case and without accents."""
+    """Return the words of a text in order, as they are searched: in lower case and without accents."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     found = list[str]()
     for word in _WORD.findall(unicodedata.normalize("NFC", plain)):
-        if _STARTS_PAIRED.match(word):
+        if is_paired(word):
             found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
         elif len(word) <= LONGEST_WORD:
             found.append(word)
     return found
+
+
+def indexed_words_of(text: str) -> list[str]:
+    """Return the words of a text in order, as they are indexed.
+
+    A search for a single character finds the pairs that begin with it. So the last one of each row is a word, too.
+    """
+    found = list[str]()
+    words = words_of(text)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        found.append(word)
+        if len(word) == 2 and is_paired(word) and not following.startswith(word[1]):
+            found.append(word[1])
+    return found
+
+
+def is_paired(word: str) -> bool:
+    """Return whether a word is in a script of which pairs of characters are indexed."""
+    return bool(_STARTS_PAIRED.match(word))
 
 
 def _end_in(passage: str) -> int:

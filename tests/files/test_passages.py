@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.files.passages import LONGEST, split, words_of
+from chat.files.passages import LONGEST, indexed_words_of, split, words_of
 
 WORDS = "The quick brown fox jumps over the lazy dog. "
 
@@ -46,3 +46,16 @@ def test_passages_end_at_paragraphs_headings_and_sentences() -> None:
 def test_words_are_found_in_any_script(text: str, words: list[str]) -> None:
     """CTX-09: case, accents and width do not matter; where words are not separated, pairs of characters count."""
     assert words_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Refunds of 款", ["refunds", "of", "款"]),
+        ("接受退款。退货 ab", ["接受", "受退", "退款", "款", "退货", "货", "ab"]),
+    ],
+)
+def test_each_character_begins_an_indexed_word(text: str, words: list[str]) -> None:
+    """CTX-09: a search for a single character finds it at each place, also at the end of a row."""
+    assert indexed_words_of(text) == words
+    assert indexed_words_of("你好。好的") == ["你好", "好的", "的"]

@@ -165,6 +165,36 @@ def test_texts_without_spaces_are_found(ana: User, workspace: Workspace) -> None
     assert found(ana, workspace, "rückerstattung") == [("Andere.md", 1)]
 
 
+@pytest.mark.parametrize("character", "我款门")
+def test_single_characters_are_found(ana: User, workspace: Workspace, character: str) -> None:
+    """CTX-09: a Chinese character is found on its own, at the beginning, in the middle and at the end of a phrase."""
+    add(ana, workspace, "退款.md", "我们在三十天内接受退款。商店九点开门。")
+    add(ana, workspace, "Other.md", "他是")
+    assert found(ana, workspace, character) == [("退款.md", 1)]
+
+
+@pytest.mark.parametrize("query", ["OR", "or", "the and", "who is not in here"])
+def test_words_of_all_texts_find_nothing(ana: User, workspace: Workspace, query: str) -> None:
+    """CTX-09: on both databases, stop words find nothing, alone or beside other words."""
+    add(ana, workspace, "One.md", "Tea or coffee, and who is not in here?")
+    add(ana, workspace, "Two.md", "Water")
+    assert found(ana, workspace, query) == []
+    assert found(ana, workspace, f"{query} water") == [("Two.md", 1)]
+
+
+def test_forms_of_a_word_count_once(ana: User, workspace: Workspace) -> None:
+    """CTX-09: on both databases, a word that is repeated in another form does not change the order."""
+    for name, text in (
+        ("Bread.md", "Fresh bread"),
+        ("Fees.md", "Small refunds"),
+        ("Tea.md", "Tea"),
+        ("Milk.md", "Milk"),
+    ):
+        add(ana, workspace, name, text)
+    assert found(ana, workspace, "bread refund") == [("Bread.md", 1), ("Fees.md", 1)]
+    assert found(ana, workspace, "bread refund refunds refunded") == [("Bread.md", 1), ("Fees.md", 1)]
+
+
 def test_files_are_chosen_by_id_name_or_pattern(ana: User, workspace: Workspace) -> None:
     """CTX-09: a name that contains pattern characters is also matched as a name."""
     rows = [add(ana, workspace, name) for name in ("a.md", "b.pdf.md", "c[1].md")]

@@ -18,7 +18,7 @@ from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import documents, names
 from chat.files.contents import Problem, Unusable
 from chat.files.documents import Document
-from chat.files.passages import split, words_of
+from chat.files.passages import indexed_words_of, split
 from chat.files.plain import is_named_as_text
 from chat.files.user_locks import UserLocks
 from chat.limits.quotas import require_storage
@@ -197,7 +197,7 @@ def _passages(file: KnowledgeFile, document: Document) -> list[KnowledgePassage]
     found = list[KnowledgePassage]()
     for page, text in document.parts:
         for passage in split(text):
-            words, number = " ".join(words_of(passage)), len(found) + 1
+            words, number = " ".join(indexed_words_of(passage)), len(found) + 1
             found.append(KnowledgePassage(file=file, number=number, page=page, text=passage, words=words))
     return found
 
