@@ -22,6 +22,7 @@ from chat.projections.invariants import (
     problems_of_run,
 )
 from chat.queries.attachments import fetch_attachments
+from chat.queries.unreadable import unreadable_values
 
 # The number of sessions that one query reads, and of rows that are fetched at a time.
 SESSIONS_AT_ONCE = 200
@@ -42,9 +43,12 @@ class Verification:
     def problems(self) -> Iterator[str]:
         """Yield a line for each problem. Memory is bounded by the largest session."""
         yield from _problems_of_database()
-        for session_ids in self._in_parts():
+        unreadable = list(unreadable_values())
+        yield from map(str, unreadable)
+        damaged = {each.session_id for each in unreadable}
+        for part in self._in_parts():
             suspects = []
-            for session, rows, found in _checked_sessions(session_ids):
+            for session, rows, found in _checked_sessions([each for each in part if each not in damaged]):
                 self.counts["sessions"] += 1
                 self.counts["messages"] += rows
                 if found:

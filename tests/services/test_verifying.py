@@ -101,6 +101,45 @@ def test_damage_is_found(session: Session, damage: Damage, line: str) -> None:
     assert any(re.fullmatch(f"{session.pk}: {line}", each) for each in lines)
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("table", "column", "value", "shown"),
+    [
+        ("chat_chatmessage", "timestamp", "'2026-13-45 10:00:00'", "2026-13-45 10:00:00"),
+        ("chat_chatmessage", "timestamp", "'2026-02-30 10:00:00'", "2026-02-30 10:00:00"),
+        ("chat_chatmessage", "created_at", "'soon'", "soon"),
+        ("chat_chatmessage", "text", "x'ff00'", "2 bytes"),
+        ("chat_chatmessage", "duration_ms", "'long'", "long"),
+        ("chat_session", "updated_at", "1700000000", "1700000000"),
+    ],
+)
+def test_values_that_cannot_be_read_are_found(
+    session: Session, ana: User, table: str, column: str, value: str, shown: str
+) -> None:
+    """OPS-04: values that other programs have written with SQL are named, and the other sessions are still checked."""
+    other = lifecycle.create_session(owner=ana, title="Other")
+    fill(other, START, HI)
+    row = session.pk if table == "chat_session" else ChatMessage.objects.get(session=session, sequence=2).pk
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {column} = {value} WHERE id = %s", [row])  # noqa: S608  # values of the test
+
+    lines = found()
+
+    assert lines[0] == f"{session.pk}: {column} of {table} {row} cannot be read: {shown}"
+    assert [each for each in lines[1:] if not each.startswith(f"{other.pk}: ")] == []
+    assert lines[1:]
+
+
+@pytest.mark.sqlite
+def test_other_forms_of_times_can_be_read(session: Session) -> None:
+    """OPS-04: times in other forms of ISO 8601, which Django reads, are not reported."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE chat_chatmessage SET created_at = '2026-02-28T23:30:00-05:00', timestamp = '2026-02-28 10:00'"
+        )
+    assert found() == []
+
+
 def test_problems_of_one_session_are_a_few_lines(session: Session) -> None:
     """OPS-04: the problems of a session take a few lines, so that they do not hide those of other sessions."""
     ChatMessage.objects.filter(session=session, type="turn_start").update(type="error")
