@@ -12,6 +12,8 @@ from agents.providers.dialect import Dialect
 
 # After this many seconds, a server is asked in the usual dialect again, because it may have been updated.
 LIFETIME = 24 * 3600
+# Seconds for a server that has answered the Responses API with 404 or 405: perhaps a proxy did so only once.
+API_LIFETIME = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,11 @@ class Learned:
         if kept.get("usual") != _plain(usual) or not isinstance(values, dict) or values.keys() != _plain(usual).keys():
             return None
         return cls(Dialect(**{**values, "omitted": frozenset(values["omitted"])}), at)
+
+    def is_valid(self, now: float, usual: Dialect) -> bool:
+        """Return whether the server does not have to be asked in its usual dialect again yet."""
+        lacks_api = usual.responses and not self.dialect.responses
+        return now - self.at < (API_LIFETIME if lacks_api else LIFETIME)
 
 
 class Store(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agents.providers.dialect import Dialect
-from agents.providers.learned import LIFETIME, Learned, key_of
+from agents.providers.learned import API_LIFETIME, LIFETIME, Learned, key_of
 from agents.providers.openai.provider import OpenAIProvider
 
 USUAL = OpenAIProvider("house", "k", "http://127.0.0.1:9/v1").dialect
@@ -44,6 +44,18 @@ def test_newer_knowledge_wins_and_is_forgotten_after_its_time() -> None:
     assert provider.dialect_for("n") == USUAL
     now += LIFETIME
     assert provider.dialect_for("m") == USUAL
+
+
+def test_missing_api_is_remembered_for_minutes_only() -> None:
+    """RUN-10: a single 404, which a proxy may have sent, does not take the Responses API from a model for a day."""
+    now = 1000.0
+    provider = OpenAIProvider("openai", "k", clock=lambda: now)
+    chat = replace(provider.dialect, responses=False)
+    provider.recall({"m": (Learned(chat, now).to_json(provider.dialect), now)})
+    now += API_LIFETIME - 1
+    assert provider.dialect_for("m") == chat
+    now += 1
+    assert provider.dialect_for("m") == provider.dialect
 
 
 def test_key_tells_endpoints_apart_without_their_address() -> None:

@@ -32,7 +32,7 @@ from agents.providers.http.decoding import (
 from agents.providers.http.errors import Endpoint, read_error_body
 from agents.providers.http.read_pacing import connection_of, merge_deltas, pause, read_pacer
 from agents.providers.http.transport import ReadTimeout, body_of, is_long_wait
-from agents.providers.learned import LIFETIME, Learned, Store, key_of
+from agents.providers.learned import Learned, Store, key_of
 
 logger = logging.getLogger(__name__)
 
@@ -169,8 +169,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
     def dialect_for(self, model: str) -> Dialect:
         """Return the dialect of the model: the learned one if it is not too old, otherwise the usual one."""
         learned = self._learned.get(model)
-        is_known = learned is not None and self._clock() - learned.at < LIFETIME
-        return learned.dialect if learned is not None and is_known else self.dialect
+        is_valid = learned is not None and learned.is_valid(self._clock(), self.dialect)
+        return learned.dialect if learned is not None and is_valid else self.dialect
 
     @property
     def endpoint_key(self) -> str:
