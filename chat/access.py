@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from agents.approval import Approvers
@@ -385,3 +385,9 @@ def _roles_open(user_id: int, session_id: str) -> QuerySet[Session, str]:
 _VISIBLE = Composed(_visible)
 _ROLES_SHARED = Composed(_roles_shared)
 _ROLES_OPEN = Composed(_roles_open)
+
+
+def may_open_in_admin(user: User | AnonymousUser, model: type[Model]) -> bool:
+    """Return whether a member of staff may open the pages of a model in the admin."""
+    app, name = model._meta.app_label, model._meta.model_name
+    return user.has_perm(f"{app}.view_{name}") or user.has_perm(f"{app}.change_{name}")

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import BoundedSearch, time_column
+from chat.admin.base import BoundedSearch, PlainRelations, time_column
 from chat.errors import Invalid
 from chat.models import ApprovalRule, User
 from chat.services.people import workspace_rules
@@ -53,7 +53,7 @@ class RuleForm(Form):
 
 
 @admin.register(ApprovalRule)
-class ApprovalRuleAdmin(BoundedSearch, Admin):
+class ApprovalRuleAdmin(PlainRelations, BoundedSearch, Admin):
     """The rules of all workspaces. Rules for one agent were created by users who answered a tool call."""
 
     when_empty = _(

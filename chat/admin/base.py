@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter, display
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from chat.access import may_open_in_admin
 from chat.rendering.text.formatting import moment
 
 # Each word adds a condition for each column, and SQLite rejects queries with several hundred conditions.
@@ -35,6 +37,41 @@ def time_column(model: type[Model], name: str) -> Any:
     return column
 
 
+@cache
+def _plain_column(model: type[Model], name: str) -> Callable[[Any], str]:
+    """Return a read-only field that shows a related row without a link. The cache lets Django compare such fields."""
+
+    @display(description=model._meta.get_field(name).verbose_name)  # type: ignore[union-attr]  # a foreign key has one
+    def column(row: Any) -> str:
+        related = getattr(row, name)
+        return "—" if related is None else str(related)
+
+    column.__name__ = name
+    return column
+
+
+class PlainRelations:
+    """A mixin that shows related rows without a link to staff who may not open them. Place it before ModelAdmin.
+
+    Django links each read-only relation to its page in the admin, even if that page refuses the user.
+    """
+
+    model: Any
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        names = super().get_fields(request, obj)  # type: ignore[misc]  # ModelAdmin has it
+        can_change = self.has_change_permission(request, obj)  # type: ignore[attr-defined]  # likewise
+        return names if can_change else self.plain(request, names)
+
+    def plain(self, request: HttpRequest, names: Iterable[Any]) -> list[Any]:
+        """Replace the relations whose pages the user may not open."""
+        return [_plain_column(self.model, name) if self._is_refused(request, name) else name for name in names]
+
+    def _is_refused(self, request: HttpRequest, name: Any) -> bool:
+        related = {field.name: field.related_model for field in self.model._meta.fields if field.many_to_one}
+        return name in related and not may_open_in_admin(request.user, related[name])
+
+
 class BoundedSearch:
     """A mixin that searches for only the first MAX_SEARCH_WORDS words of a search term. Place it before ModelAdmin."""
 
@@ -46,7 +83,7 @@ class BoundedSearch:
         return results
 
 
-class ReadOnly(BoundedSearch):
+class ReadOnly(PlainRelations, BoundedSearch):
     """A mixin for pages on which staff can neither add nor change rows. Place it before ModelAdmin."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -56,7 +93,7 @@ class ReadOnly(BoundedSearch):
         return False
 
 
-class GuardedDeletion(BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
+class GuardedDeletion(PlainRelations, BoundedSearch, ModelAdmin):  # type: ignore[type-arg]  # only its stub takes arguments
     """Pages that refuse to delete rows that other rows need.
 
     Django would list those other rows, such as sessions whose titles staff may not read.

@@ -13,7 +13,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import BoundedSearch, time_column
+from chat.admin.base import BoundedSearch, PlainRelations, time_column
 from chat.admin.presets import LinesField
 from chat.errors import ServiceError
 from chat.models import McpServer, SecurityEvent, User, Workspace
@@ -120,7 +120,7 @@ class McpServerForm(Form):
 
 
 @admin.register(McpServer)
-class McpServerAdmin(BoundedSearch, Admin):
+class McpServerAdmin(PlainRelations, BoundedSearch, Admin):
     when_empty = _(
         "No MCP servers yet. An MCP server gives the agents of a workspace the tools of another service. Add one, "
         "then test the connection in the workspace settings."
@@ -138,8 +138,8 @@ class McpServerAdmin(BoundedSearch, Admin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
         return super().get_queryset(request).filter(removed_at=None)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: McpServer | None = None) -> tuple[str, ...]:
-        return ("workspace", "sign_in_state", "token_expires") if obj else ()
+    def get_readonly_fields(self, request: HttpRequest, obj: McpServer | None = None) -> list[Any]:
+        return self.plain(request, ("workspace", "sign_in_state", "token_expires")) if obj else []
 
     @admin.display(description=_("Sign-in"))
     def sign_in_state(self, server: McpServer) -> SafeString:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
@@ -9,7 +10,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.utils import quote
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -17,9 +18,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from chat.access import may_open_in_admin
 from chat.admin.audit_log import READ
 from chat.admin.base import NamedChoicesFilter, ReadOnly, time_column
-from chat.models import SecurityEvent, User
+from chat.models import SecurityEvent, Session, User
 from chat.origin import Face
 from chat.rendering.text.formatting import moment
 from chat.services.people.security_log import Kind
@@ -145,6 +147,34 @@ class LogAdmin(ReadOnly):
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return self._link_objects(request, super().get_list_display(request))  # type: ignore[misc]  # ModelAdmin has it
+
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
+        return self._link_objects(request, super().get_fields(request, obj))
+
+    def _link_objects(self, request: HttpRequest, names: Iterable[Any]) -> list[Any]:
+        """Replace the column `object` by one that links the objects that the user may open."""
+
+        @admin.display(description=_("object"))
+        def column(row: Any) -> str:
+            page = self.page_of(row)
+            if page is None or not may_open_in_admin(request.user, page[0]):
+                return self.object(row)
+            return format_html('<a href="{}">{}</a>', page[1], self.object(row))
+
+        column.__name__ = "object"
+        return [column if name == "object" else name for name in names]
+
+    def page_of(self, row: Any) -> tuple[type[Model], str] | None:
+        """Return the model of a row's object and the address of its page, or None if it has no page."""
+        raise NotImplementedError
+
+    @admin.display(description=_("object"))
+    def object(self, row: Any) -> str:
+        """Return the object's name without a link."""
+        raise NotImplementedError
+
 
 @admin.register(SecurityEvent)
 class SecurityEventAdmin(LogAdmin, Events):
@@ -176,11 +206,15 @@ class SecurityEventAdmin(LogAdmin, Events):
     def channel(self, event: SecurityEvent) -> str:
         return str(FACES.get(event.face, event.face))
 
+    def page_of(self, event: SecurityEvent) -> tuple[type[Model], str] | None:
+        if event.object_type != "session":
+            return None
+        return Session, reverse("admin:chat_session_change", args=[quote(event.object_id)])
+
     @admin.display(description=_("object"))
     def object(self, event: SecurityEvent) -> str:
         if event.object_type == "session":
-            address = reverse("admin:chat_session_change", args=[quote(event.object_id)])
-            return format_html('<a href="{}" title="{}">…{}</a>', address, event.object_id, event.object_id[-8:])
+            return format_html('<span title="{}">…{}</span>', event.object_id, event.object_id[-8:])
         return f"{OBJECTS.get(event.object_type, event.object_type)} {event.object_id}".strip()
 
     @admin.display(description=_("details"))
@@ -203,10 +237,14 @@ class LogEntryAdmin(LogAdmin, Entries):
     def action(self, entry: LogEntry) -> str:
         return str(ACTIONS.get(entry.action_flag, entry.action_flag))
 
+    def page_of(self, entry: LogEntry) -> tuple[type[Model], str] | None:
+        model = entry.content_type.model_class() if entry.content_type else None
+        address = entry.get_admin_url()
+        return (model, address) if model and address else None
+
     @admin.display(description=_("object"))
     def object(self, entry: LogEntry) -> str:
-        address = entry.get_admin_url()
-        return format_html('<a href="{}">{}</a>', address, entry.object_repr) if address else entry.object_repr
+        return entry.object_repr
 
     @admin.display(description=_("message"))
     def message(self, entry: LogEntry) -> str:

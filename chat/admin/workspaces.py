@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.base import GuardedDeletion, time_column
+from chat.admin.base import GuardedDeletion, PlainRelations, time_column
 from chat.admin.permissions import StaffRequest
 from chat.models import Membership, Session, User, Workspace
 from chat.services.people import staff, workspace_invitations
@@ -50,7 +50,7 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
             workspace_invitations.end_known_links(author=request.user, workspace=row.workspace, user_id=row.user_id)
 
 
-class WorkspacesInline(MembershipRows, UserInline):
+class WorkspacesInline(PlainRelations, MembershipRows, UserInline):
     """The workspaces of a user."""
 
     model = Membership
@@ -60,7 +60,7 @@ class WorkspacesInline(MembershipRows, UserInline):
     verbose_name, verbose_name_plural = _("workspace"), _("workspaces")
 
 
-class MembersInline(MembershipRows, WorkspaceInline):
+class MembersInline(PlainRelations, MembershipRows, WorkspaceInline):
     """The members of a workspace. A removed member loses access to all sessions that were shared with them in it."""
 
     model = Membership

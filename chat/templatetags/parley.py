@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from django import template
+from django.contrib.admin.models import LogEntry
 from django.template import Context
 from django.template.loader import render_to_string
 from django.templatetags.static import static
@@ -12,9 +13,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 
+from chat.access import may_open_in_admin
 from chat.assets.built import built_file
 from chat.assets.static_files import Storage
 from chat.caches import cached_unless_debug
+from chat.models import User
 from chat.rendering.messages.attachments import attached
 from chat.rendering.session_rows import row_html
 from chat.rendering.text import formatting
@@ -39,6 +42,13 @@ register.filter("color", formatting.color)
 
 register.simple_tag(attached)
 register.simple_tag(row_html, name="rail_row")
+
+
+@register.filter
+def opens_for(entry: LogEntry, user: User) -> bool:
+    """Return whether a user may open the page of a log entry's object in the admin."""
+    model = entry.content_type.model_class() if entry.content_type else None
+    return model is not None and bool(entry.get_admin_url()) and may_open_in_admin(user, model)
 
 
 @register.simple_tag
