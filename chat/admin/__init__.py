@@ -5,6 +5,7 @@ Messages have no list of their own: `session_page` shows them in their session, 
 
 from chat.admin import (
     approvals,
+    deleting,
     erasures,
     mcp_servers,
     people,
@@ -20,6 +21,7 @@ from chat.admin import (
 
 __all__ = [
     "approvals",
+    "deleting",
     "erasures",
     "mcp_servers",
     "people",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -30,6 +30,7 @@ from chat.admin.permissions import StaffRequest, may_become, may_touch
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.admin.workspaces import MembershipLogging, WorkspacesInline
+from chat.errors import ServiceError
 from chat.models import ApiToken, User
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
@@ -43,6 +44,8 @@ PERMITTED = {
     "erase": _("Can erase permanently"),
     "reset": _("Can reset two-step verification"),
 }
+# The people on a page of the list, and the most for one action, which reports each of them.
+MAX_PEOPLE = 50
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")
 
@@ -129,7 +132,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
     list_filter = ("is_active", "is_staff", "is_superuser", SecondFactorFilter, "groups")
     search_fields = ("username", "display_name", "first_name", "last_name", "email")
     readonly_fields = (LAST_LOGIN, DATE_JOINED, "tokens", "two_step", "events")
-    list_per_page = 50
+    list_per_page = MAX_PEOPLE
     show_facets = admin.ShowFacets.NEVER
     actions = ("sign_in_link", "sign_out", "reset_second_factor", erasures.erase_users)  # type: ignore[assignment]  # they take a StaffRequest: the admin site lets only staff in
     fieldsets = (
@@ -239,7 +242,12 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
     @admin.action(description=_("Create a one-time sign-in link"), permissions=["become"])
     def sign_in_link(self, request: StaffRequest, people: QuerySet[User]) -> None:
         for user in self._filter_changeable(request, people.filter(is_active=True)):
-            path = reverse("sign-in-link", args=[accounts.sign_in_link(user=user, author=request.user)])
+            try:
+                token = accounts.sign_in_link(user=user, author=request.user)
+            except ServiceError as error:  # too many links; those above were created
+                messages.error(request, error.message)
+                return
+            path = reverse("sign-in-link", args=[token])
             link = f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
             self.log_change(request, user, gettext("Created a sign-in link."))
             text = gettext("This link signs {name} in, once, within a day: {link}")
@@ -254,10 +262,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
 
     @admin.action(description=_("Reset two-step verification"), permissions=["reset_second_factor"])
     def reset_second_factor(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        allowed = [user for user in people if may_touch(request, user)]
-        if len(allowed) < people.count():
-            messages.warning(request, gettext("Items that you can’t change were skipped."))
-        for user in allowed:
+        for user in self._filter(request, people, may_touch):
             name = {"name": user.sender}
             if second_factor.reset(user=user, author=request.user):
                 self.log_change(request, user, gettext("Reset two-step verification."))
@@ -266,8 +271,18 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
                 messages.info(request, gettext("%(name)s has no two-step verification.") % name)
 
     def _filter_changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
-        allowed = [user for user in people if self.has_change_permission(request, user)]
-        if len(allowed) < people.count():
+        return self._filter(request, people, self.has_change_permission)
+
+    def _filter(
+        self, request: HttpRequest, people: QuerySet[User], may: Callable[[HttpRequest, User], bool]
+    ) -> list[User]:
+        """Return the people on whom the user may act. Report those who are skipped, and refuse too many."""
+        chosen = list(people[: MAX_PEOPLE + 1])
+        if len(chosen) > MAX_PEOPLE:
+            messages.error(request, gettext("Choose at most %(count)d at a time.") % {"count": MAX_PEOPLE})
+            return []
+        allowed = [user for user in chosen if may(request, user)]
+        if len(allowed) < len(chosen):
             messages.warning(request, gettext("Items that you can’t change were skipped."))
         return allowed
 
