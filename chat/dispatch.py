@@ -20,7 +20,7 @@ from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.rates import spend
 from chat.models import ChatMessage, Session, User
 from chat.queries import forked_files, messages
-from chat.queries.attachments import described
+from chat.queries.attachments import describe
 from chat.services.idempotency import create_once
 from chat.services.messages import context_inclusion, editing, sending, starting, suggestions
 from chat.services.runs import answering, attempts, compaction, control
@@ -151,7 +151,7 @@ def _edit_queued(user: User, session: Session, command: commands.EditQueued) -> 
 @handles(commands.Withdraw)
 def _withdraw(user: User, session: Session, command: commands.Withdraw) -> Json:
     files = sending.withdraw(session=session, author=user, message_id=command.id)
-    return {"attachments": [described(file) for file in files]}
+    return {"attachments": [describe(file) for file in files]}
 
 
 @handles(commands.SendNow)

@@ -121,7 +121,7 @@ def _accesses(session: Session) -> list[tuple[str, str]]:
 
 def values_of(session: Session) -> dict[str, str]:
     """Return a session's fields as the form's initial values."""
-    config, reasoning = presets.kept(session), Reasoning.of(session.config_values)
+    config, reasoning = presets.agent_copy(session), Reasoning.of(session.config_values)
     return {
         "title": session.title,
         "workspace_role": session.workspace_role,

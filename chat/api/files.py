@@ -65,7 +65,7 @@ def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedF
     name, size = file.name or "", file.size or 0
     row = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
     url = reverse("api:get_attachment", args=[row.pk])
-    fields = {**attachment_queries.described(row), "url": url}
+    fields = {**attachment_queries.describe(row), "url": url}
     shown = {name: fields[name] for name in UploadedAttachment.model_fields}
     return json_response(request, shown, status=201, location=url, tagged=False)
 
@@ -89,7 +89,7 @@ def get_attachment(request: ApiRequest, attachment_id: str) -> HttpResponseBase:
     }
     if client_has(request, headers["ETag"]):
         return HttpResponseNotModified(headers={"ETag": headers["ETag"]})
-    data = attachment_queries.opened(file)
+    data = attachment_queries.open_file(file)
     part = requested_range(request, headers["ETag"], data.size)
     if part is not None and not part:
         data.close()

@@ -178,7 +178,7 @@ def get_knowledge_content(request: ApiRequest, file_id: str) -> HttpResponseBase
     """Return the content of a file as it was uploaded."""
     file = queries.fetch(request.user, file_id)
     headers = {"Content-Disposition": content_disposition_header(True, file.name) or "attachment"}
-    return of_stored(request, queries.opened(file), media_type=file.media_type, headers=headers)
+    return of_stored(request, queries.open_original(file), media_type=file.media_type, headers=headers)
 
 
 @router.get(

@@ -223,7 +223,7 @@ class SessionPage(Schema):
 
 def session_out(session: Session, role: SessionRole) -> Json:
     """Return a session as JSON. The number of database queries is constant."""
-    config, files = presets.kept(session), forked_files(session)
+    config, files = presets.agent_copy(session), forked_files(session)
     return {
         **session_snapshot(session).to_json(),
         "workspace": session.workspace_id,

@@ -14,7 +14,7 @@ from chat.models import Session, SessionRole, User
 from chat.queries.session_people import people_of
 
 
-def agreed(user: User) -> Q:
+def approved_by(user: User) -> Q:
     """Return a condition for calls that the user has approved and that wait for others. The ids are read as text."""
     ids: Combinable = Coalesce(KT("approval__agreed"), Value(""))
     for sign, by in ((" ", ""), ("[", ","), ("]", ",")):

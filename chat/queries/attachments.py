@@ -47,7 +47,7 @@ def fetch(user: User, attachment_id: str) -> Attachment:
 def unsent(session_id: str, user: User) -> list[dict[str, Any]]:
     """Return the unsent files in the user's composer of this session, for the page's scripts, the oldest first."""
     files = Attachment.objects.filter(session=session_id, user=user, message=None).defer("text")
-    return [described(file) for file in files.order_by("created_at", "pk")]
+    return [describe(file) for file in files.order_by("created_at", "pk")]
 
 
 def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = False) -> None:
@@ -66,7 +66,7 @@ def fetch_attachments(messages: Iterable[ChatMessage], *, with_text: bool = Fals
             cache_files(message, by_message.get(message.pk, []))
 
 
-def described(attachment: Attachment) -> dict[str, Any]:
+def describe(attachment: Attachment) -> dict[str, Any]:
     """Return the description of a file for the page's scripts."""
     is_image = attachment.kind == Attachment.Kind.IMAGE
     return {
@@ -83,7 +83,7 @@ def described(attachment: Attachment) -> dict[str, Any]:
     }
 
 
-def opened(attachment: Attachment, form: str = "") -> File[bytes]:
+def open_file(attachment: Attachment, form: str = "") -> File[bytes]:
     """Open the file, or a smaller form of it (`THUMB`, `MODEL_IMAGE`). Raise NoSuchAttachment if it is missing."""
     try:
         return default_storage.open(stored_name(attachment) + form)
@@ -93,7 +93,7 @@ def opened(attachment: Attachment, form: str = "") -> File[bytes]:
 
 def data_of(attachment: Attachment, form: str = "") -> bytes:
     """Return the bytes of a file, or of a smaller form of it. Raise NoSuchAttachment if it is missing."""
-    with opened(attachment, form) as stored:
+    with open_file(attachment, form) as stored:
         data: bytes = stored.read()
         return data
 

@@ -60,7 +60,7 @@ def title_of(session: Session, name: str) -> str:
     return known.get(name) or presets.own(session).title if known else ""
 
 
-def addressed(session: Session, text: str) -> list[str]:
+def addressed_agents(session: Session, text: str) -> list[str]:
     """Return the agents that answer a message, in the order in which it mentions them (RUN-17).
 
     A message that mentions no agent is for the session's own agent, unless that one answers mentions only.
@@ -76,7 +76,7 @@ def mentions_of_agents(session: Session, text: str) -> list[tuple[str, int, int]
 
 def _callable(session: Session) -> dict[str, str]:
     """Return the names that can follow an @, and the agent of each name."""
-    own = presets.kept(session).title if session.replies == Session.Replies.MENTIONS or others(session) else ""
+    own = presets.agent_copy(session).title if session.replies == Session.Replies.MENTIONS or others(session) else ""
     names = {ANY_AGENT: session.agent, own: session.agent, session.agent: session.agent}
     for member in others(session):
         names |= {member.title: member.name, member.name: member.name}
@@ -102,10 +102,10 @@ def active_agent(session: Session) -> str:
         return session.agent
     turns = SessionRun.objects.filter(pk=session.pk).values("turn_id")
     markers = ChatMessage.objects.in_conversation(session.pk).filter(turn_id__in=turns, type=MessageType.TURN_START)
-    return known(session, agents_from(markers.first()))
+    return known_agent(session, agents_from(markers.first()))
 
 
-def known(session: Session, names: Sequence[str]) -> str:
+def known_agent(session: Session, names: Sequence[str]) -> str:
     """Return the first of these agents if it is in the session, otherwise the session's own agent."""
     return names[0] if names and names[0] in {member.name for member in others(session)} else session.agent
 

@@ -143,10 +143,10 @@ class ContextCache:
         """
         with self._lock:
             before = self._kept.get(session.pk)
-        kept = _extended(session, before) if before is not None else None
+        kept = _extend(session, before) if before is not None else None
         if kept is None:
             rows = read_rows(ChatMessage, _FIELDS, _ALL, [session.pk])
-            kept = _kept([], rows, (facts.newest_id or "", facts.newest_revision or 0), 0)
+            kept = _compose([], rows, (facts.newest_id or "", facts.newest_revision or 0), 0)
         elif settings.CHECK_CONTEXT_CACHE:
             _check(session, kept)
         self._keep(session.pk, kept)
@@ -171,7 +171,7 @@ class ContextCache:
         self._chars -= dropped.chars if dropped else 0
 
 
-def _extended(session: Session, before: _Kept) -> _Kept | None:
+def _extend(session: Session, before: _Kept) -> _Kept | None:
     """Return the cached rows with later changes applied; return None if all rows have to be read again."""
     message_id, revision = before.newest
     if (session.purged_revision or 0) > revision:
@@ -185,13 +185,13 @@ def _extended(session: Session, before: _Kept) -> _Kept | None:
     newest = changed[-1].pk, changed[-1].revision
     last = (before.rows[-1].sequence or 0) if before.rows else 0
     if all(row.sequence is not None and row.sequence > last for row in changed):
-        return _kept(before.rows, sorted(changed, key=_place), newest, before.chars)
+        return _compose(before.rows, sorted(changed, key=_place), newest, before.chars)
     others = {row.pk for row in changed}
     rows = [row for row in before.rows if row.pk not in others] + [row for row in changed if row.sequence is not None]
-    return _kept([], sorted(rows, key=_place), newest, 0)
+    return _compose([], sorted(rows, key=_place), newest, 0)
 
 
-def _kept(before: list[ChatMessage], rows: Sequence[ChatMessage], newest: tuple[str, int], chars: int) -> _Kept:
+def _compose(before: list[ChatMessage], rows: Sequence[ChatMessage], newest: tuple[str, int], chars: int) -> _Kept:
     for row in rows:
         without_files(row)
     return _Kept([*before, *rows], newest, chars + _chars(rows))

@@ -57,13 +57,13 @@ def forked_files(session: Session) -> ForkedFiles | None:
     match session.config_values.get(FORKED_FILES):
         case {"at": str(at), "left_out": int(left_out), "reason": None | str() as reason}:
             try:
-                return ForkedFiles(datetime.fromisoformat(at), left_out, _known(reason))
+                return ForkedFiles(datetime.fromisoformat(at), left_out, _known_reason(reason))
             except ValueError:
                 return None
     return None
 
 
-def _known(reason: str | None) -> Reason | None:
+def _known_reason(reason: str | None) -> Reason | None:
     return next((each for each in get_args(Reason) if each == reason), "failed") if reason else None
 
 

@@ -94,7 +94,7 @@ def fetch(user: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
     return file
 
 
-def opened(file: KnowledgeFile) -> StoredFile[bytes]:
+def open_original(file: KnowledgeFile) -> StoredFile[bytes]:
     """Open the original file. Raise NoSuchKnowledgeFile if it is missing."""
     try:
         return default_storage.open(file.file.name or "")
@@ -102,7 +102,7 @@ def opened(file: KnowledgeFile) -> StoredFile[bytes]:
         raise NoSuchKnowledgeFile from None
 
 
-def chosen(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[KnowledgeFile]:
+def select_files(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[KnowledgeFile]:
     """Return the files that entries select by id, by name, or by a pattern of names."""
     return [
         each
@@ -114,7 +114,7 @@ def chosen(files: Iterable[KnowledgeFile], entries: Collection[str]) -> list[Kno
 def checked_choice(session: Session, entries: Iterable[str]) -> list[str]:
     """Check a choice of files for a session: their ids, `*`, or entries of its agent. Return it. Raise Invalid."""
     wanted = list(dict.fromkeys(entries))
-    known = {ALL, *presets.kept(session).knowledge}
+    known = {ALL, *presets.agent_copy(session).knowledge}
     if not known.issuperset(wanted):
         known |= set(files_for(session).values_list("pk", flat=True))
     if unknown := [each for each in wanted if each not in known]:
@@ -124,7 +124,7 @@ def checked_choice(session: Session, entries: Iterable[str]) -> list[str]:
 
 def with_knowledge(agent: Agent, session: Session, entries: Collection[str]) -> Agent:
     """Return an agent with the tools for the files that entries select, if there are any files."""
-    files = _offered(session, entries)
+    files = _offered_files(session, entries)
     if not files:
         return agent
     return replace(agent, knowledge=ChosenFiles(files), tools=(*agent.tools, *knowledge_tools(files)))
@@ -133,15 +133,15 @@ def with_knowledge(agent: Agent, session: Session, entries: Collection[str]) -> 
 def tools_of(session: Session, preset: AgentPreset, names: Collection[str] | None = None) -> tuple[Tool, ...]:
     """Return the present tools of an agent of the session or, for a past request, its tools with these `names`."""
     own = registry().usable_tools(preset.tools if names is None else names, preset.servers)
-    more = knowledge_tools(_offered(session, preset.knowledge))
+    more = knowledge_tools(_offered_files(session, preset.knowledge))
     return (*own, *(each for each in more if names is None or each.name in names))
 
 
-def _offered(session: Session, entries: Collection[str]) -> list[File]:
+def _offered_files(session: Session, entries: Collection[str]) -> list[File]:
     """Return the files that entries select; none in a session without tools. Without entries there is no query."""
     if not entries or session.mode == Session.Mode.CHAT:
         return []
-    return [File(each.pk, each.name, each.passage_count) for each in chosen(files_for(session), entries)]
+    return [File(each.pk, each.name, each.passage_count) for each in select_files(files_for(session), entries)]
 
 
 class ChosenFiles:
@@ -152,15 +152,15 @@ class ChosenFiles:
         self._index = index or FullText()
 
     async def search(self, query: str, most: int, file: str = "") -> list[Passage]:
-        asked = [self._named(file)] if file else self.files
+        asked = [self._file_named(file)] if file else self.files
         files = {each.id: each for each in asked}
         return await in_thread(_closing, lambda: _found(self._index, query, files, most))
 
     async def read(self, file: str, start: int, most: int) -> list[Passage]:
-        asked = self._named(file)
+        asked = self._file_named(file)
         return await in_thread(_closing, lambda: self._passages(asked, start, most))
 
-    def _named(self, name: str) -> File:
+    def _file_named(self, name: str) -> File:
         found = [each for each in self.files if each.name == name]
         found = found or [each for each in self.files if each.name.casefold() == name.strip().casefold()]
         if not found:

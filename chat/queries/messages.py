@@ -76,7 +76,7 @@ def page_of(
     before = NO_END if before_sequence is None else before_sequence
     turn = () if turn_id is None else (turn_id,)
     found = _newest(limit + 1).read(session.pk, before, *turn)
-    shown, has_older = _filled(found, limit, chars)
+    shown, has_older = _fill_page(found, limit, chars)
     queued = _QUEUED.read(session.pk) if before_sequence is None and turn_id is None else []
     return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
 
@@ -90,7 +90,7 @@ def page_after(
 ) -> Page:
     """Read the oldest messages after a sequence number; fewer if their texts exceed `chars` characters."""
     rows = _rows(session.pk, turn_id).filter(sequence__gt=after_sequence).order_by("sequence")
-    shown, has_newer = _filled(list(rows[: limit + 1]), limit, chars)
+    shown, has_newer = _fill_page(list(rows[: limit + 1]), limit, chars)
     return Page(snapshots(shown), [], has_older=True, has_newer=has_newer)
 
 
@@ -140,7 +140,7 @@ def _newest(count: int) -> Composed[ChatMessage]:
 _QUEUED = Composed(ChatMessage.objects.queued)
 
 
-def _filled(found: list[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
+def _fill_page(found: list[ChatMessage], limit: int, chars: int) -> tuple[list[ChatMessage], bool]:
     """Return the rows that fit on a page, and whether there are more."""
     shown = found[: min(limit, _filling(found, chars))]
     return shown, len(found) > len(shown)
@@ -210,13 +210,17 @@ def changes_since(
         return None
     which = {"is_new": since == 0, "all_streaming": all_streaming}
     ids = tuple(also)  # any number of ids, so the query is composed each time
-    rows = list(_changed(session_id, since, ids, **which)) if ids else _composed_change(**which).read(session_id, since)
+    rows = (
+        list(_changed_rows(session_id, since, ids, **which))
+        if ids
+        else _composed_change(**which).read(session_id, since)
+    )
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
     return Changes(session_snapshot(session), snapshots(live), removed, has_history_since(session, since))
 
 
-def _changed(
+def _changed_rows(
     session_id: str, since: int, also: tuple[str, ...] = (), *, is_new: bool, all_streaming: bool
 ) -> QuerySet[ChatMessage]:
     """Return the rows that changed after a revision. Removed rows are left out if the client has nothing (`is_new`)."""
@@ -231,7 +235,7 @@ def _changed(
 
 @cache
 def _composed_change(is_new: bool, all_streaming: bool) -> Composed[ChatMessage]:
-    return Composed(partial(_changed, is_new=is_new, all_streaming=all_streaming))
+    return Composed(partial(_changed_rows, is_new=is_new, all_streaming=all_streaming))
 
 
 def has_history_since(session: Session, since: int) -> bool:

@@ -53,7 +53,7 @@ def presets(user: User | None = None, workspace_id: int | None = None) -> list[A
         visible |= Q(pk__in=agents_in(user, workspace_id).filter(archived_at=None).values("pk"))
     rows = list(PresetRow.objects.filter(visible))
     made = sorted((row for row in rows if row.workspace_id), key=lambda row: (row.title.casefold(), row.name))
-    return _offered({row.name: row for row in rows if not row.workspace_id}) + list(map(of_row, made))
+    return _offered_presets({row.name: row for row in rows if not row.workspace_id}) + list(map(of_row, made))
 
 
 def preset(name: str = "") -> AgentPreset:
@@ -65,10 +65,10 @@ def preset(name: str = "") -> AgentPreset:
     if name in rows:
         return of_row(rows[name])
     from_file = registry().preset(name)
-    return from_file if from_file.name == name else _offered(rows)[0]
+    return from_file if from_file.name == name else _offered_presets(rows)[0]
 
 
-def offered(name: str, user: User | None = None, workspace_id: int | None = None) -> AgentPreset | None:
+def offered_preset(name: str, user: User | None = None, workspace_id: int | None = None) -> AgentPreset | None:
     """Return the preset with this name, or the default one for "", if a new session may begin with it. One query.
 
     Agents of members are included if the user may use them in the workspace.
@@ -101,7 +101,7 @@ def own(session: Session, agent: str = "") -> AgentPreset:
     """
     config = session.config_values
     for entry in others(session):
-        if agent == entry["name"] != session.agent and (copied := _copied(agent, entry)) is not None:
+        if agent == entry["name"] != session.agent and (copied := _read_copy(agent, entry)) is not None:
             return replace(
                 copied,
                 provider=str(entry.get("provider", "")),
@@ -112,7 +112,7 @@ def own(session: Session, agent: str = "") -> AgentPreset:
                 is_imported=bool(config.get(IMPORTED)),
                 rules=_with_approvals(copied.rules, entry.get(APPROVED)),
             )
-    begun = kept(session)
+    begun = agent_copy(session)
     return replace(
         begun,
         provider=session.provider,
@@ -131,9 +131,9 @@ def _with_approvals(rules: Rules, stored: object) -> Rules:
     return replace(rules, approved=valid_rules(named), approved_sending=valid_rules(sending))
 
 
-def kept(session: Session) -> AgentPreset:
+def agent_copy(session: Session) -> AgentPreset:
     """Return the session's own copy of its agent: title, tools, rounds and opening prompts, in any mode."""
-    return _copied(session.agent, session.config_values) or preset(session.agent)
+    return _read_copy(session.agent, session.config_values) or preset(session.agent)
 
 
 def limits() -> tuple[set[str], int]:
@@ -142,12 +142,12 @@ def limits() -> tuple[set[str], int]:
     return {tool for each in known for tool in each.tools}, max(each.max_rounds for each in known)
 
 
-def configured(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
+def config_with(session: Session, *, tools: Sequence[str] | None = None, max_rounds: int | None = None) -> Json:
     """Return the session's `config` with other tools or another number of tool rounds; None keeps the present ones.
 
     Raise Invalid for tools that are not offered, unless the session has them already, and for too many rounds.
     """
-    own_copy = kept(session)
+    own_copy = agent_copy(session)
     allowed, most = limits()
     allowed |= set(own_copy.tools) | mcp_servers.patterns_for(session)
     if unknown := [name for name in tools or () if name not in allowed]:
@@ -195,7 +195,7 @@ def compact_at(session: Session) -> int:
 def has_own_knowledge(session: Session) -> bool:
     """Return whether users have chosen other files for the session than those of its preset."""
     digest = session.config_values.get(KNOWLEDGE_DIGEST) or _digest_of(preset(session.agent).knowledge)
-    return bool(_digest_of(kept(session).knowledge) != digest)
+    return bool(_digest_of(agent_copy(session).knowledge) != digest)
 
 
 def has_own_prompt(session: Session) -> bool:
@@ -270,7 +270,7 @@ def checked_knowledge(names: Iterable[str]) -> list[str]:
     return entries
 
 
-def _offered(rows: dict[str, PresetRow]) -> list[AgentPreset]:
+def _offered_presets(rows: dict[str, PresetRow]) -> list[AgentPreset]:
     known = {each.name: each for each in registry().presets()}
     places = {name: (0, place) for place, name in enumerate(known)}
     last = (0, len(known))
@@ -301,7 +301,7 @@ def of_row(row: PresetRow) -> AgentPreset:
     )
 
 
-def _copied(name: str, config: Json) -> AgentPreset | None:
+def _read_copy(name: str, config: Json) -> AgentPreset | None:
     """Return a session's copy of its agent, or None if there is none or an edit has made it invalid."""
     tools, rounds = _texts(config.get("tools")), config.get("max_rounds")
     if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:

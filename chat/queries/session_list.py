@@ -28,7 +28,7 @@ from django.utils.translation import gettext as _
 from chat.access import deleted_sessions_of, listed_sessions_of, open_to
 from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunState, Session, SessionRole, Share, User
 from chat.overrides.composed_queries import Composed
-from chat.queries.approvals import agreed, lacks_role
+from chat.queries.approvals import approved_by, lacks_role
 from chat.queries.search import sessions_with
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def listing(
     """
     shown = max(PAGE, min(shown, MOST))
     found = _first(shown + 1, archived).read(user.pk, *_values(within))
-    rows = _all_listed(found[:shown], user)
+    rows = _list_entries(found[:shown], user)
     more = shown + 2 * PAGE if len(found) > shown else 0
     if archived:
         return Listing([Group("archived", _("Archived"), rows)] if rows else [], more)
@@ -189,7 +189,7 @@ def listed_before(
 
     Takes one query, and one more on SQLite if words are searched.
     """
-    rows = _with_status(user, _filtered(user, only)).select_related("owner", "run", "workspace")
+    rows = _with_status(user, _filtered_sessions(user, only)).select_related("owner", "run", "workspace")
     rows = rows.order_by("-updated_at", "pk")
     is_owner, is_editor = When(owner=user, then=Value("owner")), When(_may_edit(user), then=Value("editor"))
     rows = rows.annotate(role=Case(is_owner, is_editor, default=Value("viewer")))
@@ -198,12 +198,13 @@ def listed_before(
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__gt=pk))
     found = list(rows[: count + 1])
     shown = [
-        ListedSession(_listed(Facts._make(_values_of(row)), user, row.owner), row, row.role) for row in found[:count]
+        ListedSession(_list_entry(Facts._make(_values_of(row)), user, row.owner), row, row.role)
+        for row in found[:count]
     ]
     return Slice(shown, more=len(found) > count)
 
 
-def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
+def _filtered_sessions(user: User, only: ListFilter) -> QuerySet[Session]:
     if only.deleted:
         sessions = deleted_sessions_of(user)
     else:
@@ -219,7 +220,7 @@ def _filtered(user: User, only: ListFilter) -> QuerySet[Session]:
 
 def recent(user: User, count: int, within: Within | None = None) -> list[Listed]:
     """Read the sessions with the last activity, pinned or not."""
-    return _all_listed(_last_active(count).read(user.pk, *_values(within)), user)
+    return _list_entries(_last_active(count).read(user.pk, *_values(within)), user)
 
 
 def deleted_sessions(user: User) -> list[Session]:
@@ -323,7 +324,7 @@ def _waiting(user: User) -> Case:
     """Return an expression for whether a session waits for an answer that the user may give."""
     of_turn = ChatMessage.objects.filter(session=OuterRef("pk"), turn_id=OuterRef("run__turn_id"))
     open_for_user = of_turn.filter(
-        ~agreed(user), ~lacks_role(user), status=MessageStatus.WAITING, subsession__isnull=True
+        ~approved_by(user), ~lacks_role(user), status=MessageStatus.WAITING, subsession__isnull=True
     )
     is_paused = Q(run__state=RunState.WAITING, run__delegating=False) & Exists(open_for_user)
     waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(of_turn.filter(ASKING)))
@@ -337,9 +338,9 @@ def _may_edit(user: User) -> Q:
     return Q(Exists(shared)) | Q(open_to(user), workspace_role=SessionRole.EDITOR)
 
 
-def _all_listed(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
+def _list_entries(found: Iterable[tuple[Any, ...]], user: User) -> list[Listed]:
     """Return the rows of the list for the values that `_first` and `_last_active` read."""
-    return [_listed(Facts._make(each[: len(COLUMNS)]), user, _owner(each, user)) for each in found]
+    return [_list_entry(Facts._make(each[: len(COLUMNS)]), user, _owner(each, user)) for each in found]
 
 
 def _owner(read: tuple[Any, ...], user: User) -> User:
@@ -348,7 +349,7 @@ def _owner(read: tuple[Any, ...], user: User) -> User:
     return user if pk == user.pk else User(pk=pk, **dict(zip(NAMED_BY, read[len(COLUMNS) :], strict=True)))
 
 
-def _listed(facts: Facts, user: User, owner: User) -> Listed:
+def _list_entry(facts: Facts, user: User, owner: User) -> Listed:
     at_rest = facts.state in (RunState.IDLE, RunState.WAITING) and not facts.delegating
     return Listed(
         id=facts.id,

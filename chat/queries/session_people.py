@@ -39,10 +39,10 @@ def listed_pairs(session_ids: Iterable[str]) -> list[tuple[str, int]]:
     owners = Session.objects.filter(pk__in=ids, owner__is_active=True).values_list("pk", "owner_id")
     invited = Share.objects.filter(session__in=ids, user__is_active=True)
     guests = invited.filter(user__memberships__workspace=F("session__workspace")).values_list("session_id", "user_id")
-    return list(owners.union(guests, _entered(ids).values_list("session_id", "user_id")))
+    return list(owners.union(guests, _entered_states(ids).values_list("session_id", "user_id")))
 
 
-def _entered(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
+def _entered_states(session_ids: Iterable[str]) -> QuerySet[UserSessionState]:
     """Return the states of members who have opened sessions that are open to their workspace."""
     entered = UserSessionState.objects.filter(session__in=session_ids, user__is_active=True)
     return entered.filter(is_member("user", "session__workspace"), session__workspace_role__gt="")
@@ -57,7 +57,7 @@ def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
     owners = Session.objects.filter(pk__in=ids, owner__is_active=True).exclude(status=Session.Status.DELETED)
     shared = shares().filter(session__in=ids, role=SessionRole.EDITOR)
     opened = open_sessions().filter(pk__in=ids, workspace_role=SessionRole.EDITOR)
-    entered = _entered(ids).filter(session__in=opened.values("pk"))
+    entered = _entered_states(ids).filter(session__in=opened.values("pk"))
     pairs = owners.order_by().values_list("owner_id", "pk")
     return set(pairs.union(shared.values_list("user_id", "session_id"), entered.values_list("user_id", "session_id")))
 

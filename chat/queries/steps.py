@@ -88,7 +88,7 @@ def steps_since(session_id: str, since: int) -> StepChanges | None:
     if not since:
         rows = _rows(session_id)
         return _changes(session, steps(rows), rows)
-    changed = _changed(session_id, since)
+    changed = _changed_rows(session_id, since)
     return _since(session, since, changed) if changed else StepChanges(session.revision)
 
 
@@ -97,7 +97,7 @@ def _changes(session: Session, found: list[Sourced], rows: list[ChatMessage], en
     return StepChanges(session.revision, shown, list(ended), growing(found), list(written_calls(rows)))
 
 
-def _changed(session_id: str, since: int) -> list[ChatMessage]:
+def _changed_rows(session_id: str, since: int) -> list[ChatMessage]:
     """Read the changed rows. Queued messages are not steps yet."""
     rows = ChatMessage.objects.filter(session=session_id)
     news = rows.filter(revision__gt=since).exclude(sequence=None, removed_at=None)
@@ -111,7 +111,7 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
     start = 0 if renamed else _turn_before(session.pk, lowest)
     rows = _rows(session.pk, start)
     found = steps(rows, _around(session.pk, start))
-    by_people = _people_changed(session.pk, since)
+    by_people = _were_changed_by_people(session.pk, since)
     sent = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
     return _changes(session, sent, rows, gone(found, rows, changed) if by_people else ())
 
@@ -129,7 +129,7 @@ def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -
     return any(before[person] != now[person] for person in stayed)
 
 
-def _people_changed(session_id: str, since: int) -> bool:
+def _were_changed_by_people(session_id: str, since: int) -> bool:
     """Return whether rows may have other neighbors since a revision. Agents only add rows at the end."""
     news = ChatMessage.objects.filter(session=session_id, revision__gt=since)
     return news.filter(Q(removed_at__isnull=False) | Q(revisions__isnull=False)).exists()

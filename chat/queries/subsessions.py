@@ -21,16 +21,16 @@ def with_delegates(agent: Agent, session: Session, preset: AgentPreset) -> Agent
     if level(session) >= MOST_LEVELS:
         return agent
     known = {tool.name for tool in agent.tools}
-    tools = [delegate(each.name, each.title) for each in _named(preset)]
+    tools = [delegate(each.name, each.title) for each in _named_agents(preset)]
     return replace(agent, tools=(*agent.tools, *(tool for tool in tools if tool.name not in known)))
 
 
 def preset_for(call: ChatMessage, preset: AgentPreset) -> AgentPreset | None:
     """Return the agent that a call asks, or None if the calling agent may not ask it."""
-    return next((each for each in _named(preset) if tool_name(each.name) == call.tool_name), None)
+    return next((each for each in _named_agents(preset) if tool_name(each.name) == call.tool_name), None)
 
 
-def _named(preset: AgentPreset) -> list[AgentPreset]:
+def _named_agents(preset: AgentPreset) -> list[AgentPreset]:
     offered = {each.name: each for each in presets.presets()}
     return [offered[name] for name in chosen_agents(preset.tools, offered, preset.name)]
 
@@ -66,7 +66,7 @@ def outdated_calls() -> list[ChatMessage]:
     A wait passes up one level at a time. If the reports of two levels are missing, the upper call is found after the
     lower one is updated.
     """
-    calls = _delegated()
+    calls = _delegated_calls()
     known = {(call.session_id, call.pk): call for call in calls.only("session", "subsession")}
     if not known:
         return []
@@ -118,10 +118,10 @@ def ended_calls() -> QuerySet[ChatMessage]:
     """Return the calls for which turns wait although the other agent has ended."""
     works = Session.objects.filter(caller_session=OuterRef("session"), caller_message_id=OuterRef("pk"))
     works = works.exclude(status=Session.Status.DELETED).exclude(run__state=RunState.IDLE)
-    return _delegated().filter(~Exists(works))
+    return _delegated_calls().filter(~Exists(works))
 
 
-def _delegated() -> QuerySet[ChatMessage]:
+def _delegated_calls() -> QuerySet[ChatMessage]:
     """Return the calls of turns that wait for other agents. The query finds them through the index of waiting runs."""
     turns = {"session__run__state": RunState.WAITING, "turn_id": F("session__run__turn_id")}
     return ChatMessage.objects.filter(status=MessageStatus.WAITING, subsession__isnull=False, **turns)

@@ -70,7 +70,9 @@ def read_outcome(session_id: str, message_id: str) -> TurnOutcome:
         return TurnOutcome(Outcome.HELD if row.held else Outcome.QUEUED)
     run = SessionRun.objects.get(pk=session_id)
     turn_id, place = row.turn_id, row.sequence or 0
-    while (outcome := _outcome_of_turn(run, turn_id)) is Outcome.FAILED and (later := _repeated(run, turn_id, place)):
+    while (outcome := _outcome_of_turn(run, turn_id)) is Outcome.FAILED and (
+        later := _last_repeat(run, turn_id, place)
+    ):
         turn_id, place = later
     return TurnOutcome(outcome, turn_id, row.sequence)
 
@@ -84,7 +86,7 @@ def _outcome_of_turn(run: SessionRun, turn_id: str) -> Outcome:
     return outcome
 
 
-def _repeated(run: SessionRun, turn_id: str, after: int) -> tuple[str, int] | None:
+def _last_repeat(run: SessionRun, turn_id: str, after: int) -> tuple[str, int] | None:
     """Return the last turn in which the agent of a failed turn answers again, as the id and sequence of its start.
 
     Only turns after a sequence count, so that an imported session cannot contain a circle.

@@ -24,7 +24,7 @@ from chat.models import (
 )
 from chat.overrides.composed_queries import Composed
 from chat.queries import presets
-from chat.queries.cast import agents_from, known, title_of, turn_mode
+from chat.queries.cast import agents_from, known_agent, title_of, turn_mode
 from chat.runs.lease import Claim
 from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, WritingCall
 from chat.services.runs.turns import deliver_queued
@@ -97,7 +97,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     if streaming:
         row = streaming[-1]
         open_text = OpenText(row.pk, row.type == MessageType.REASONING, mono - _seconds_since(row.timestamp))
-    agent = known(session, agents_from(rows[0] if rows else None))
+    agent = known_agent(session, agents_from(rows[0] if rows else None))
     own = presets.own(session, agent) if agent != session.agent else session
     state = TurnState(
         turn_id=run.turn_id,

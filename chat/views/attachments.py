@@ -34,7 +34,7 @@ SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Upload the form's `file` and return its description. It waits in the user's composer until it is sent."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
-    return JsonResponse(stored.described(_uploaded(request, row)), status=201)
+    return JsonResponse(stored.describe(_uploaded(request, row)), status=201)
 
 
 @never_cache
@@ -50,7 +50,7 @@ def unsent(request: SignedInRequest, session_id: str) -> HttpResponse:
 def upload_first(request: SignedInRequest) -> HttpResponse:
     """Create a session from the home page's form and upload `file` to it. The response contains the `session` id."""
     taken = _uploaded(request, lambda: begin(request))
-    return JsonResponse({**stored.described(taken), "session": taken.session_id}, status=201)
+    return JsonResponse({**stored.describe(taken), "session": taken.session_id}, status=201)
 
 
 def _uploaded(request: SignedInRequest, session: Session | Callable[[], Session]) -> Attachment:
@@ -102,7 +102,7 @@ def _file(request: HttpRequest, attachment: Attachment, form: str, media_type: s
     if request.headers.get("If-None-Match", "").removeprefix("W/") == tag:  # compression makes the ETag weak
         return HttpResponseNotModified(headers=headers)
     try:
-        data = stored.opened(attachment, form)
+        data = stored.open_file(attachment, form)
     except NoSuchAttachment as refused:
         raise Http404(str(refused)) from refused
     is_shown = attachment.kind in SHOWN

@@ -90,7 +90,7 @@ def content(request: SignedInRequest, file_id: str) -> HttpResponseBase:
     """Serve the file itself: a PDF file inline, other files as downloads."""
     row = _fetched(request, file_id)
     try:
-        data = queries.opened(row)
+        data = queries.open_original(row)
     except queries.NoSuchKnowledgeFile as refused:
         raise Http404(str(refused)) from refused
     is_download = row.kind != KnowledgeFile.Kind.PDF

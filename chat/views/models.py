@@ -63,7 +63,7 @@ def models_of_new(request: SignedInRequest) -> HttpResponse:
         raise NotForGuests
     here = listed_workspaces(request.user, number(request.GET.get("workspace", ""))).here
     workspace = here.id if here else None
-    chosen = presets.offered(request.GET.get("agent", ""), request.user, workspace) or presets.presets()[0]
+    chosen = presets.offered_preset(request.GET.get("agent", ""), request.user, workspace) or presets.presets()[0]
     provider, _slash, model = request.GET.get("model", "").partition("/")
     now = (provider, model) if model else (chosen.provider, chosen.model)
     return render(request, "chat/session/models.html", _choices(request.user, workspace, (chosen.name, *now)))

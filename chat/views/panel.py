@@ -16,7 +16,7 @@ from chat.commands import LONGEST_PROMPT
 from chat.models import IMPORTED, Session, SessionRole
 from chat.permissions import Permission
 from chat.queries import cast, presets
-from chat.queries.knowledge import ALL, chosen, files_for, tools_of
+from chat.queries.knowledge import ALL, files_for, select_files, tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.usage import usage_of
 from chat.rendering.text.tool_texts import tool_text
@@ -65,7 +65,7 @@ def _imported_at(session: Session) -> datetime | None:
 def _knowledge(session: Session, entries: Collection[str], *, is_member: bool) -> Json:
     """Return the files that the agent uses. Members of the workspace also see the other files that it could use."""
     files = list(files_for(session))
-    used = {each.pk for each in chosen(files, entries)}
+    used = {each.pk for each in select_files(files, entries)}
     shown = files if is_member else [each for each in files if each.pk in used]
     return {
         "all": ALL in entries,

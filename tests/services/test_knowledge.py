@@ -15,7 +15,7 @@ from chat.errors import Forbidden, Invalid, NoSuchWorkspace, ServiceError
 from chat.limits.quotas import QuotaExceeded, usage_of
 from chat.models import KnowledgeFile, KnowledgePassage, Membership, User, Workspace
 from chat.queries import knowledge as queries
-from chat.queries.knowledge import NoSuchKnowledgeFile, chosen, files_of
+from chat.queries.knowledge import NoSuchKnowledgeFile, files_of, select_files
 from chat.services.deletion import purging
 from chat.services.people import knowledge
 from chat.services.sessions import lifecycle
@@ -43,7 +43,7 @@ def test_a_file_is_kept_with_its_text(ana: User, bo: User, workspace: Workspace)
     added = add(ana, workspace, "../Hand\u202ebook.pdf", files.pdf("Hello", "World"))
     [seen] = files_of(bo, workspace.pk)
     assert (seen.name, seen.kind, seen.pages, seen.added_by, seen.passage_count) == ("Handbook.pdf", "pdf", 2, ana, 2)
-    with queries.opened(seen) as file:
+    with queries.open_original(seen) as file:
         assert file.read() == files.pdf("Hello", "World")
     assert [(each.number, each.page, each.text) for each in queries.passages_of(added, 1, 9)] == [
         (1, 1, "Hello"),
@@ -204,7 +204,7 @@ def test_files_are_chosen_by_id_name_or_pattern(ana: User, workspace: Workspace)
         (["*.pdf.*", rows[0].pk], ["a.md", "b.pdf.md"]),
         (["c[1].md"], ["c[1].md"]),
     ):
-        assert [each.name for each in chosen(rows, entries)] == names
+        assert [each.name for each in select_files(rows, entries)] == names
 
 
 def test_people_choose_files_of_the_workspace_alone(ana: User, workspace: Workspace) -> None:
@@ -223,7 +223,7 @@ def test_people_choose_files_of_the_workspace_alone(ana: User, workspace: Worksp
     assert session.config["knowledge"] == [file.pk]
     lifecycle.configure(session=session, author=ana, knowledge=["*"])
     session.refresh_from_db()
-    assert [each.pk for each in chosen(queries.files_for(session), session.config["knowledge"])] == [file.pk]
+    assert [each.pk for each in select_files(queries.files_for(session), session.config["knowledge"])] == [file.pk]
 
 
 def test_removed_files_and_what_a_crash_left_are_purged(
@@ -261,5 +261,5 @@ def test_files_stay_where_deleting_a_workspace_fails(ana: User, workspace: Works
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with queries.opened(file) as stored:
+    with queries.open_original(file) as stored:
         assert stored.read() == HOURS.encode()

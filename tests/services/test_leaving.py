@@ -7,7 +7,7 @@ import pytest
 from chat.errors import Invalid
 from chat.models import Membership, MemoryNote, Session, User, Workspace
 from chat.queries import presets
-from chat.queries.knowledge import chosen, files_for, tools_of
+from chat.queries.knowledge import files_for, select_files, tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in
 from chat.services.people import memory
@@ -40,7 +40,7 @@ def used(session: Session) -> Used:
     """Return the files, their tools, the notes and the servers that a session uses."""
     own = with_servers(presets.own(session), session)
     tools = [tool.name for tool in tools_of(session, own) if "knowledge" in tool.name]
-    files = [each.name for each in chosen(files_for(session), own.knowledge)]
+    files = [each.name for each in select_files(files_for(session), own.knowledge)]
     return files, tools, [note.text for note in notes_in(session)], [server.name for server in own.servers]
 
 

@@ -200,7 +200,7 @@ def test_sessions_have_the_servers_of_their_workspace(owner: User, workspace: Wo
     assert own.tools[-1] == "tickets__*"
     assert patterns_in(workspace.pk) == {"tickets__*", "named__*"}
     configure(session=session, author=owner, tools=["named__*"])
-    assert presets.kept(Session.objects.get(pk=session.pk)).tools == ("named__*",)
+    assert presets.agent_copy(Session.objects.get(pk=session.pk)).tools == ("named__*",)
     session.mode = Session.Mode.CHAT
     assert with_servers(presets.own(session), session).servers == ()
     session.mode = Session.Mode.AGENT

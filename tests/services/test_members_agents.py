@@ -165,7 +165,7 @@ def test_a_name_alone_tells_nothing(ana: User, place: int) -> None:
     session = create_session(owner=ana)
     Session.objects.filter(pk=session.pk).update(agent=row.name, config={})
     session.refresh_from_db()
-    assert presets.kept(session).title == "assistant"
+    assert presets.agent_copy(session).title == "assistant"
     assert presets.preset(row.name).name == "assistant"
 
 

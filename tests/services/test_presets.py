@@ -61,14 +61,14 @@ def test_presets_of_rows_and_of_the_file_are_ordered() -> None:
 def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) -> None:
     session = create_session(owner=ana, agent="reviewer")
     hidden = row("reviewer", is_offered=False, system_prompt="Judge.")
-    assert (names(), presets.offered("reviewer")) == (["assistant"], None)
+    assert (names(), presets.offered_preset("reviewer")) == (["assistant"], None)
     assert presets.preset("reviewer").system_prompt == "Judge."
     with pytest.raises(ServiceError, match="isn’t configured"):
         begin_session(owner=ana, agent="reviewer")
     assert messages.session_snapshot(session).agent_title == "reviewer"
     hidden.delete()
     row("assistant", is_offered=False)
-    assert (names(), presets.offered("")) == (["reviewer"], presets.preset("reviewer"))
+    assert (names(), presets.offered_preset("")) == (["reviewer"], presets.preset("reviewer"))
 
 
 def test_somebody_answers_when_all_are_hidden(ana: User) -> None:

@@ -27,7 +27,7 @@ from chat.models import (
     without_files,
 )
 from chat.queries.attachments import fetch_attachments
-from chat.queries.cast import addressed
+from chat.queries.cast import addressed_agents
 from chat.runs import lease
 from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import attachments
@@ -95,7 +95,7 @@ def add_message(
     tx.require_active()
     require_disk_for(text)
     replies.follow_people(tx)
-    agents = addressed(tx.session, text) or ([tx.session.agent] if schedule is not None else [])
+    agents = addressed_agents(tx.session, text) or ([tx.session.agent] if schedule is not None else [])
     if agents:
         require_turn(author, starts=tx.run.state == RunState.IDLE)
     row = _new_message(tx, author, text, schedule)

@@ -64,7 +64,7 @@ def make(*, author: User, workspace_id: int, given: AgentSettings) -> Row:
 def copy(*, author: User, workspace_id: int, name: str) -> Row:
     """Copy an agent that the author may use in a workspace. Only the author sees the copy. Raise ServiceError."""
     workspace = workspace_where(author, Permission.MAKE_AGENTS, workspace_id)
-    source = presets.offered(name) if name else None
+    source = presets.offered_preset(name) if name else None
     if source is None:
         source = presets.of_row(agent_in(author, workspace.pk, name))
     ending = _("%(title)s (copy)")

@@ -221,7 +221,7 @@ def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | 
     arguments = decision.get("arguments")
     if not decision["approved"] or arguments is None or arguments == row.arguments:
         return standing
-    agent = cast.known(session, [row.agent_id])
+    agent = cast.known_agent(session, [row.agent_id])
     rules = with_workspace_rules(presets.own(session, agent).rules, session, agent)
     needs = rules.requirement(ToolCall(row.tool_call_id, row.tool_name, sanitize_json(arguments)))
     if standing is not None:
@@ -330,7 +330,7 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
     if scope == "agent":
         if not may(author, Permission.MANAGE_RULES, session.workspace_id):
             raise Forbidden(_("Only owners and admins of the workspace can always allow a tool."))
-        agent = cast.known(session, [row.agent_id])
+        agent = cast.known_agent(session, [row.agent_id])
         workspace_rules.allow_always(session=session, author=author, agent=agent, tool=row.tool_name)
 
 

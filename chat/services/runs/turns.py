@@ -14,7 +14,7 @@ from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, SessionRun, User
 from chat.projections.subsessions import shown_call
 from chat.queries.attachments import fetch_attachments
-from chat.queries.cast import AGENTS, REPEATS, addressed, turn_mode
+from chat.queries.cast import AGENTS, REPEATS, addressed_agents, turn_mode
 from chat.row_statements import update_row
 from chat.runs import lease
 from chat.services.transaction import SessionTransaction
@@ -80,7 +80,7 @@ def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: S
     The turn belongs to a schedule only if no user waits for an answer to one of the messages.
     """
     fetch_attachments(queued)
-    agents = [name for row in queued if row.for_agent for name in addressed(tx.session, row.text)]
+    agents = [name for row in queued if row.for_agent for name in addressed_agents(tx.session, row.text)]
     agents = list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent]
     schedules = [row.workflow_id for row in queued if row.for_agent]
     workflow_id = schedules[0] if all(schedules) and schedules and not unfinished else ""
@@ -167,7 +167,7 @@ def answer_unaddressed(tx: SessionTransaction, text: str, author: User) -> None:
 
     The agents that the text mentions answer. If there are none, the session's own agent does.
     """
-    answer_with(tx, addressed(tx.session, text) or [tx.session.agent], author)
+    answer_with(tx, addressed_agents(tx.session, text) or [tx.session.agent], author)
 
 
 def answer_with(tx: SessionTransaction, agents: Sequence[str], author: User, *, repeats: str = "") -> None:
@@ -182,7 +182,7 @@ def address_again(tx: SessionTransaction, turn_id: str) -> None:
     """Give a turn to the agents that its messages address now, as messages may have been edited, or agents added."""
     rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))
     said = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
-    agents = list(dict.fromkeys(name for row in said for name in addressed(tx.session, row.text)))
+    agents = list(dict.fromkeys(name for row in said for name in addressed_agents(tx.session, row.text)))
     marker = next((row for row in rows if row.type == MessageType.TURN_START), None)
     if not agents or marker is None:
         return

@@ -34,7 +34,7 @@ def add_agent(*, session: Session, author: User, agent: str, again: bool = False
     if again:
         _take_back(session, author, agent)
         return
-    chosen = presets.offered(agent, author, session.workspace_id) if agent else None
+    chosen = presets.offered_preset(agent, author, session.workspace_id) if agent else None
     if chosen is None:
         raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)

@@ -98,7 +98,7 @@ def create_session(
     all messages until other users can write, too.
     """
     workspace = workspace or current_workspace(owner)
-    preset = presets.offered(agent, owner, workspace.pk) or presets.preset()
+    preset = presets.offered_preset(agent, owner, workspace.pk) or presets.preset()
     if not model:
         provider, model = preset.provider, preset.model
     session = Session.objects.create(
@@ -132,7 +132,7 @@ def begin_session(
     """
     agent, provider, model = fields.get("agent", ""), fields.get("provider", ""), fields.get("model", "")
     fields["workspace"] = workspace = fields.get("workspace") or current_workspace(owner)
-    if agent and presets.offered(agent, owner, workspace.pk) is None:
+    if agent and presets.offered_preset(agent, owner, workspace.pk) is None:
         raise NoSuchAgent(agent)
     if model:
         fields["provider"], fields["model"] = _offered(provider, model)
@@ -189,7 +189,7 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     A system prompt that a user wrote stays, and so do files that users have chosen. Approvals that people gave in this
     session are removed, because they were for the previous agent. Raise ServiceError.
     """
-    chosen = presets.offered(agent, author, session.workspace_id) if agent else None
+    chosen = presets.offered_preset(agent, author, session.workspace_id) if agent else None
     if chosen is None:
         raise NoSuchAgent(agent)
     tx = SessionTransaction.lock(session.pk)
@@ -225,7 +225,7 @@ def configure(*, session: Session, author: User, **settings: Unpack[Configuratio
     chosen = {"compact_at": compact_at, "memory": settings.get("memory"), KNOWLEDGE: files}
     kept = {name: value for name, value in chosen.items() if value is not None}
     if tools is not None or max_rounds is not None or kept:
-        values["config"] = {**presets.configured(tx.session, tools=tools, max_rounds=max_rounds), **kept}
+        values["config"] = {**presets.config_with(tx.session, tools=tools, max_rounds=max_rounds), **kept}
     if mode is not None:
         values["mode"] = mode
     change(tx, author, **values)

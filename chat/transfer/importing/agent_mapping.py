@@ -27,7 +27,7 @@ class MappedAgent:
 
 def map_agent(part: SessionPart) -> MappedAgent:
     """Choose the agent, model and tools of a session. Take those of its file as far as this server offers them."""
-    agent = presets.offered(part.agent) or presets.preset()
+    agent = presets.offered_preset(part.agent) or presets.preset()
     if not part.agent:  # the file is from another product
         prompt = {"system_prompt": part.system_prompt or agent.system_prompt}
         own = {"agent": agent.name, "config": presets.copy_of(agent)}
