@@ -15,7 +15,7 @@ from chat.admin.base import BoundedSearch, PlainRelations, time_column
 from chat.errors import Invalid
 from chat.models import ApprovalRule, User
 from chat.services.people import workspace_rules
-from chat.services.people.workspace_rules import checked
+from chat.services.people.workspace_rules import rule_columns
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[ApprovalRule]
@@ -46,7 +46,7 @@ class RuleForm(Form):
         try:
             return {
                 **values,
-                **checked(values["rule"], values["verdict"], values["approvals"], values["approvers"]),
+                **rule_columns(values["rule"], values["verdict"], values["approvals"], values["approvers"]),
             }
         except Invalid as error:
             raise forms.ValidationError(error.message) from error

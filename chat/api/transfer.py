@@ -177,7 +177,7 @@ def create_import(request: ApiRequest, file: File[UploadedFile]) -> HttpResponse
 def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
     """List the conversations of an uploaded file. Only the user who uploaded the file may list them."""
     spend("import_requests", request.user.pk)
-    with import_uploads.opened(owner=request.user, upload_id=import_id) as (upload, file):
+    with import_uploads.open_upload(owner=request.user, upload_id=import_id) as (upload, file):
         return json_response(request, _upload(upload, transfer.list_conversations(file, disconnect_of(request))))
 
 
@@ -190,7 +190,7 @@ def get_import(request: ApiRequest, import_id: str) -> HttpResponse:
 def import_conversations(request: ApiRequest, import_id: str, body: ImportIn) -> HttpResponse:
     """Import conversations of an uploaded file, as `importSessions` does. A request can import up to 500 of them."""
     workspace = workspace_of(request, body.workspace)
-    with import_uploads.opened(owner=request.user, upload_id=import_id) as (_upload, file):
+    with import_uploads.open_upload(owner=request.user, upload_id=import_id) as (_upload, file):
         outcome = transfer.import_file(
             owner=request.user,
             workspace=workspace,

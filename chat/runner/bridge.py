@@ -26,7 +26,7 @@ from chat.errors import FilesUnavailable
 from chat.log_context import add_log_ids
 from chat.queries.messages import answer_to
 from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
-from chat.runner.compactor import compact, failed
+from chat.runner.compactor import compact, failure_report
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
 from chat.runner.figures import COUNTED, count
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
@@ -194,7 +194,7 @@ class Bridge:
             turn = await self._load_turn()
             self._restart(turn)
             if turn.compacting:
-                self._end_compaction(failed(AgentError(BROKEN)))
+                self._end_compaction(failure_report(AgentError(BROKEN)))
             else:
                 self._apply(TurnFailed(AgentError(BROKEN)))
             return await self._next_turn_id()
@@ -228,7 +228,7 @@ class Bridge:
     async def _run_compaction(self, *, stopping: bool, exhausted: bool) -> None:
         """Summarize earlier messages. Nothing is written unless the summary is complete."""
         if exhausted:
-            self._end_compaction(failed(AgentError(EXHAUSTED)))
+            self._end_compaction(failure_report(AgentError(EXHAUSTED)))
         elif not stopping:
             await self._run_stoppable(self._compact())
         if not self._state.closed:

@@ -72,12 +72,12 @@ async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCo
         source = await threads.run_with_retry(read_input, session_id)
         return await summarize(source) if source else ReportCompaction("nothing")
     except FilesUnavailable:
-        return failed(AgentError(NO_FILES))
+        return failure_report(AgentError(NO_FILES))
     except AgentError as error:
-        return failed(error)
+        return failure_report(error)
 
 
-def failed(error: AgentError) -> ReportCompaction:
+def failure_report(error: AgentError) -> ReportCompaction:
     """Return the report of a failed compaction. It includes the error in a form that can be translated later."""
     words = error.words
     return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)

@@ -48,7 +48,7 @@ class TitleGenerator:
         self._in_progress.add(session_id)
         try:
             async with self._semaphore:
-                untitled = await self._threads.run(titles.untitled, session_id)
+                untitled = await self._threads.run(titles.title_input, session_id)
                 if untitled is not None:
                     reply, tokens = await _reply(untitled)
                     title = titles.title_in(reply)

@@ -32,7 +32,7 @@ def create_once(
     """
     if not key:
         return make(ids.session_id(), None), False
-    session_id, digest = _named(f"{user.pk}\n{purpose}\n{validate_characters(key)}"), request_digest(request)
+    session_id, digest = _session_id_of(f"{user.pk}\n{purpose}\n{validate_characters(key)}"), request_digest(request)
     if (before := _made_before(session_id, digest)) is not None:
         return before, True
     try:
@@ -55,7 +55,7 @@ def require_same_request(kept: str | None, digest: str | None) -> None:
         raise ServiceError("key_taken", _("This key was used for a different request. Use a new key."))
 
 
-def _named(text: str) -> str:
+def _session_id_of(text: str) -> str:
     """Return the id of a key's session. It cannot be computed without the server's secret."""
     return "s_" + salted_hmac("chat.services.idempotency", text, algorithm="sha256").hexdigest()[:24]
 

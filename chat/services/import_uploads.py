@@ -63,7 +63,7 @@ def keep(*, owner: User, file: File[Any]) -> Upload:
 
 
 @contextmanager
-def opened(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]:
+def open_upload(*, owner: User, upload_id: str) -> Iterator[tuple[Upload, IO[bytes]]]:
     """Open a file that the owner uploaded. Raise NoSuchUpload."""
     name = _place(owner, upload_id)
     try:
@@ -97,7 +97,7 @@ def _place(owner: User, upload_id: str) -> str:
 
 def delete_expired() -> None:
     """Delete the expired files of all users."""
-    for folder in _listed(ROOT)[0]:
+    for folder in _list_folder(ROOT)[0]:
         for name in _files(f"{ROOT}/{folder}"):
             try:
                 if default_storage.get_modified_time(name) + KEPT < timezone.now():
@@ -107,10 +107,10 @@ def delete_expired() -> None:
 
 
 def _files(folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in _listed(folder)[1]]
+    return [f"{folder}/{name}" for name in _list_folder(folder)[1]]
 
 
-def _listed(folder: str) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str) -> tuple[list[str], list[str]]:
     try:
         return default_storage.listdir(folder)
     except FileNotFoundError:

@@ -108,7 +108,7 @@ class PasswordForm(NewPasswordForm, PasswordChangeForm):
         except forms.ValidationError:
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="password change")
             raise
-        login_throttle.confirmed(user=self.user)
+        login_throttle.reset_confirmation(user=self.user)
         return known
 
 
@@ -132,7 +132,7 @@ class ConfirmForm(forms.Form):
         if not self.user.check_password(password):
             record(Kind.SIGN_IN_FAILED, actor=None, person=self.user, method="password", step="confirmation")
             raise forms.ValidationError(WRONG_PASSWORD, code="wrong")
-        login_throttle.confirmed(user=self.user)
+        login_throttle.reset_confirmation(user=self.user)
         return password
 
 

@@ -15,7 +15,7 @@ from chat.access import session_for
 from chat.models import ChatMessage, MessageType, Session, SessionRole, User
 from chat.queries import history
 from chat.rendering.messages import versions
-from chat.rendering.text.text_diff import shown
+from chat.rendering.text.text_diff import pieces_for_display
 from chat.services.messages.editing import may_edit
 from chat.views.requests import SignedInRequest, message_or_404, number_or_404, signed_in
 
@@ -94,7 +94,7 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     entries = history.history_of_prompt(session) if row is None else history.history_of(row)
     now = versions.full_text(entries.now)
     writer, at = versions.last_writer(entries)
-    values = {"now": now, "writer": writer, "at": at, "pieces": shown(now, mine)}
+    values = {"now": now, "writer": writer, "at": at, "pieces": pieces_for_display(now, mine)}
     html = render_to_string("chat/clash.html", values, request)
     return JsonResponse({"current": now, "revision": None if row is None else row.revision, "html": html})
 

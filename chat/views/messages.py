@@ -16,7 +16,7 @@ from chat.models import ChatMessage, Session, SessionRole
 from chat.queries import history, messages, presets, search
 from chat.queries.usage import cost_of_message, usage_of
 from chat.rendering.messages.as_markdown import as_markdown
-from chat.rendering.text.text_diff import shown
+from chat.rendering.text.text_diff import pieces_for_display
 from chat.services.messages.editing import may_edit
 from chat.services.messages.suggestions import open_suggestions
 from chat.snapshots import MessageSnapshot
@@ -63,7 +63,7 @@ def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
     values = {
         "row": row,
         "suggestions": [
-            {"row": each, "pieces": shown(row.text, each.text), "is_own": each.user_id == request.user.pk}
+            {"row": each, "pieces": pieces_for_display(row.text, each.text), "is_own": each.user_id == request.user.pk}
             for each in open_suggestions(row)
         ],
         "can_withdraw": is_active,

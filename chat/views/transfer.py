@@ -79,7 +79,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
     place, client = named_workspace(request), disconnect_of(request)
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if upload_id := request.POST.get("upload"):
-        with import_uploads.opened(owner=request.user, upload_id=upload_id) as (_upload, kept):
+        with import_uploads.open_upload(owner=request.user, upload_id=upload_id) as (_upload, kept):
             return _imported(request.user, kept, place, chosen, client, is_stored=True)
     file = request.FILES.get("file")
     if file is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bs4 import BeautifulSoup
 from django.template.loader import render_to_string
 
-from chat.rendering.messages.attachments import attached
+from chat.rendering.messages.attachments import split_files
 from chat.snapshots import AttachmentSnapshot
 
 
@@ -20,7 +20,7 @@ def drawn(*files: AttachmentSnapshot) -> BeautifulSoup:
 
 def test_a_picture_has_its_size_before_it_loads() -> None:
     """UI-01: the page does not jump; small images are not enlarged."""
-    shown = attached([file("a", "image", 4000, 3000), file("b", "image", 90, 60), file("c", "image", 1, 9000)])
+    shown = split_files([file("a", "image", 4000, 3000), file("b", "image", 90, 60), file("c", "image", 1, 9000)])
     assert [(one.width, one.height) for one in shown.pictures] == [(360, 270), (90, 60), (1, 320)]
     image = drawn(file("a.png", "image", 4000, 3000)).find("img")
     assert image is not None
@@ -30,7 +30,7 @@ def test_a_picture_has_its_size_before_it_loads() -> None:
 def test_of_a_long_name_the_ending_stays() -> None:
     """A file name is split before its extension, so that shortening keeps the extension (UI-01)."""
     names = ("report.final.pdf", "Makefile", ".gitignore", "a.this-is-no-ending", "日本.txt")
-    split = [(one.stem, one.ending) for one in attached(map(file, names)).documents]
+    split = [(one.stem, one.ending) for one in split_files(map(file, names)).documents]
     assert split == [
         ("report.final", ".pdf"), ("Makefile", ""), (".gitignore", ""), ("a.this-is-no-ending", ""), ("日本", ".txt"),
     ]  # fmt: skip

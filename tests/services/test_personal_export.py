@@ -22,7 +22,7 @@ from chat.queries.attachments import data_of
 from chat.services.messages.editing import edit
 from chat.services.messages.suggestions import suggest
 from chat.services.people import api_tokens
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.sharing import invite, share
 from chat.services.sessions import incomplete
 from chat.services.sessions.actions import delete
@@ -105,7 +105,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
     assert len(account["invitations"]) == 1
     assert [each["draft"] for each in read(archive, "drafts.json")] == ["Almost said"]
     everything = b"".join(map(archive.read, archive.namelist())).decode()
-    for word in (secret, ana.password, hashed(secret), "His", "Secret title"):
+    for word in (secret, ana.password, hash_token(secret), "His", "Secret title"):
         assert word not in everything
 
 

@@ -70,7 +70,7 @@ def _erase_from(tx: SessionTransaction, row: ChatMessage, user: User) -> None:
     theirs = Suggestion.objects.filter(message=row, user=user)
     names = set(theirs.values_list("user_name", flat=True))
     theirs.delete()
-    values = _unnamed(row, user, names)
+    values = _columns_without_name(row, user, names)
     values["open_suggestions"] = row.suggestions.filter(status=Suggestion.Status.OPEN).count()
     if row.sequence is None:  # not shown by any client, or queued without another user's name
         ChatMessage.objects.filter(pk=row.pk).update(**values)
@@ -83,7 +83,7 @@ def _erase_from(tx: SessionTransaction, row: ChatMessage, user: User) -> None:
     MessageRevision.objects.filter(message=row, user=user).update(user=None)
 
 
-def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
+def _columns_without_name(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if row.edited_by_id == user.pk:
         values |= {"edited_by": None, "edited_by_name": ERASED_SENDER}
@@ -92,7 +92,7 @@ def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
     if row.suggested_by_name in names:
         values["suggested_by_name"] = ERASED_SENDER
     if row.answered_by_id == user.pk:
-        values |= {"answered_by": None, "answered_by_name": ERASED_SENDER, **_unanswered(row)}
+        values |= {"answered_by": None, "answered_by_name": ERASED_SENDER, **_columns_without_answer(row)}
     if (approval := without_person(row.approval, user.pk, ERASED_SENDER)) != row.approval:
         values["approval"] = approval
     if (asked := without_answerer(row.asked, user.pk, ERASED_SENDER)) != row.asked:
@@ -100,7 +100,7 @@ def _unnamed(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
     return values
 
 
-def _unanswered(row: ChatMessage) -> dict[str, Any]:
+def _columns_without_answer(row: ChatMessage) -> dict[str, Any]:
     """Return the columns of an answered call without the text of the answer. The result of an approved call stays."""
     answer = row.answer if isinstance(row.answer, dict) else {}
     if row.question == QuestionKind.APPROVAL and answer.get("approved"):

@@ -48,7 +48,7 @@ def run(deadline: Deadline | None = None) -> bool:
             except Exception:  # the next round tries again; the other erasures continue
                 logger.exception("Could not erase %s", erasure)
         if _is_purge_due():
-            purge(before=_purged_before(), deadline=deadline)
+            purge(before=_purge_cutoff(), deadline=deadline)
         elif incomplete.abandoned().exists():
             purging.purge(before=None, deadline=deadline)
         if overwriting.is_requested():
@@ -118,7 +118,7 @@ def _is_purge_due() -> bool:
     return known.finished_at is None or known.finished_at <= timezone.now() - PURGE_EVERY
 
 
-def _purged_before() -> datetime | None:
+def _purge_cutoff() -> datetime | None:
     """Return the time before which deleted rows are purged; None to purge nothing.
 
     Rows that were deleted in a version without purging stay for PURGE_AFTER_DAYS from the first start with purging.

@@ -24,18 +24,18 @@ def acquire(name: str, seconds: float) -> str | None:
 
 def renew(name: str, holder: str, seconds: float) -> bool:
     """Extend a lease. Return False if it has expired and another process took it."""
-    return bool(_held(name, holder).update(expires_at=Now() + timedelta(seconds=seconds)))
+    return bool(_held_lease(name, holder).update(expires_at=Now() + timedelta(seconds=seconds)))
 
 
 def release(name: str, holder: str) -> None:
     """Release a lease, and store when the job was done."""
-    _held(name, holder).update(holder="", expires_at=Now(), finished_at=Now())
+    _held_lease(name, holder).update(holder="", expires_at=Now(), finished_at=Now())
 
 
 def drop(name: str, holder: str) -> None:
     """Release a lease and delete its row."""
-    _held(name, holder).delete()
+    _held_lease(name, holder).delete()
 
 
-def _held(name: str, holder: str) -> QuerySet[JobLease]:
+def _held_lease(name: str, holder: str) -> QuerySet[JobLease]:
     return JobLease.objects.filter(name=name, holder=holder)

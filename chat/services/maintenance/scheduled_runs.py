@@ -20,7 +20,7 @@ from chat.models import Schedule, Session
 from chat.recurrence import latest_until, next_after
 from chat.services.batches import Deadline
 from chat.services.messages.sending import add_message
-from chat.services.sessions.schedules import count_failure, ended, is_queued, record_run, settle_last_run
+from chat.services.sessions.schedules import count_failure, end_of, is_queued, record_run, settle_last_run
 from chat.services.transaction import SessionTransaction
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def settle(deadline: Deadline | None = None) -> None:
 
 def _settle_one(schedule_id: str, session_id: str) -> None:
     row = Schedule.objects.filter(pk=schedule_id).first()
-    if row is None or ended(row) is None:
+    if row is None or end_of(row) is None:
         return
     with transaction.atomic():
         try:

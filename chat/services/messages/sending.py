@@ -181,7 +181,7 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
     Raise ServiceError, with the code "stale" if the author edited it after the revision `seen`, as on another page.
     """
     tx = SessionTransaction.lock(session.pk)
-    row = _queued(tx, message_id)
+    row = _queued_message(tx, message_id)
     if row.user_id != author.pk:
         raise ServiceError("not_yours", _("Only the sender can edit a queued message."))
     text = validate_message(text, may_be_empty=row.attachments.exists())
@@ -203,7 +203,7 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
     Raise ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
-    row = _queued(tx, message_id)
+    row = _queued_message(tx, message_id)
     is_own = row.user_id == author.pk
     if not is_own and tx.session.owner_id != author.pk:
         raise ServiceError("not_yours", _("Only the sender and the session owner can remove a queued message."))
@@ -224,7 +224,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
     if message_id is None:
         rows = list(ChatMessage.objects.queued(session.pk).filter(held=True))
     else:
-        row = _queued(tx, message_id)
+        row = _queued_message(tx, message_id)
         rows = [row] if row.held else []
     if not rows:
         return 0
@@ -243,7 +243,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
     return len(rows)
 
 
-def _queued(tx: SessionTransaction, message_id: str) -> ChatMessage:
+def _queued_message(tx: SessionTransaction, message_id: str) -> ChatMessage:
     row = ChatMessage.objects.filter(session_id=tx.session.pk, pk=message_id, removed_at__isnull=True).first()
     if row is None:
         raise NoSuchMessage

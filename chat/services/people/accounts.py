@@ -29,7 +29,7 @@ from chat.names import lookalike_key
 from chat.origin import current_origin, network_of
 from chat.security.session_store import hash_key
 from chat.services.people import joining, push
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
 from chat.services.people.workspaces import current_workspace
 from chat.services.transaction import notify_login_ended
@@ -76,7 +76,7 @@ def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = F
     unused = SignInLink.objects.filter(user=user, used_at=None)
     unused.exclude(pk__in=list(unused.order_by("-pk").values_list("pk", flat=True)[: int(keeps_last)])).delete()
     token = secrets.token_urlsafe(32)
-    SignInLink.objects.create(user=user, token_hash=hashed(token), expires_at=timezone.now() + LINK_LIFE)
+    SignInLink.objects.create(user=user, token_hash=hash_token(token), expires_at=timezone.now() + LINK_LIFE)
     record(Kind.SIGN_IN_LINK_MADE, actor=author, person=user)
     if author not in (None, user):
         add_notice(user=user, kind="sign_in_link", author=author)
@@ -85,7 +85,7 @@ def sign_in_link(*, user: User, author: User | None = None, keeps_last: bool = F
 
 def link_owner(token: str) -> User | None:
     """Return the user of a sign-in token without using it, or None if it is invalid."""
-    links = SignInLink.objects.filter(token_hash=hashed(token), used_at=None, expires_at__gt=timezone.now())
+    links = SignInLink.objects.filter(token_hash=hash_token(token), used_at=None, expires_at__gt=timezone.now())
     return User.objects.filter(pk__in=links.values("user"), is_active=True).first()
 
 
@@ -93,7 +93,7 @@ def redeem(token: str) -> User | None:
     """Use a sign-in token. Return its user, or None if it is unknown, used, replaced or expired."""
     now = timezone.now()
     # The condition uses only the link's own columns, so that only one of two simultaneous requests succeeds.
-    link = SignInLink.objects.filter(token_hash=hashed(token))
+    link = SignInLink.objects.filter(token_hash=hash_token(token))
     if not link.filter(used_at=None, expires_at__gt=now).update(used_at=now):
         return None
     user = User.objects.filter(pk__in=link.values("user"), is_active=True).first()

@@ -16,7 +16,7 @@ from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import ApiToken, User
 from chat.services.messages.validation import validate_characters
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -47,7 +47,7 @@ def create(*, user: User, name: str, scope: str, days: int) -> tuple[ApiToken, s
         raise Invalid(_("You have %(count)d tokens. Revoke some that you don’t use.") % {"count": MOST})
     secret = PREFIX + secrets.token_urlsafe(32)
     expires_at = timezone.now() + timedelta(days=days) if days else None
-    token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hashed(secret), expires_at=expires_at)
+    token = ApiToken.objects.create(user=user, name=name, scope=scope, digest=hash_token(secret), expires_at=expires_at)
     record(Kind.TOKEN_MADE, actor=user, person=user, target=token, scope=scope, days=days)
     return token, secret
 
@@ -83,7 +83,7 @@ def find_valid(secret: str) -> ApiToken | None:
     if not SHAPE.fullmatch(secret):
         return None
     now = timezone.now()
-    token = _valid().filter(digest=hashed(secret)).select_related("user").first()
+    token = _valid().filter(digest=hash_token(secret)).select_related("user").first()
     if token is not None and (token.last_used_at is None or now - token.last_used_at >= NOTED_EVERY):
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return token

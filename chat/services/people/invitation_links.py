@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import Invalid
 from chat.models import Invitation, Session, User
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
 
 INVITATION_LIFE = timedelta(days=7)
@@ -31,7 +31,7 @@ def new_link(author: User, uses: int) -> tuple[str, LinkColumns]:
         raise Invalid(_("A link can be for 1 to %(count)d people.") % {"count": MAX_USES})
     token = secrets.token_urlsafe(24)
     expires_at = timezone.now() + INVITATION_LIFE
-    return token, {"token_hash": hashed(token), "created_by": author, "max_uses": uses, "expires_at": expires_at}
+    return token, {"token_hash": hash_token(token), "created_by": author, "max_uses": uses, "expires_at": expires_at}
 
 
 def end_links_to_shared(*, author: User, workspace_id: int, user_id: int) -> None:

@@ -65,7 +65,7 @@ def add(*, author: User, workspace_id: int, name: str, size: int, file: File[Any
 @transaction.atomic
 def rename(*, author: User, file_id: str, name: str) -> KnowledgeFile:
     """Rename a file. Sessions that have chosen it keep it. Raise NoSuchKnowledgeFile, Forbidden, Invalid."""
-    file = _managed(author, file_id)
+    file = _lock_to_manage(author, file_id)
     clean = names.clean(validate_characters(name)) if name.strip() else ""
     if not clean:
         raise Invalid(_("Enter a name."))
@@ -79,7 +79,7 @@ def rename(*, author: User, file_id: str, name: str) -> KnowledgeFile:
 @transaction.atomic
 def remove(*, author: User, file_id: str) -> KnowledgeFile:
     """Remove a file, so that agents can no longer use it. It can be restored. Raise NoSuchKnowledgeFile, Forbidden."""
-    file = _managed(author, file_id)
+    file = _lock_to_manage(author, file_id)
     file.removed_at = timezone.now()
     file.save(update_fields=["removed_at", "updated_at"])
     return file
@@ -88,7 +88,7 @@ def remove(*, author: User, file_id: str) -> KnowledgeFile:
 @transaction.atomic
 def restore(*, author: User, file_id: str) -> KnowledgeFile:
     """Restore a removed file. Raise NoSuchKnowledgeFile, Forbidden, ServiceError if its name is taken."""
-    file = _managed(author, file_id, removed=True)
+    file = _lock_to_manage(author, file_id, removed=True)
     if file.removed_at is None:
         return file
     _require_room(file.workspace_id)
@@ -126,7 +126,7 @@ def _delete(files: list[KnowledgeFile]) -> int:
     return len(files)
 
 
-def _managed(author: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
+def _lock_to_manage(author: User, file_id: str, *, removed: bool = False) -> KnowledgeFile:
     workspace = fetch(author, file_id, removed=removed).workspace_id
     Workspace.objects.select_for_update().get(pk=workspace)
     file = fetch(author, file_id, removed=removed)

@@ -63,7 +63,7 @@ def begin_confirmation(*, user: User) -> None:
     _delay(key_of("confirmation", user.pk), _wrong_passwords())
 
 
-def confirmed(*, user: User) -> None:
+def reset_confirmation(*, user: User) -> None:
     """Reset the count of `begin_confirmation`."""
     _forget_delay(key_of("confirmation", user.pk))
 

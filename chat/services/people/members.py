@@ -45,7 +45,7 @@ def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> 
     """
     if role not in GIVEN_ROLES:
         raise Invalid(_("The role must be owner, admin or member."))
-    membership, mine = _locked(author, workspace_id, user_id)
+    membership, mine = _lock(author, workspace_id, user_id)
     if membership.role == role:
         return membership
     _require_rank(mine, membership.role, role)
@@ -72,7 +72,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     member end, because the member may know one. The member keeps their own sessions. Shares of other users' sessions
     have no effect until the member is back.
     """
-    membership, mine = _locked(author, workspace_id, user_id)
+    membership, mine = _lock(author, workspace_id, user_id)
     lapse_in_workspace_later(workspace_id)
     if membership.role == Role.GUEST:
         guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
@@ -106,7 +106,7 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
     return membership
 
 
-def _locked(author: User, workspace_id: int, user_id: int) -> tuple[Membership, str]:
+def _lock(author: User, workspace_id: int, user_id: int) -> tuple[Membership, str]:
     """Lock the workspace, so that two owners cannot both leave. Return the membership and the author's role."""
     if author.pk != user_id:
         workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)

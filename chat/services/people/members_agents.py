@@ -57,7 +57,7 @@ def make(*, author: User, workspace_id: int, given: AgentSettings) -> Row:
     Its other settings, such as the allowed hosts and the rules for approval, are those of the default agent.
     """
     workspace = workspace_where(author, Permission.MAKE_AGENTS, workspace_id)
-    return _made(author, workspace, given, presets.presets()[0])
+    return _make(author, workspace, given, presets.presets()[0])
 
 
 @transaction.atomic
@@ -78,7 +78,7 @@ def copy(*, author: User, workspace_id: int, name: str) -> Row:
         tools=[tool for tool in source.tools if tool in usable],
         prompts=presets.prompts_of(presets.stored_prompts(source.prompts)),
     )
-    return _made(author, workspace, given, source)
+    return _make(author, workspace, given, source)
 
 
 @transaction.atomic
@@ -87,9 +87,9 @@ def change(*, author: User, workspace_id: int, name: str, given: AgentSettings, 
 
     Raise ServiceError, "agent_changed" if a `revision` is given and the agent has another one now.
     """
-    row = _locked(author, workspace_id, name, revision)
+    row = _lock(author, workspace_id, name, revision)
     _apply(row, workspace_id, given)
-    return _saved(author, row, "change")
+    return _save(author, row, "change")
 
 
 @transaction.atomic
@@ -104,7 +104,7 @@ def update(
     revision: int | None = None,
 ) -> Row:
     """Apply the given changes in one transaction. Raise as `change` does."""
-    row = _locked(author, workspace_id, name, revision)
+    row = _lock(author, workspace_id, name, revision)
     if given is not None:
         row = change(author=author, workspace_id=workspace_id, name=name, given=given)
     if archived is not None:
@@ -117,25 +117,25 @@ def update(
 @transaction.atomic
 def share(*, author: User, workspace_id: int, name: str, shared: bool) -> Row:
     """Let all members of the workspace use an agent, or again only its maker. Raise ServiceError."""
-    row = _locked(author, workspace_id, name)
+    row = _lock(author, workspace_id, name)
     if row.is_shared == shared:
         return row
     if not shared and not (row.user and memberships_of(row.user).filter(workspace=workspace_id).exists()):
         raise Invalid(_("Its creator is no longer a member, so no one could use it. Archive it instead."))
     row.is_shared = shared
-    return _saved(author, row, "share" if shared else "unshare")
+    return _save(author, row, "share" if shared else "unshare")
 
 
 @transaction.atomic
 def archive(*, author: User, workspace_id: int, name: str, archived: bool) -> Row:
     """Stop offering an agent for new sessions, or offer it again. Sessions with it keep it. Raise ServiceError."""
-    row = _locked(author, workspace_id, name)
+    row = _lock(author, workspace_id, name)
     if (row.archived_at is not None) == archived:
         return row
     if not archived:
         _require_room(row.user, workspace_id)
     row.archived_at = timezone.now() if archived else None
-    _saved(author, row, "archive" if archived else "restore")
+    _save(author, row, "archive" if archived else "restore")
     old = _agents_of(row.user, workspace_id).exclude(archived_at=None).order_by("-archived_at")
     Row.objects.filter(pk__in=list(old.values_list("pk", flat=True)[MOST_AGENTS:])).delete()
     return row
@@ -147,7 +147,7 @@ def save_for_staff(*, author: User, row: Row) -> None:
     # The row may be older than the last change of a member.
     locked = Row.objects.select_for_update().filter(pk=row.pk)
     row.revision = locked.values_list("revision", flat=True).first() or row.revision
-    _saved(author, row, "change")
+    _save(author, row, "change")
 
 
 @transaction.atomic
@@ -162,7 +162,7 @@ def allowed_tools(workspace_id: int) -> set[str]:
     return presets.limits()[0] | mcp_servers.patterns_in(workspace_id)
 
 
-def _made(author: User, workspace: Workspace, given: AgentSettings, like: AgentPreset) -> Row:
+def _make(author: User, workspace: Workspace, given: AgentSettings, like: AgentPreset) -> Row:
     # The lock makes two simultaneous requests count one after the other.
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     _require_room(author, workspace.pk)
@@ -178,7 +178,7 @@ def _made(author: User, workspace: Workspace, given: AgentSettings, like: AgentP
     )
     _apply(row, workspace.pk, given)
     row.name = _new_name(row.title)
-    return _saved(author, row, "make")
+    return _save(author, row, "make")
 
 
 def _apply(row: Row, workspace_id: int, given: AgentSettings) -> None:
@@ -226,7 +226,7 @@ def _new_name(title: str) -> str:
     return f"{readable}-{''.join(secrets.choice(_LETTERS) for _ in range(_SUFFIX))}"
 
 
-def _locked(author: User, workspace_id: int, name: str, revision: int | None = None) -> Row:
+def _lock(author: User, workspace_id: int, name: str, revision: int | None = None) -> Row:
     agent_to_change(author, workspace_id, name)
     row = Row.objects.select_for_update().filter(name=name).first()
     if row is None:
@@ -237,7 +237,7 @@ def _locked(author: User, workspace_id: int, name: str, revision: int | None = N
     return row
 
 
-def _saved(author: User, row: Row, act: str) -> Row:
+def _save(author: User, row: Row, act: str) -> Row:
     row.revision += 1
     row.save()
     record(Kind.AGENT_CHANGED, actor=author, person=row.user, target=row, agent=row.name, act=act)

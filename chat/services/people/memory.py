@@ -28,7 +28,7 @@ def keep_mine(*, user: User, text: str, session: Session | None = None) -> Memor
     """Add a note of a user. Raise Invalid for an empty or long text, or too many notes."""
     User.objects.select_for_update().get(pk=user.pk)
     _require_room(user=user)
-    return MemoryNote.objects.create(user=user, text=_checked(text), session=session, made_by=user)
+    return MemoryNote.objects.create(user=user, text=_validate(text), session=session, made_by=user)
 
 
 @transaction.atomic
@@ -46,7 +46,7 @@ def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | 
     else:
         _require_room_for_proposal(author, workspace_id)
     return MemoryNote.objects.create(
-        workspace_id=workspace_id, text=_checked(text), session=session, made_by=author, accepted=accepted
+        workspace_id=workspace_id, text=_validate(text), session=session, made_by=author, accepted=accepted
     )
 
 
@@ -79,11 +79,11 @@ def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> Memory
         raise ServiceError("no_such_note", _("This note no longer exists."))
     match act:
         case "edit":
-            note.text = _checked(text)
+            note.text = _validate(text)
         case "accept":
             if not note.accepted and note.removed_at is None:
                 _require_room(**whose)
-            note.text, note.accepted = _checked(text) if text else note.text, True
+            note.text, note.accepted = _validate(text) if text else note.text, True
         case "remove":
             note.removed_at = note.removed_at or timezone.now()
         case "restore":
@@ -100,7 +100,7 @@ def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> Memory
     return note
 
 
-def _checked(text: str) -> str:
+def _validate(text: str) -> str:
     text = validate_characters(" ".join(text.split()))
     if not text:
         raise Invalid(_("Write the note."))

@@ -98,7 +98,7 @@ def check_code(*, user: User, code: str) -> Authenticator:
             accepted.record_usage()
             login_throttle.code_was_right(user=user)
             return accepted
-    raise _failed(user, "code", _("Invalid code. Codes change every 30 seconds."))
+    raise _failure(user, "code", _("Invalid code. Codes change every 30 seconds."))
 
 
 def check_passkey(*, user: User | None, credential: str) -> Authenticator:
@@ -119,7 +119,7 @@ def check_passkey(*, user: User | None, credential: str) -> Authenticator:
     except Exception as error:  # fido2 passes on the errors of its decoders
         logger.info("A passkey was refused: %r", error)
         words = _("Unknown passkey, or the page has expired. Try again.")
-        raise _failed(user, "passkey", words) from error
+        raise _failure(user, "passkey", words) from error
     row.user = owner  # type: ignore[assignment]  # allauth's type is the abstract user
     row.record_usage()
     return row
@@ -154,11 +154,11 @@ def add_app(*, user: User, secret: str, code: str, session_key: str | None) -> l
     if not any(compare_user_code(actual=code, expected=each) for _counter, each in _codes(secret)):
         raise Invalid(_("Invalid code. Scan the QR code again and enter the current code."))
     login_throttle.code_was_right(user=user)
-    before = _locked(user)
+    before = _lock(user)
     if before.app is not None:
         raise ServiceError("second_factor_exists", _("You already have an authenticator app. Remove it first."))
     totp.TOTP.activate(user, secret)
-    return _added(user, before, session_key, factor="app")
+    return _record_added(user, before, session_key, factor="app")
 
 
 @transaction.atomic
@@ -167,7 +167,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
     from allauth.mfa.webauthn.internal import auth  # as above
 
     name = _name(name)
-    before = _locked(user)
+    before = _lock(user)
     if len(before.passkeys) >= MOST_PASSKEYS:
         raise Invalid(_("You have %(count)d passkeys. Remove one that you don’t use.") % {"count": MOST_PASSKEYS})
     try:
@@ -180,7 +180,7 @@ def add_passkey(*, user: User, name: str, credential: str, session_key: str | No
         logger.info("Could not add a passkey: %r", error)
         raise Invalid(_("Couldn’t add the passkey. Try again.")) from error
     auth.WebAuthn.add(user, name, answer)
-    return _added(user, before, session_key, factor="passkey")
+    return _record_added(user, before, session_key, factor="passkey")
 
 
 @transaction.atomic
@@ -199,7 +199,7 @@ def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str
 
     If it was the last one, delete the recovery codes, and end other logins, because these count as having passed one.
     """
-    _locked(user)
+    _lock(user)
     rows = Authenticator.objects.filter(user=user)
     row = rows.exclude(type=Type.RECOVERY_CODES).filter(pk=authenticator_id).first()
     if row is None:
@@ -218,7 +218,7 @@ def remove(*, user: User, authenticator_id: int, session_key: str | None) -> str
 @transaction.atomic
 def make_recovery_codes(*, user: User) -> list[str]:
     """Replace a user's recovery codes, which are shown only once. Raise ServiceError."""
-    if not _locked(user):
+    if not _lock(user):
         raise ServiceError("no_second_factor", _("Set up an authenticator app or a passkey first."))
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     record(Kind.RECOVERY_CODES_MADE, actor=user, person=user)
@@ -232,7 +232,7 @@ def reset(*, user: User, author: User | None) -> bool:
 
     `author` is the staff user who does it; None for the command. The user is notified on their next page.
     """
-    _locked(user)
+    _lock(user)
     removed, _kinds = Authenticator.objects.filter(user=user).delete()
     if not removed:
         return False
@@ -269,13 +269,13 @@ def _codes(secret: str) -> list[tuple[int, str]]:
     return [(each, totp.format_hotp_value(totp.hotp_value(secret, each))) for each in counters]
 
 
-def _locked(user: User) -> SecondFactors:
+def _lock(user: User) -> SecondFactors:
     """Lock a user's factors until the transaction ends, and return them."""
     User.objects.select_for_update().get(pk=user.pk)
     return factors_of(user)
 
 
-def _added(user: User, before: SecondFactors, session_key: str | None, *, factor: str) -> list[str]:
+def _record_added(user: User, before: SecondFactors, session_key: str | None, *, factor: str) -> list[str]:
     """Record a new factor. The first one creates recovery codes and ends other logins, which have not passed it."""
     record(Kind.SECOND_FACTOR_ADDED, actor=user, person=user, factor=factor)
     if before:
@@ -308,7 +308,7 @@ def _no_such_factor() -> ServiceError:
     return ServiceError("no_such_second_factor", _("This was already removed."))
 
 
-def _failed(user: User | None, method: str, message: str) -> ServiceError:
+def _failure(user: User | None, method: str, message: str) -> ServiceError:
     if user is not None:
         record(Kind.SECOND_FACTOR_FAILED, actor=None, person=user, method=method)
     return ServiceError("wrong_code", message)

@@ -3,6 +3,6 @@
 import hashlib
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """Return the hash under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()

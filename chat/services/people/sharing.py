@@ -22,7 +22,7 @@ from chat.queries.session_people import people_of
 from chat.services.people import guests
 from chat.services.people.following import follow, require_own_people
 from chat.services.people.invitation_links import new_link
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
 from chat.services.runs.lapsing import lapse_in_session_later
 from chat.services.sessions import replies
@@ -81,7 +81,7 @@ def candidates(session: Session) -> QuerySet[User]:
 @transaction.atomic
 def share(*, session: Session, author: User, user: User, role: str) -> None:
     """Share a session with a member or guest of its workspace, or change their role. Raise ServiceError."""
-    given = _given(role)
+    given = _parse_role(role)
     require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     if user.pk == session.owner_id:
@@ -123,7 +123,7 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
 
     Guests of the workspace get no role. Raise ServiceError.
     """
-    given = _given(role) if role else ""
+    given = _parse_role(role) if role else ""
     require_own_people(session)
     if given:  # an owner who has left the workspace can still close the session to it
         workspace_for(session.owner, session.workspace_id)
@@ -150,7 +150,7 @@ def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
     workspace_where(author, Permission.INVITE, session.workspace_id)
     require_own_people(session)
     token, columns = new_link(author, uses)
-    invitation = Invitation.objects.create(session=session, role=_given(role), **columns)
+    invitation = Invitation.objects.create(session=session, role=_parse_role(role), **columns)
     record(
         Kind.INVITATION_MADE, actor=author, person=session.owner_id, target=session, invitation=invitation.pk, role=role
     )
@@ -189,7 +189,7 @@ def end_invitation(*, session: Session, author: User, invitation_id: int) -> Non
 
 def invitation_for(token: str) -> Invitation:
     """Return a valid invitation. Raise ServiceError if it is unknown, revoked, used up or expired."""
-    found = valid_invitations().filter(token_hash=hashed(token))
+    found = valid_invitations().filter(token_hash=hash_token(token))
     invitation = found.select_related("session", "created_by").first()
     if invitation is None:
         raise _no_such_invitation()
@@ -198,7 +198,7 @@ def invitation_for(token: str) -> Invitation:
 
 def session_by_used_link(token: str, user: User) -> Session | None:
     """Return the session of a link, even of a used one, if the user has access to it."""
-    found = Invitation.objects.filter(token_hash=hashed(token)).values("session")
+    found = Invitation.objects.filter(token_hash=hash_token(token)).values("session")
     return sessions_of(user).filter(pk__in=found).first()
 
 
@@ -228,7 +228,7 @@ def accept(*, token: str, user: User) -> Session:
     return session
 
 
-def _given(role: str) -> SessionRole:
+def _parse_role(role: str) -> SessionRole:
     if role not in GIVEN_ROLES:
         raise Invalid(_("The role must be viewer or editor."))
     return SessionRole(role)

@@ -13,7 +13,7 @@ from chat.limits.rates import limited
 from chat.models import Membership, User, Workspace, WorkspaceInvitation
 from chat.permissions import Permission, roles_with
 from chat.services.people.invitation_links import end_links_to_shared, new_link
-from chat.services.people.secrets import hashed
+from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import notify_access_changed
 
@@ -82,13 +82,13 @@ def end_all(*, author: User, workspace: Workspace) -> None:
 
 def invitation_for(token: str) -> WorkspaceInvitation | None:
     """Return a valid link, or None if it is unknown, ended, used up or expired."""
-    found = valid_invitations().filter(token_hash=hashed(token))
+    found = valid_invitations().filter(token_hash=hash_token(token))
     return found.select_related("workspace", "created_by").first()
 
 
 def workspace_by_used_link(token: str, user: User) -> Workspace | None:
     """Return the workspace of a link, even of a used one, if the user is a member of it."""
-    linked = WorkspaceInvitation.objects.filter(token_hash=hashed(token)).values("workspace")
+    linked = WorkspaceInvitation.objects.filter(token_hash=hash_token(token)).values("workspace")
     mine = memberships_of(user).filter(workspace__in=linked).exclude(role=Role.GUEST)
     return Workspace.objects.filter(pk__in=mine.values("workspace")).first()
 

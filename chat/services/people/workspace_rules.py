@@ -19,7 +19,7 @@ MOST_RULES = 200
 Verdict = ApprovalRule.Verdict
 
 
-def checked(rule: str, verdict: str, approvals: int, approvers: str) -> dict[str, str | int]:
+def rule_columns(rule: str, verdict: str, approvals: int, approvers: str) -> dict[str, str | int]:
     """Return the columns of a rule. Only rules with the verdict "ask" need approvals. Raise Invalid."""
     if verdict not in Verdict.values:
         raise Invalid(_("Choose what happens: ask, always allow, or never allow."))
@@ -46,7 +46,7 @@ def save(
     Each session applies it from its next response on. Raise NoSuchWorkspace, Forbidden, and Invalid.
     """
     workspace = workspace_where(author, Permission.MANAGE_RULES, workspace_id)
-    values = checked(rule, verdict, approvals, approvers)
+    values = rule_columns(rule, verdict, approvals, approvers)
     others = ApprovalRule.objects.filter(workspace=workspace).exclude(agent="", rule=values["rule"])
     if others.count() >= MOST_RULES:
         raise Invalid(_("A workspace can have up to %(count)d rules.") % {"count": MOST_RULES})

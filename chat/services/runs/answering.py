@@ -73,7 +73,7 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     row = _waiting_call(tx, message_id)
     if row.is_asking:
         return _answer_running(tx, row, author, value)
-    checked = _checked(_question_of(row), value)
+    checked = _check(_question_of(row), value)
     answered: Json = {
         "answer": sanitize_json(checked),
         "answered_by": author,
@@ -83,7 +83,7 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     if row.question == QuestionKind.APPROVAL:
         _decide(tx, row, author, checked, answered)
     else:
-        result = _remembered(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
+        result = _remember(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
         _finish(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered)
     goes_on = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
     if goes_on:
@@ -103,7 +103,7 @@ def _waiting_call(tx: SessionTransaction, message_id: str) -> ChatMessage:
     if row is None or not (row.question or row.asked):
         raise NoSuchMessage
     if row.status != MessageStatus.WAITING or row.subsession is not None:
-        raise _answered(row)
+        raise _already_answered(row)
     return row
 
 
@@ -115,8 +115,8 @@ def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, valu
     if isinstance(value, dict) and "number" in value:
         number, value = value["number"], {name: each for name, each in value.items() if name != "number"}
         if number != len(records_of(row.asked)):
-            raise _answered(row)
-    asking.answered(tx, row, author, _checked(question, value))
+            raise _already_answered(row)
+    asking.record_answer(tx, row, author, _check(question, value))
     tx.save()
     delegation.report_later(tx.session.caller_session_id)
     return row.revision
@@ -168,7 +168,7 @@ def _unreadable() -> ServiceError:
     return ServiceError("unreadable_question", _("This question can’t be read. Send a message instead."))
 
 
-def _checked(question: Question, value: object) -> Any:
+def _check(question: Question, value: object) -> Any:
     try:
         return question.check(value)
     except InvalidAnswer as error:
@@ -176,7 +176,7 @@ def _checked(question: Question, value: object) -> Any:
         raise Invalid(_(words.template).format_map(words.values)) from None
 
 
-def _remembered(session: Session, author: User, answer: Json) -> Json:
+def _remember(session: Session, author: User, answer: Json) -> Json:
     """Store an accepted note. Return the answer for the model, which states if the note is only a proposal yet."""
     if answer["decision"] != "save":
         return answer
@@ -187,7 +187,7 @@ def _remembered(session: Session, author: User, answer: Json) -> Json:
     return answer if note.accepted else {**answer, "waits_for": "an owner or admin of the workspace"}
 
 
-def _answered(row: ChatMessage) -> ServiceError:
+def _already_answered(row: ChatMessage) -> ServiceError:
     given = [str(each["answered_by"]) for each in records_of(row.asked) if each.get("answered_by")]
     name = next(reversed(given), row.answered_by_name)
     if name:
@@ -245,7 +245,7 @@ def _settle(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
         _finish(tx, row, clean(" ".join(filter(None, words))), {**answered, "origin": ""}, is_error=True)
         return
     _approve_for_later(tx, row, author, decision["scope"])
-    edited = _edited(tx, row, author, decision.get("arguments"))
+    edited = _edit_arguments(tx, row, author, decision.get("arguments"))
     tx.update("message_updated", row, {**answered, **edited, "origin": "", "status": MessageStatus.PENDING})
 
 
@@ -265,7 +265,7 @@ def _decide_with_others(
             raise Forbidden(_NOT_AN_APPROVER[standing.needs.approvers]())
         if decision["scope"] != "once":
             raise Invalid(_("This tool needs an approval each time."))
-        edited = _edited(tx, row, author, decision.pop("arguments", None))
+        edited = _edit_arguments(tx, row, author, decision.pop("arguments", None))
         if author.pk in standing.approved_by and not edited:
             raise ServiceError("already_approved", _("You already approved this. Others must approve it, too."))
     approval = with_decision(
@@ -299,7 +299,7 @@ def _record(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
     )
 
 
-def _edited(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
+def _edit_arguments(tx: SessionTransaction, row: ChatMessage, author: User, arguments: Json | None) -> Json:
     """Return the columns of a call with other arguments, and save a revision. Raise Invalid for invalid arguments."""
     if arguments is None or arguments == row.arguments:
         return {}

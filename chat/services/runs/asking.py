@@ -54,7 +54,7 @@ def open_question(row: ChatMessage) -> Elicitation | None:
     return read_elicitation(record["question"]) if record is not None else None
 
 
-def answered(tx: SessionTransaction, row: ChatMessage, author: User, answer: Json) -> None:
+def record_answer(tx: SessionTransaction, row: ChatMessage, author: User, answer: Json) -> None:
     """Record an answer, and wake the process that runs the call. The caller saves the transaction."""
     record = {
         "answer": sanitize_json(answer),

@@ -23,19 +23,19 @@ def count_all(session_id: str) -> None:
     for name, earlier in _earlier(session_id).items():
         row = ChatMessage.objects.in_conversation(session_id).filter(pk=name).first()
         if row is not None:
-            ChatMessage.objects.filter(pk=name).update(**_counted(row, earlier))
+            ChatMessage.objects.filter(pk=name).update(**_count_columns(row, earlier))
 
 
 def count(tx: SessionTransaction, anchor: ChatMessage) -> None:
     """Count the attempts that follow a row, and update the row if the numbers have changed."""
     anchor = tx.messages().get(pk=anchor.pk)
-    fields = _counted(anchor, _earlier(tx.session.pk).get(anchor.pk, {}))
+    fields = _count_columns(anchor, _earlier(tx.session.pk).get(anchor.pk, {}))
     if any(getattr(anchor, name) != value for name, value in fields.items()):
         fetch_attachments([anchor])
         tx.update("message_updated", anchor, fields)
 
 
-def _counted(anchor: ChatMessage, earlier: Mapping[str, datetime]) -> dict[str, int]:
+def _count_columns(anchor: ChatMessage, earlier: Mapping[str, datetime]) -> dict[str, int]:
     """Return the columns that count the attempts after a row. `earlier` has the start times of the earlier attempts."""
     following = ChatMessage.objects.in_conversation(anchor.session_id).filter(sequence=(anchor.sequence or 0) + 1)
     began = following.values_list("created_at", flat=True).first()

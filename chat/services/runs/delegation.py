@@ -160,7 +160,7 @@ def _report(tx: SessionTransaction) -> int:
         rows = list(ChatMessage.objects.in_conversation(child.pk).order_by("sequence")) if child and is_there else []
         fetch_attachments(rows)
         answer = answer_of(rows) if is_there else Answer(GONE, is_error=True)
-        _end(tx, call, answer, _used(call, child, rows))
+        _end(tx, call, answer, _usage_fields(call, child, rows))
     if not ended and not changed:
         return 0
     people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
@@ -185,7 +185,7 @@ def _show_waiting(tx: SessionTransaction, call: ChatMessage, child_id: str) -> b
     return True
 
 
-def _used(call: ChatMessage, child: Session | None, rows: list[ChatMessage]) -> Json:
+def _usage_fields(call: ChatMessage, child: Session | None, rows: list[ChatMessage]) -> Json:
     """Return what the card shows of a session that has ended: tokens and costs, including sessions below it."""
     if child is None:
         return {}

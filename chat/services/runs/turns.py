@@ -65,7 +65,7 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
         return True
     fetch_attachments(queued)
     for row in queued:
-        tx.update("user_message", row, _delivered(tx, ""), {"model": tx.session.model})
+        tx.update("user_message", row, _delivery_columns(tx, ""), {"model": tx.session.model})
     if unfinished:
         marker = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START).first()
         workflow_id = marker.workflow_id if marker is not None else ""
@@ -86,11 +86,11 @@ def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: S
     workflow_id = schedules[0] if all(schedules) and schedules and not unfinished else ""
     turn_id = open_turn(tx, queued[0].user_id, agents, workflow_id=workflow_id)
     for row in queued:
-        tx.update("user_message", row, _delivered(tx, turn_id), {"model": tx.session.model})
+        tx.update("user_message", row, _delivery_columns(tx, turn_id), {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
 
 
-def _delivered(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
+def _delivery_columns(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
     return {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "turn_id": turn_id, "held": False}
 
 

@@ -26,8 +26,7 @@ from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import titles
 from chat.services.sessions.agents import NoSuchAgent
 from chat.services.sessions.fields import change, change_config
-from chat.services.sessions.replies import AUTOMATIC
-from chat.services.sessions.replies import chosen as chosen_replies
+from chat.services.sessions.replies import AUTOMATIC, reply_columns
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.services.webhooks import outbox
 
@@ -135,7 +134,7 @@ def begin_session(
     if agent and presets.offered_preset(agent, owner, workspace.pk) is None:
         raise NoSuchAgent(agent)
     if model:
-        fields["provider"], fields["model"] = _offered(provider, model)
+        fields["provider"], fields["model"] = _offered_model(provider, model)
     session = create_session(owner=owner, **fields)
     configuration = configuration or {}
     if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
@@ -162,7 +161,7 @@ def rename(*, session: Session, author: User, title: str) -> None:
 @transaction.atomic
 def set_model(*, session: Session, author: User, provider: str, model: str) -> None:
     """Set the model of the next response (RUN-16) and its context window (RUN-05)."""
-    provider, model = _offered(provider, model)
+    provider, model = _offered_model(provider, model)
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
 
 
@@ -220,7 +219,7 @@ def configure(*, session: Session, author: User, **settings: Unpack[Configuratio
     tx.require_active()
     values: dict[str, object] = {"agent": tx.session.agent}
     if replies is not None:
-        values |= chosen_replies(session.pk, replies)
+        values |= reply_columns(session.pk, replies)
     files = None if knowledge is None else checked_choice(tx.session, knowledge)
     chosen = {"compact_at": compact_at, "memory": settings.get("memory"), KNOWLEDGE: files}
     kept = {name: value for name, value in chosen.items() if value is not None}
@@ -274,7 +273,7 @@ def _of_model(provider: str, model: str) -> dict[str, object]:
     return {"provider": provider, "model": model, "context_window": registry().context_window(provider, model)}
 
 
-def _offered(provider: str, model: str) -> tuple[str, str]:
+def _offered_model(provider: str, model: str) -> tuple[str, str]:
     """Return a provider and model that the server offers. If `provider` is "", find the one that lists the model."""
     try:
         if model:

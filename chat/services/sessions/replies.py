@@ -12,7 +12,7 @@ ALL, MENTIONS = Session.Replies.ALL, Session.Replies.MENTIONS
 AUTOMATIC = "auto"
 
 
-def chosen(session_id: str, choice: str) -> dict[str, object]:
+def reply_columns(session_id: str, choice: str) -> dict[str, object]:
     """Return the columns of a session for a choice: "all", "mentions" or AUTOMATIC."""
     if choice == AUTOMATIC:
         return {"replies": _by_people(session_id), "replies_auto": True}

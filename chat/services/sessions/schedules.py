@@ -72,7 +72,7 @@ def change(
     revision.
     """
     only_off = text is None and cron is None and zone is None and is_on is False
-    row, tx = _locked(author, session_id, schedule_id, only_own=not only_off)
+    row, tx = _lock(author, session_id, schedule_id, only_own=not only_off)
     _require_seen(row, seen)
     if is_on:
         tx.require_active()
@@ -98,7 +98,7 @@ def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[
 
     `seen` is as in `change`. Raise ServiceError.
     """
-    row, _tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
+    row, _tx = _lock(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
         _require_seen(row, seen)
         row.removed_at = timezone.now()
@@ -113,7 +113,7 @@ def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[
 @transaction.atomic
 def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
     """Restore a removed schedule, on or off as it was. Raise ServiceError."""
-    row, tx = _locked(author, session_id, schedule_id, only_own=False, removed=True)
+    row, tx = _lock(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
         return row
     tx.require_active()
@@ -128,7 +128,7 @@ def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
 @transaction.atomic
 def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
     """Send the message of a schedule now, whether it is on or off. Raise ServiceError."""
-    row, _tx = _locked(author, session_id, schedule_id, only_own=True)
+    row, _tx = _lock(author, session_id, schedule_id, only_own=True)
     if is_queued(row):
         raise ServiceError("queued", _("The last run is still in the queue."))
     settle_last_run(row)
@@ -185,7 +185,7 @@ def record_run(row: Schedule, sent: Sent, now: datetime) -> None:
 
 def settle_last_run(row: Schedule) -> None:
     """Record how a schedule's last run ended. Pause it after too many failures. The caller locks its session."""
-    outcome = ended(row)
+    outcome = end_of(row)
     if outcome is None:
         return
     row.last_outcome = outcome
@@ -196,7 +196,7 @@ def settle_last_run(row: Schedule) -> None:
     row.save(update_fields=["last_outcome", "failures", "is_on", "paused", "next_at"])
 
 
-def ended(row: Schedule) -> Schedule.Outcome | None:
+def end_of(row: Schedule) -> Schedule.Outcome | None:
     """Return how the last run ended, or None if it has not ended or its end is recorded."""
     if row.last_outcome != Schedule.Outcome.RUNNING:
         return None
@@ -216,7 +216,7 @@ def is_queued(row: Schedule) -> bool:
     return last.filter(removed_at=None, held=False).exists()
 
 
-def _locked(
+def _lock(
     author: User, session_id: str, schedule_id: str, *, only_own: bool, removed: bool = False
 ) -> tuple[Schedule, SessionTransaction]:
     """Lock a schedule's session, as all writers of schedules do, and return the schedule as read after that."""

@@ -61,7 +61,7 @@ def opening_words(text: str) -> str:
     return (cut.rpartition(" ")[0] or cut).rstrip() + "…"
 
 
-def untitled(session_id: str) -> Untitled | None:
+def title_input(session_id: str) -> Untitled | None:
     """Return the input for a title from a model, or None if the title is not automatic or there is no model.
 
     Takes one query if the title is not automatic, otherwise two or more.

@@ -82,7 +82,7 @@ def take(webhook_id: int, now: datetime) -> Taken | None:
     if row is None:
         _release(webhook_id, holder)
         return None
-    return _begun(row, now, holder=holder)
+    return _begin(row, now, holder=holder)
 
 
 @transaction.atomic
@@ -90,17 +90,17 @@ def take_test(webhook: Webhook, now: datetime) -> Taken:
     """Create and take a delivery that tests whether the address accepts requests, even if the webhook is off."""
     row = WebhookDelivery(webhook=webhook, event=TEST_EVENT, facts={"status": "test"}, happened_at=now, next_at=now)
     row.save(force_insert=True)
-    return _begun(row, now, retries=False)
+    return _begin(row, now, retries=False)
 
 
 @transaction.atomic
 def take_again(delivery: WebhookDelivery, now: datetime) -> Taken:
     """Take a delivery that a user sends again. If it is still pending, a failure is followed by the usual attempts."""
     row = WebhookDelivery.objects.select_for_update().get(pk=delivery.pk)
-    return _begun(row, now, retries=row.status == Status.PENDING and row.event != TEST_EVENT)
+    return _begin(row, now, retries=row.status == Status.PENDING and row.event != TEST_EVENT)
 
 
-def _begun(row: WebhookDelivery, now: datetime, *, holder: str = "", retries: bool = True) -> Taken:
+def _begin(row: WebhookDelivery, now: datetime, *, holder: str = "", retries: bool = True) -> Taken:
     row.status, row.attempts, row.tried_at, row.next_at = Status.PENDING, row.attempts + 1, now, now + LEASE
     row.save(update_fields=["status", "attempts", "tried_at", "next_at"])
     row = WebhookDelivery.objects.select_related("webhook__author", "session").get(pk=row.pk)

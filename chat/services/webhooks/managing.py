@@ -89,7 +89,7 @@ def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
     """Change some fields of `WebhookSettings`, and keep the others. Raise ServiceError."""
     if values.keys() == {"is_enabled"}:
         return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
-    webhook = _locked(author, webhook_id)
+    webhook = _lock(author, webhook_id)
     stored = WebhookSettings(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
     _apply(webhook, author, replace(stored, **values))
     _save(webhook)
@@ -100,7 +100,7 @@ def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
 @transaction.atomic
 def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
     """Turn a webhook on or off. Turning it off cancels its pending deliveries."""
-    webhook = _locked(author, webhook_id)
+    webhook = _lock(author, webhook_id)
     _switch(webhook, is_enabled=is_enabled)
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
@@ -110,7 +110,7 @@ def switch(*, author: User, webhook_id: int, is_enabled: bool) -> Webhook:
 @transaction.atomic
 def renew_secret(*, author: User, webhook_id: int) -> tuple[Webhook, str]:
     """Replace the signing secret. Return the new one, which is never shown again. The old one also signs for a day."""
-    webhook = _locked(author, webhook_id)
+    webhook = _lock(author, webhook_id)
     secret = new_secret()
     webhook.previous_secret, webhook.previous_until = webhook.secret, timezone.now() + PREVIOUS_SIGNS
     webhook.secret = encrypt(secret)
@@ -122,7 +122,7 @@ def renew_secret(*, author: User, webhook_id: int) -> tuple[Webhook, str]:
 @transaction.atomic
 def remove(*, author: User, webhook_id: int) -> Webhook:
     """Remove a webhook, so that nothing is recorded for it or sent to it. It can be restored. Raise ServiceError."""
-    webhook = _locked(author, webhook_id)
+    webhook = _lock(author, webhook_id)
     webhook.removed_at = timezone.now()
     webhook.save(update_fields=["removed_at"])
     _log(Kind.WEBHOOK_REMOVED, author, webhook)
@@ -132,7 +132,7 @@ def remove(*, author: User, webhook_id: int) -> Webhook:
 @transaction.atomic
 def restore(*, author: User, webhook_id: int) -> Webhook:
     """Restore a removed webhook with its secret and its pending deliveries. Raise ServiceError."""
-    webhook = _locked(author, webhook_id, removed=True)
+    webhook = _lock(author, webhook_id, removed=True)
     _require_room(webhook.workspace_id)
     webhook.removed_at = None
     webhook.save(update_fields=["removed_at"])
@@ -141,7 +141,7 @@ def restore(*, author: User, webhook_id: int) -> Webhook:
     return webhook
 
 
-def _locked(author: User, webhook_id: int, *, removed: bool = False) -> Webhook:
+def _lock(author: User, webhook_id: int, *, removed: bool = False) -> Webhook:
     found = managed_webhook(author, webhook_id, removed=removed)
     return Webhook.objects.select_for_update().get(pk=found.pk)
 
