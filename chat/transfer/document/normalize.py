@@ -21,9 +21,9 @@ def normalize(document: Document, now: datetime) -> Document:
     A document without unfinished work is unchanged. Unfinished messages become interrupted, and queued ones become
     withdrawn. `now` is used if a time is missing.
     """
-    live, others = _sorted(document.messages)
+    live, others = _split(document.messages)
     used: set[str] = set()
-    placed = list(_in_turns([_finished(each) for each in live], used))
+    placed = list(_in_turns([_finish(each) for each in live], used))
     for place, each in enumerate(placed, 1):
         each.sequence, each.revision = place, each.revision or place
         each.attempt, each.attempt_place = "", None
@@ -35,7 +35,7 @@ def normalize(document: Document, now: datetime) -> Document:
     )
 
 
-def _sorted(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[MessagePart]]:
+def _split(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[MessagePart]]:
     """Return the messages of the conversation, in order, and those without a place."""
     copies = [each.model_copy() for each in messages]
     live = [each for each in copies if each.removed_at is None and each.status != MessageStatus.QUEUED]
@@ -43,7 +43,7 @@ def _sorted(messages: Sequence[MessagePart]) -> tuple[list[MessagePart], list[Me
     return sorted(live, key=lambda each: places[id(each)]), [each for each in copies if id(each) not in places]
 
 
-def _finished(message: MessagePart) -> MessagePart:
+def _finish(message: MessagePart) -> MessagePart:
     _role(message)
     message.asked = list(_closed_questions(message.asked))
     if message.status not in _UNFINISHED:
@@ -75,7 +75,7 @@ def _placeless(message: MessagePart, now: datetime) -> MessagePart:
     if message.status == MessageStatus.QUEUED and (message.type, message.role) != ("text", "user"):
         message.status = MessageStatus.COMPLETE.value
     if message.status != MessageStatus.QUEUED:
-        _finished(message)
+        _finish(message)
     # A queued message was never part of the conversation, so no attempt can restore it.
     if not message.attempt or message.attempt_place is None or message.status == MessageStatus.QUEUED:
         message.attempt, message.attempt_place = "", None

@@ -45,13 +45,13 @@ def _heading(row: ChatMessage, zone: tzinfo) -> list[str]:
     marks = {
         _("queued"): row.status == MessageStatus.QUEUED,
         _("interrupted"): row.status == MessageStatus.INTERRUPTED,
-        _edited(row): row.edited_at is not None,
+        _edit_note(row): row.edited_at is not None,
         _("excluded from context"): not row.include_in_context,
     }
     return [escaped(_speaker(row)), _time(row.timestamp, zone), *(mark for mark, holds in marks.items() if holds)]
 
 
-def _edited(row: ChatMessage) -> str:
+def _edit_note(row: ChatMessage) -> str:
     words = _("edited by %(name)s") if row.edited_by_name else _("edited")
     parts = [words % {"name": escaped(row.edited_by_name)}]
     if row.suggested_by_name:

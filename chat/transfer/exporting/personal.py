@@ -118,7 +118,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
     yield "README.txt", [_readme(user).encode()]
     yield "account.json", _json(_account(user))
     if user.picture and default_storage.exists(user.picture.name or ""):
-        yield "picture.webp", _stored(user.picture.name or "")
+        yield "picture.webp", _read_stored(user.picture.name or "")
     yield "drafts.json", _array(_drafts(user))
     yield "security-events.json", _array(_security_events(user))
     for session in Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk"):
@@ -146,7 +146,7 @@ def _file(folder: str, file: Attachment) -> Iterator[Entry]:
         stem, dot, ending = file.name.rpartition(".")
         yield (
             f"{folder}/{file.pk} {file_name(stem if dot else ending, file.pk, ending if dot else '')}",
-            _stored(stored_name(file)),
+            _read_stored(stored_name(file)),
         )
 
 
@@ -245,7 +245,7 @@ def _readme(user: User) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stored(name: str) -> Iterator[bytes]:
+def _read_stored(name: str) -> Iterator[bytes]:
     with default_storage.open(name) as file:
         while data := file.read(PORTION):
             yield data

@@ -97,7 +97,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
 
 def export_markdown(session: Session, *, zone: tzinfo = UTC) -> Iterator[str]:
     """Export the conversation and its queued messages as Markdown, in the active language and in `zone`."""
-    return _spoken(_markdown(session, zone), get_language())
+    return _in_language(_markdown(session, zone), get_language())
 
 
 def _markdown(session: Session, zone: tzinfo) -> Iterator[str]:
@@ -118,17 +118,17 @@ def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
 
 def _batches(session: Session, *, whole: bool) -> Iterator[list[ChatMessage]]:
     """Yield the session's rows in batches: the conversation in order, then rows without a place by time."""
-    live = _sized(ChatMessage.objects.in_conversation(session.pk).order_by("sequence"))
+    live = _sizes(ChatMessage.objects.in_conversation(session.pk).order_by("sequence"))
     placeless = ChatMessage.objects.filter(session=session, sequence__isnull=True).order_by("created_at", "pk")
-    others = _sized(placeless if whole else placeless.filter(removed_at__isnull=True))
+    others = _sizes(placeless if whole else placeless.filter(removed_at__isnull=True))
     places = {name: place for place, (name, _chars) in enumerate(live, 1)}
     for batch in batches([*live, *others], lambda row: row[1]):
         names = [name for name, _chars in batch]
         found = ChatMessage.objects.in_bulk(names)
-        yield [_placed(found[name], places.get(name)) for name in names if name in found]
+        yield [_set_place(found[name], places.get(name)) for name in names if name in found]
 
 
-def _sized(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
+def _sizes(rows: QuerySet[ChatMessage]) -> list[tuple[str, int]]:
     """Return the ids of rows and the lengths of their texts. Batches are cut by length, to limit memory."""
     return list(rows.annotate(chars=Length("text") + Length("result")).values_list("pk", "chars"))
 
@@ -151,7 +151,7 @@ def _grouped(pairs: Iterable[tuple[str, T]]) -> defaultdict[str, list[T]]:
     return groups
 
 
-def _placed(row: ChatMessage, place: int | None) -> ChatMessage:
+def _set_place(row: ChatMessage, place: int | None) -> ChatMessage:
     """Return the row at its place at the start of the export, unless it has been removed in the meantime."""
     row.sequence = None if row.removed_at else place or row.sequence
     return row
@@ -176,23 +176,23 @@ def _array(name: str, values: Iterable[Json], *, with_files: bool = False) -> It
     before = "\n"
     for value in values:
         yield before
-        yield from _filled(_dump(value)) if with_files else (_dump(value),)
+        yield from _fill_placeholders(_dump(value)) if with_files else (_dump(value),)
         before = ",\n"
     yield "\n]"
 
 
-def _filled(text: str) -> Iterator[str]:
+def _fill_placeholders(text: str) -> Iterator[str]:
     """Yield JSON in which placeholders are replaced by the files' bytes."""
     for place, piece in enumerate(_MARK.split(text)):
         if place % 2:
             yield '"'
-            yield from _encoded(json.loads(f'"{piece}"'))
+            yield from _base64_of(json.loads(f'"{piece}"'))
             yield '"'
         else:
             yield piece
 
 
-def _encoded(stored: str) -> Iterator[str]:
+def _base64_of(stored: str) -> Iterator[str]:
     with default_storage.open(stored) as file:
         while data := file.read(PORTION):
             yield base64.b64encode(data).decode()
@@ -202,7 +202,7 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _spoken(pieces: Iterator[str], language: str) -> Iterator[str]:
+def _in_language(pieces: Iterator[str], language: str) -> Iterator[str]:
     """Yield pieces in one language, whatever language is active in the thread that iterates."""
     while True:
         with override(language):

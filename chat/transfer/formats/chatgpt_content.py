@@ -62,7 +62,7 @@ class _Reader:
         match kind:
             case "thoughts":
                 thoughts = [as_dict(each) for each in as_list(self._content.get("thoughts"))]
-                return "\n\n".join(filter(None, map(_thought, thoughts)))
+                return "\n\n".join(filter(None, map(_thought_text, thoughts)))
             case "tether_quote" | "sonic_webpage":
                 return _page(self._content)
             case "system_error":
@@ -134,10 +134,10 @@ class _Reader:
             self.files.append({"name": (name or self._entries.name_of(entry))[:255], "entry": entry})
             return ""
         self._left[Loss.SURPLUS if entry else Loss.FILES] += 1
-        return f"[{' '.join(_described(data, name))}: {'left out' if entry else 'not in the export'}]"
+        return f"[{' '.join(_description(data, name))}: {'left out' if entry else 'not in the export'}]"
 
 
-def _described(data: Json, name: str) -> Iterator[str]:
+def _description(data: Json, name: str) -> Iterator[str]:
     kind = as_text(data.get("content_type")).removesuffix("_asset_pointer").replace("_", " ").capitalize()
     yield kind or "File"
     width, height = data.get("width"), data.get("height")
@@ -147,7 +147,7 @@ def _described(data: Json, name: str) -> Iterator[str]:
         yield name
 
 
-def _thought(thought: Json) -> str:
+def _thought_text(thought: Json) -> str:
     summary, words = as_text(thought.get("summary")), as_text(thought.get("content"))
     return "\n\n".join(filter(None, (f"**{summary}**" if summary else "", words)))
 

@@ -33,7 +33,7 @@ def with_sources(text: str, metadata: Json, left: Losses) -> str:
     if not metadata.get("content_references") and not _MARKER.search(text) and not _PRIVATE.search(text):
         return text
     by_marker, further = _references(metadata)
-    by_marker |= _cited(text, metadata)
+    by_marker |= _replacements(text, metadata)
 
     def replace(match: re.Match[str]) -> str:
         replacement = by_marker.get(match[0], None)
@@ -60,7 +60,7 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
         places.setdefault(place, []).extend(link for link in links if link not in places.get(place, []))
     pieces, end = [], len(text)
     for place in sorted(places, reverse=True):
-        if replacement := _linked(places[place]):
+        if replacement := _link_list(places[place]):
             pieces += [text[place:end], f" {replacement}"]
             end = place
     return "".join([text[:end], *reversed(pieces)])
@@ -85,7 +85,7 @@ def _references(metadata: Json) -> tuple[dict[str, str], list[Link]]:
         reference, marker = as_dict(each), as_text(as_dict(each).get("matched_text"))
         links = list(_links(_sources(reference)))
         if _MARKER.fullmatch(marker):
-            by_marker[marker] = _linked(links) or _shown(reference)
+            by_marker[marker] = _link_list(links) or _entity_name(reference)
         else:
             further += [link for link in links if link not in further]
     return by_marker, further
@@ -99,20 +99,20 @@ def _sources(reference: Json) -> Iterator[Json]:
             yield from map(as_dict, as_list(each.get("supporting_websites")))
 
 
-def _shown(reference: Json) -> str:
+def _entity_name(reference: Json) -> str:
     """Return the text for a reference without a source: an entity's name, or "" if it is hidden."""
     name = as_text(reference.get("name")) or as_text(reference.get("alt"))
     return "" if reference.get("type") == "hidden" else _PRIVATE.sub("", name)
 
 
-def _cited(text: str, metadata: Json) -> dict[str, str]:
+def _replacements(text: str, metadata: Json) -> dict[str, str]:
     """Return the replacements of the markers whose positions are in `citations`."""
     replacements: dict[str, str] = {}
     for each in as_list(metadata.get("citations"))[:MOST_REFERENCES]:
         citation = as_dict(each)
         start, source = citation.get("start_ix"), as_dict(citation.get("metadata"))
         marker = _MARKER.match(text, start) if isinstance(start, int) and 0 <= start < len(text) else None
-        replacement = _linked(_links([source, citation])) or _file_name(source)
+        replacement = _link_list(_links([source, citation])) or _file_name(source)
         if marker and replacement:
             replacements[marker[0]] = replacement
     return replacements
@@ -182,6 +182,6 @@ def _link(title: str, address: str) -> str:
     return f"[{title}]({address})"
 
 
-def _linked(links: Iterable[Link]) -> str:
+def _link_list(links: Iterable[Link]) -> str:
     replacement = ", ".join(_link(*link) for link in links)
     return f"({replacement})" if replacement else ""

@@ -87,7 +87,7 @@ def _read_message(message: Json, turns: Turns, left: Losses, *, model: str) -> N
         _read_part(part, turns, left, time, model, links)
     if not parts and text:
         turns.answer(_with_sources(text, links, left), time, model)
-    names += _made(message, left)
+    names += _tool_files(message, left)
     if names:
         turns.answer(with_places("", names, "not in the export"), time, model)
 
@@ -153,7 +153,7 @@ def _name(file: object) -> str:
     return as_text(as_dict(file).get("filename")) or "file"
 
 
-def _made(message: Json, left: Losses) -> list[str]:
+def _tool_files(message: Json, left: Losses) -> list[str]:
     """Return the names of files that tools created."""
     names = []
     for each in map(as_dict, as_list(message.get("attachments"))):

@@ -152,12 +152,12 @@ def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
                 turns.think(_QUOTED.sub("", html.unescape(body)), time, model)
             case "tool_calls":
                 tool = attributes.get("name") or "tool"
-                turns.call(name, tool, _unpacked(attributes.get("arguments", "")), time, model)
-                result = _unpacked(attributes.get("result", "")) or html.unescape(body)
+                turns.call(name, tool, _unpack(attributes.get("arguments", "")), time, model)
+                result = _unpack(attributes.get("result", "")) or html.unescape(body)
                 turns.give_result(name, tool, result, time)
             case "code_interpreter":
                 turns.call(name, kind, {"code": html.unescape(body)}, time, model)
-                output = _unpacked(attributes.get("output", ""), members=("stdout", "result", "stderr"))
+                output = _unpack(attributes.get("output", ""), members=("stdout", "result", "stderr"))
                 turns.give_result(name, kind, output, time)
 
 
@@ -177,7 +177,7 @@ def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
         yield "", {}, rest
 
 
-def _unpacked(text: str, members: tuple[str, ...] = ()) -> str:
+def _unpack(text: str, members: tuple[str, ...] = ()) -> str:
     """Return the text in an attribute's JSON. With `members`, return only these keys of its object."""
     try:
         value = json.loads(text)

@@ -141,7 +141,7 @@ class Turns:
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
         """Add a tool's result. If there is no call for it, add one."""
-        row = self._open.get(call_id) or self._waiting(name) or self.call(call_id, name, {}, time)
+        row = self._open.get(call_id) or self._waiting_call(name) or self.call(call_id, name, {}, time)
         before = row.get("result", "")
         row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
         row["is_error"] = is_error or row.get("is_error", False)
@@ -161,7 +161,7 @@ class Turns:
         self._open.clear()
         self._is_asking = False
 
-    def _waiting(self, name: str) -> Json | None:
+    def _waiting_call(self, name: str) -> Json | None:
         calls = [row for row in self._open.values() if "result" not in row and row["tool_name"] == name]
         return calls[0] if calls else None
 

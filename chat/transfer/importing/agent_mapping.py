@@ -35,7 +35,7 @@ def map_agent(part: SessionPart) -> MappedAgent:
     made = MappedAgent(
         {"agent": part.agent, "config": _config(part.config, agent), "system_prompt": part.system_prompt}
     )
-    if missing := _missing(part.config, made.columns["config"]):
+    if missing := _missing_tools(part.config, made.columns["config"]):
         words = _("These tools aren’t available here and were left out: %(tools)s.")
         made.notes.append(words % {"tools": ", ".join(missing)})
     if not part.model or registry().offers(part.provider, part.model):
@@ -113,6 +113,6 @@ def _hosts(wanted: object, agent: AgentPreset) -> list[str]:
     return [host for host in hosts if host in reached] or list(agent.allowed_hosts)
 
 
-def _missing(config: Json, made: Json) -> list[str]:
+def _missing_tools(config: Json, made: Json) -> list[str]:
     tools = config.get("tools")
     return [str(tool) for tool in tools if tool not in made["tools"]] if isinstance(tools, list) else []

@@ -205,7 +205,7 @@ class _Import:
         except IdsTaken:
             return False
         except NoSuchSession:  # the import took too long, so the session was deleted as abandoned
-            raise _failed("time") from None
+            raise _failure("time") from None
         finally:
             made.discard()
         return not taken
@@ -242,10 +242,10 @@ def _parts(
         try:
             for piece in pieces:
                 if client is not None and client.is_set():
-                    raise _failed("cancelled")
+                    raise _failure("cancelled")
                 yield piece[:1], piece[1:]
         except WorkFailed as failed:
-            raise _failed(failed.reason) from failed
+            raise _failure(failed.reason) from failed
         finally:
             pieces.close()  # type: ignore[attr-defined]  # both are generators
 
@@ -282,7 +282,7 @@ def _copy(file: IO[bytes]) -> IO[bytes]:
     return copy
 
 
-def _failed(reason: Reason) -> ServiceError:
+def _failure(reason: Reason) -> ServiceError:
     """Return the error for a file that could not be read completely."""
     if reason == "cancelled":
         return ServiceError("cancelled", _("The import was cancelled."))

@@ -60,7 +60,7 @@ def message_row(part: MessagePart, session: Session, *, is_own: bool) -> ChatMes
     row = ChatMessage(session=session, workspace_id=session.workspace_id, turn_id=part.run_id, **columns)
     if part.role == MessageRole.USER:
         row.sender = _name(session.owner) if is_own else row.sender
-        row.user = _known(row.sender, session.owner)
+        row.user = _known_user(row.sender, session.owner)
     return row
 
 
@@ -69,9 +69,9 @@ def revision_row(part: RevisionPart, message: ChatMessage) -> MessageRevision:
     return MessageRevision(
         message_id=message.pk,
         kind=part.kind,
-        user=_known(part.by, message.session.owner),
+        user=_known_user(part.by, message.session.owner),
         created_at=part.at,
-        before=_signed(part.before, part.by),
+        before=_with_author(part.before, part.by),
     )
 
 
@@ -81,9 +81,9 @@ def change_row(part: ChangePart, session: Session) -> SessionRevision:
         session=session,
         kind=part.kind,
         revision=part.revision,
-        user=_known(part.by, session.owner),
+        user=_known_user(part.by, session.owner),
         created_at=part.at,
-        before=_signed(part.before, part.by),
+        before=_with_author(part.before, part.by),
     )
 
 
@@ -121,12 +121,12 @@ def prepare_insert(rows: Sequence[Model]) -> PreparedInsert:
     return PreparedInsert(statement, prepared)
 
 
-def _signed(before: Mapping[Any, Any], by: str) -> Json:
+def _with_author(before: Mapping[Any, Any], by: str) -> Json:
     """Return `before` with the author's name, because most authors have no account on this server."""
     return {**before, "by": by} if by else dict(before)
 
 
-def _known(name: str, owner: User) -> User | None:
+def _known_user(name: str, owner: User) -> User | None:
     return owner if name == _name(owner) else None
 
 

@@ -52,10 +52,10 @@ def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] |
     """
     at = _after(_GAP, data, 0)
     if data[at : at + 1] == b"[":
-        at = yield from _listed(data, at, wanted, is_wanted)
+        at = yield from _list_values(data, at, wanted, is_wanted)
     elif (container := _container(data, at)) is not None:
         start, at = container
-        yield from _listed(data, start, wanted, is_wanted)
+        yield from _list_values(data, start, wanted, is_wanted)
     else:
         is_more = at < len(data)
         while is_more:
@@ -67,7 +67,7 @@ def objects(data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] |
         raise Unreadable
 
 
-def _listed(
+def _list_values(
     data: Data, at: int, wanted: Collection[str], is_wanted: Callable[[], bool] | None
 ) -> Generator[Part, None, int]:
     """Yield the values of the list that starts at `at`. Return the index after its end."""
@@ -123,10 +123,10 @@ def _built_in_parts(data: Data, start: int, end: int) -> Any:
     """Build a value. The items of a list or object are built one by one, to avoid a second copy of all of them."""
     kind = data[start : start + 1]
     if kind == b"[":
-        return [_built(data, *place) for place in _items(data, start)]
+        return [_build(data, *place) for place in _items(data, start)]
     if kind == b"{":
-        return {key: _built(data, first, last) for key, first, last in _members(data, start) if key is not None}
-    return _built(data, start, end)
+        return {key: _build(data, first, last) for key, first, last in _members(data, start) if key is not None}
+    return _build(data, start, end)
 
 
 def _members(data: Data, at: int) -> Iterator[tuple[str | None, int, int]]:
@@ -144,7 +144,7 @@ def _members(data: Data, at: int) -> Iterator[tuple[str | None, int, int]]:
             raise Unreadable
         start = _after(_SPACE, data, at + 1)
         end = _end(data, start)
-        yield _built(data, *key.span()), start, end
+        yield _build(data, *key.span()), start, end
         at = _after(_SPACE, data, end)
         if data[at : at + 1] == b"}":
             yield None, at, at + 1
@@ -186,7 +186,7 @@ def _end(data: Data, at: int) -> int:
     raise Unreadable
 
 
-def _built(data: Data, start: int, end: int) -> Any:
+def _build(data: Data, start: int, end: int) -> Any:
     try:
         return json.loads(data[start:end].decode(), parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -202,7 +202,7 @@ def _built_flat(data: Data, start: int, end: int) -> Any:
             raise Unreadable
         scalar, opening, closing, separator = token.groups()
         if scalar is not None:
-            _put(stack[-1], _built(data, *token.span(1)))
+            _put(stack[-1], _build(data, *token.span(1)))
         elif opening is not None:
             stack.append((opening, [], []))
         elif separator is not None:

@@ -72,11 +72,11 @@ def values_in(
     is_wanted = None if chosen is None else lambda: next(indexes) in chosen
     file.seek(0)
     if file.read(4).startswith(b"PK"):
-        for data, is_conversations, entries in _unpacked(file, Budget(most, most)):
+        for data, is_conversations, entries in _unpack(file, Budget(most, most)):
             yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
         return
     file.seek(0)
-    yield from _values(_mapped(file, most), wanted, is_wanted, NO_ENTRIES, is_listed=False)
+    yield from _values(_map_file(file, most), wanted, is_wanted, NO_ENTRIES, is_listed=False)
 
 
 def _values(
@@ -86,18 +86,18 @@ def _values(
         yield Value(found.members, found.size, is_listed or found.is_listed, entries)
 
 
-def _mapped(file: IO[bytes], most: int) -> Data:
+def _map_file(file: IO[bytes], most: int) -> Data:
     """Return a file's content. A file on disk is mapped into memory instead of copied."""
     try:
         found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # the file is in memory, or empty
-        return _bounded(file, most)
+        return _read_bounded(file, most)
     if len(found) > most:
         raise TooLargeToRead
     return found
 
 
-def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
+def _unpack(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
     """Yield each JSON file of an archive and of archives in it, and whether it has the name of a conversation file."""
     try:
         _require_short_directory(file)
@@ -107,25 +107,25 @@ def _unpacked(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[b
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
                     with archive.open(name) as entry:
-                        found = BytesIO(_bounded(entry, room.json))
+                        found = BytesIO(_read_bounded(entry, room.json))
                     room.json -= len(found.getbuffer())
-                    yield from _readable(found, room, depth + 1)
+                    yield from _unpack_inner(found, room, depth + 1)
                 if inner:
                     return
             entries = Entries(archive, room)
             for name, is_conversations in _wanted_files(names):
                 with archive.open(name) as entry:
-                    data = _bounded(entry, room.json)
+                    data = _read_bounded(entry, room.json)
                 room.json -= len(data)
                 yield data, is_conversations, entries
     except _BROKEN_ZIP:
         raise Unreadable from None
 
 
-def _readable(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+def _unpack_inner(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
     """Unpack an inner archive. Ignore one without JSON, because privacy portals add such archives."""
     try:
-        yield from _unpacked(file, room, depth)
+        yield from _unpack(file, room, depth)
     except NothingInside:
         return
 
@@ -149,7 +149,7 @@ def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
     return [(name, bool(found)) for name in sorted(found or others)]
 
 
-def _bounded(file: IO[bytes], most: int) -> bytes:
+def _read_bounded(file: IO[bytes], most: int) -> bytes:
     data = file.read(most + 1)
     if len(data) > most:
         raise TooLargeToRead

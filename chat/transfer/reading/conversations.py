@@ -264,10 +264,10 @@ def _files(number: int, message: MessagePart, entries: Entries, largest: int) ->
         return
     for position, file in enumerate(message.attachments):
         yield _part(FILE, FilePart(message=number, id=file.id, name=file.name, position=position))
-        yield DATA + (entries.read(file.entry, largest) if file.entry else _decoded(file, largest))
+        yield DATA + (entries.read(file.entry, largest) if file.entry else _decode_file(file, largest))
 
 
-def _decoded(file: AttachmentPart, largest: int) -> bytes:
+def _decode_file(file: AttachmentPart, largest: int) -> bytes:
     """Return a file's data. It is empty if it is missing or too large."""
     if file.data is None or len(file.data) > (largest + 3) * 4 // 3:
         return b""
