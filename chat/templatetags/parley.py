@@ -18,7 +18,7 @@ from chat.assets.built import built_file
 from chat.assets.static_files import Storage
 from chat.caches import cached_unless_debug
 from chat.models import User
-from chat.rendering.messages.attachments import attached
+from chat.rendering.messages.attachments import split_files
 from chat.rendering.session_rows import row_html
 from chat.rendering.text import formatting
 from chat.security import web_push
@@ -40,7 +40,7 @@ register.filter("agent_initials", formatting.agent_initials)
 register.filter("color", formatting.color)
 
 
-register.simple_tag(attached)
+register.simple_tag(split_files)
 register.simple_tag(row_html, name="rail_row")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, shown
+from chat.rendering.text.text_diff import AROUND, LONGEST, MOST_PIECES, Piece, difference, pieces_for_display
 
 Change = tuple[str, str]
 SENTENCES = "".join(f"Sentence {number}. " for number in range(1_000))
@@ -76,7 +76,7 @@ def test_whole_words_are_compared(before: str, after: str, expected: list[Change
 def test_long_stretches_are_cut_and_counted() -> None:
     """MSG-11: unchanged text is shown only beside changes."""
     before = "x " * 1000 + "old" + " y" * 1000
-    pieces = shown(before, before.replace("old", "new"))
+    pieces = pieces_for_display(before, before.replace("old", "new"))
     head, gone, new, tail = pieces
     assert (head.text, head.end, head.left_out) == ("", ("x " * 1000)[-AROUND:], 2000 - AROUND)
     assert (gone.text, new.text) == ("old", "new")
@@ -84,7 +84,7 @@ def test_long_stretches_are_cut_and_counted() -> None:
 
 
 def test_line_break_alone_is_seen() -> None:
-    assert [piece.shown for piece in shown("a b", "a\n\nb")] == ["a", " ", "⏎\n⏎\n", "b"]
+    assert [piece.shown for piece in pieces_for_display("a b", "a\n\nb")] == ["a", " ", "⏎\n⏎\n", "b"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_line_break_alone_is_seen() -> None:
 )
 def test_giant_texts_are_bounded(before: str, after: str) -> None:
     """MSG-12: the difference of two very different megabytes takes bounded time, and the shown pieces are small."""
-    pieces = shown(before, after)
+    pieces = pieces_for_display(before, after)
     assert len(pieces) <= MOST_PIECES + 1
     assert sum(len(piece.text) + len(piece.end) for piece in pieces) <= 2 * LONGEST + MOST_PIECES * (
         2 * AROUND + LONGEST

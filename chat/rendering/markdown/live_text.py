@@ -151,16 +151,18 @@ class LiveText:
             "tail": self._tail[keep:],
             "end": int(end),
         }
-        self.short = self._shortened(parts, before, keep)
+        self.short = self._short_form(parts, before, keep)
         return {"op": "delta", "id": self.id, "n": self._n, **{key: part for key, part in parts.items() if part}}
 
-    def _shortened(self, parts: dict[str, Any], before: str, keep: int) -> list[Any]:
+    def _short_form(self, parts: dict[str, Any], before: str, keep: int) -> list[Any]:
         kept = common_suffix(before[keep:], self._tail[keep:])
         stays = utf16_length(before[len(before) - kept :])
         replaced = utf16_length(before[keep : len(before) - kept])
         short = [self.id[-ID_END:], self._n, stays, replaced, self._tail[keep : len(self._tail) - kept]]
         if parts["blocks"] or parts["replace"] or parts["end"]:
-            blocks = [_shared(before if not number else "", html) for number, html in enumerate(parts["blocks"])]
+            blocks = [
+                _block_or_difference(before if not number else "", html) for number, html in enumerate(parts["blocks"])
+            ]
             short += [blocks, parts["replace"], parts["end"]]
         return short
 
@@ -189,7 +191,7 @@ def common_suffix(old: str, new: str) -> int:
     return same
 
 
-def _shared(tail: str, html: str) -> str | list[Any]:
+def _block_or_difference(tail: str, html: str) -> str | list[Any]:
     """Return a block or, if that is shorter, its difference from the tail that it was before it froze."""
     start = common_prefix(tail, html)
     end = common_suffix(tail[start:], html[start:])

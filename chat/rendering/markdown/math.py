@@ -192,13 +192,13 @@ def mathml(source: str, *, display: bool) -> str | None:
     if len(source) > MAX_SOURCE or _REFUSED.search(source):
         return None
     try:
-        tree = Converter(display="block" if display else "inline").convert_to_element(_known(source))
-        return _written(tree, display, 0)
+        tree = Converter(display="block" if display else "inline").convert_to_element(_replace_environments(source))
+        return _write(tree, display, 0)
     except Exception:  # the library fails on invalid LaTeX in many ways
         return None
 
 
-def _known(source: str) -> str:
+def _replace_environments(source: str) -> str:
     def replace(match: re.Match[str]) -> str:
         which, name = match.groups()
         if name == "equation":
@@ -209,11 +209,11 @@ def _known(source: str) -> str:
     return _ENVIRONMENT.sub(replace, source)
 
 
-def _written(element: Element, display: bool, depth: int) -> str:
+def _write(element: Element, display: bool, depth: int) -> str:
     if depth > MAX_DEPTH:
         raise ValueError("the formula nests too deeply")
     tag = _tag(element, display)
-    inside = _joined(tag, [_written(child, display, depth + 1) for child in element])
+    inside = _joined(tag, [_write(child, display, depth + 1) for child in element])
     # The library writes characters as references, and these could be markup.
     text = escape(unescape(element.text or ""), quote=False).replace("\xa0", "&nbsp;")
     return f"<{tag}{_attributes(tag, element)}>{text}{inside}</{tag}>"

@@ -101,9 +101,9 @@ def blocks(text: str) -> tuple[str, ...]:
     drawn = _quickly(head, IN_THREAD)
     if drawn is None:
         try:
-            drawn = _taken(head, _processes.run("draw_in_process", external_images.key(), normalize(head)))
+            drawn = _keep(head, _processes.run("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
-            drawn = _shown_as_source(head, failed)
+            drawn = _keep_as_source(head, failed)
     return drawn + rest
 
 
@@ -113,9 +113,9 @@ async def draw(text: str) -> tuple[str, ...]:
     drawn = _quickly(head, ON_LOOP)
     if drawn is None:
         try:
-            drawn = _taken(head, await _processes.run_async("draw_in_process", external_images.key(), normalize(head)))
+            drawn = _keep(head, await _processes.run_async("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
-            drawn = _shown_as_source(head, failed)
+            drawn = _keep_as_source(head, failed)
     return drawn + rest
 
 
@@ -150,13 +150,13 @@ def _quickly(head: str, allowance: Allowance) -> tuple[str, ...] | None:
     return drawn
 
 
-def _taken(head: str, pieces: list[bytes]) -> tuple[str, ...]:
+def _keep(head: str, pieces: list[bytes]) -> tuple[str, ...]:
     # Near a limit, one of two simultaneous renderings can fail while the other succeeds. All pages show the first
     # result.
     return _cache.put_once(head, tuple(piece.decode() for piece in pieces))
 
 
-def _shown_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
+def _keep_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
     log.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
     drawn = plain_blocks(normalize(head))
     return _cache.put_once(head, drawn) if failed.reason in LASTING else _cache.get(head) or drawn

@@ -43,7 +43,7 @@ class Attached:
     documents: list[Document]
 
 
-def attached(files: Iterable[AttachmentSnapshot]) -> Attached:
+def split_files(files: Iterable[AttachmentSnapshot]) -> Attached:
     """Split the files of a message into images and others."""
     files = list(files)
     return Attached(

@@ -71,7 +71,7 @@ def _reply(asked: Asked, message: MessageSnapshot) -> Reply:
         icon, text = "external-link", _("%(name)s opened %(host)s for %(server)s") % words
     elif action == "accept":
         icon, text = "check", _("%(name)s answered a question from %(server)s") % words
-        answers = _filled(asked)
+        answers = _form_answers(asked)
     elif action == "decline":
         icon, text = "ban", _("%(name)s declined a question from %(server)s") % words
     elif action == "cancel":
@@ -83,7 +83,7 @@ def _reply(asked: Asked, message: MessageSnapshot) -> Reply:
     return Reply(Decision(icon, text, asked.answered_at).beside(message), asked.question.message, answers)
 
 
-def _filled(asked: Asked) -> list[Answer]:
+def _form_answers(asked: Asked) -> list[Answer]:
     content = asked.answer.get("content") if asked.answer else None
     if not isinstance(content, dict):  # the data of the user were erased
         return []

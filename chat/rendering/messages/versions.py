@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import MessageRevision, User
 from chat.queries.history import Change, History, Removed, Words
-from chat.rendering.text.text_diff import Piece, shown
+from chat.rendering.text.text_diff import Piece, pieces_for_display
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -80,7 +80,7 @@ def list_versions(history: History) -> list[Version]:
 
 def first_version(history: History) -> Version:
     """Return the version before all changes."""
-    parts = [Part(_PARTS.get(name, ""), shown(text, text)) for name, text in history.first.items()]
+    parts = [Part(_PARTS.get(name, ""), pieces_for_display(text, text)) for name, text in history.first.items()]
     return Version("", "", None, None, parts, history.first_version, history.first == history.now)
 
 
@@ -108,6 +108,9 @@ def group_removals(rows: Sequence[Removed]) -> list[Removal]:
 def _version(change: Change, now: Words) -> Version:
     icon, done = _DONE.get(change.kind, ("pencil", _("Edited")))
     changed = [name for name in change.after if change.before.get(name, "") != change.after[name]]
-    parts = [Part(_PARTS.get(name, ""), shown(change.before.get(name, ""), change.after[name])) for name in changed]
+    parts = [
+        Part(_PARTS.get(name, ""), pieces_for_display(change.before.get(name, ""), change.after[name]))
+        for name in changed
+    ]
     is_now = change.after == now
     return Version(icon, done, change.user, change.at, parts, change.made, is_now, change.suggested_by)

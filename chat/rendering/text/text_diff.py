@@ -50,7 +50,7 @@ def difference(before: str, after: str) -> list[Piece]:
     return list(_pieces(_Comparison().changes(before, after)))
 
 
-def shown(before: str, after: str) -> list[Piece]:
+def pieces_for_display(before: str, after: str) -> list[Piece]:
     """Compare two texts for display.
 
     Shorten long pieces, and replace the pieces after the first 200 by their length.
