@@ -202,15 +202,15 @@ class PresetForm(Form):
             self.initial.setdefault(name, lines)
 
     def clean_deny(self) -> list[str]:
-        return self._checked("deny")
+        return self._validated_rules("deny")
 
     def clean_ask(self) -> list[str]:
-        return self._checked("ask")
+        return self._validated_rules("ask")
 
     def clean_allow(self) -> list[str]:
-        return self._checked("allow")
+        return self._validated_rules("allow")
 
-    def _checked(self, name: str) -> list[str]:
+    def _validated_rules(self, name: str) -> list[str]:
         lines: list[str] = self.cleaned_data[name]
         with _as_form_error():
             preset_rules.rules_from(**{name: lines})

@@ -103,7 +103,7 @@ class OperatedByPermission(ReadOnly):
         return bool(user.has_perm(f"chat.change_{self.opts.model_name}"))
 
 
-def confirmed(
+def confirmation_page(
     model_admin: admin.ModelAdmin[Any], request: HttpRequest, question: Question, names: Iterable[str], pks: list[Any]
 ) -> HttpResponse | None:
     """Return the confirmation page, or None if the request contains the confirmation."""
@@ -124,7 +124,7 @@ def confirmed(
 @admin.action(description=gettext_lazy("Drain…"), permissions=["operate"])
 def drain(model_admin: WorkerAdmin, request: StaffRequest, chosen: QuerySet[Worker]) -> HttpResponse | None:
     workers = list(chosen.filter(draining=False)[:MAX_ROWS])
-    page = confirmed(model_admin, request, DRAIN, map(str, workers), [worker.pk for worker in workers])
+    page = confirmation_page(model_admin, request, DRAIN, map(str, workers), [worker.pk for worker in workers])
     if page is None:
         _set_draining(request, workers, draining=True)
     return page
@@ -223,7 +223,7 @@ def _operate(
     change: Callable[[SessionRun], bool],
 ) -> HttpResponse | None:
     runs = list(chosen.select_related("owner", "session")[:MAX_ROWS])
-    page = confirmed(model_admin, request, question, map(_name_of, runs), [run.pk for run in runs])
+    page = confirmation_page(model_admin, request, question, map(_name_of, runs), [run.pk for run in runs])
     if page is not None:
         return page
     changed = 0

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin import audit_log
 from chat.admin.base import NamedChoicesFilter, time_column
 from chat.admin.permissions import StaffRequest
-from chat.admin.runs import MAX_ROWS, OperatedByPermission, Question, confirmed
+from chat.admin.runs import MAX_ROWS, OperatedByPermission, Question, confirmation_page
 from chat.admin.shares import SessionColumn
 from chat.errors import ServiceError
 from chat.models import Schedule
@@ -50,7 +50,7 @@ class PauseFilter(NamedChoicesFilter):
 @admin.action(description=gettext_lazy("Pause…"), permissions=["operate"])
 def pause(model_admin: ScheduleAdmin, request: StaffRequest, chosen: QuerySet[Schedule]) -> HttpResponse | None:
     rows = _first(request, chosen.filter(is_on=True))
-    page = confirmed(model_admin, request, PAUSE, map(_name_of, rows), [row.pk for row in rows])
+    page = confirmation_page(model_admin, request, PAUSE, map(_name_of, rows), [row.pk for row in rows])
     if page is not None:
         return page
 

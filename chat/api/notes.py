@@ -84,7 +84,7 @@ class MyNoteChange(Body):
 @router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List the notes about you")
 def list_my_notes(request: ApiRequest, query: Query[NotesQuery]) -> HttpResponse:
     """List the notes that agents remember about you. Agents get them only in sessions that no other user can read."""
-    return _listed(request, query, user=request.user)
+    return _list_response(request, query, user=request.user)
 
 
 @router.post("/me/notes", response={201: NoteOut}, operation_id="addMyNote", summary="Add a note about you")
@@ -131,7 +131,7 @@ def list_workspace_notes(request: ApiRequest, workspace_id: int, query: Query[No
     All members of the workspace may list them. Only owners and admins may list removed notes.
     """
     needs = Permission.MANAGE_NOTES if query.removed else Permission.SEE_MEMBERS
-    return _listed(request, query, workspace=workspace_where(request.user, needs, workspace_id))
+    return _list_response(request, query, workspace=workspace_where(request.user, needs, workspace_id))
 
 
 @router.post(
@@ -206,7 +206,7 @@ def restore_workspace_note(request: ApiRequest, workspace_id: int, note_id: int)
     return json_response(request, _note(note))
 
 
-def _listed(request: ApiRequest, query: NotesQuery, **whose: object) -> HttpResponse:
+def _list_response(request: ApiRequest, query: NotesQuery, **whose: object) -> HttpResponse:
     kept, removed = kept_and_removed(**whose)
     return json_response(request, {"notes": [_note(each) for each in (removed if query.removed else kept)]})
 

@@ -103,7 +103,7 @@ def estimate_context(request: ApiRequest, session_id: str, query: Query[AgentQue
             "calibrated": measure.read is not None,
             "system_tokens": measure.tokens(of_text(upcoming.system)),
             "tools_tokens": measure.tokens(of_tools(upcoming.tools)),
-            "messages": [_estimated(block, measure.tokens) for block in blocks],
+            "messages": [_block_estimate(block, measure.tokens) for block in blocks],
             "problem": _problem(upcoming),
         }
         return until_read(json_response(request, estimate))
@@ -137,7 +137,7 @@ def get_request(request: ApiRequest, session_id: str, response_id: str, query: Q
     """
     with reading_whole(request.user) as until_read:
         session, role = session_for(request.user, session_id)
-        return until_read(json_response(request, _sent(session, role, response_id, query)))
+        return until_read(json_response(request, _recorded_request(session, role, response_id, query)))
 
 
 @router.get(
@@ -155,7 +155,7 @@ def get_usage(request: ApiRequest, session_id: str) -> HttpResponse:
     return json_response(request, {**asdict(usage), **totals, "models": models, "costs": costs})
 
 
-def _sent(session: Session, role: SessionRole, response_id: str, query: ContextQuery) -> Json:
+def _recorded_request(session: Session, role: SessionRole, response_id: str, query: ContextQuery) -> Json:
     """Return a request that was sent as JSON. Raise ServiceError."""
     past = past_request(session, response_id) if ids.may_be_one(response_id) else None
     if past is None:
@@ -223,7 +223,7 @@ def _problem(upcoming: NextRequest) -> str | None:
     return (translate(text, text.to_json()) if isinstance(text, TranslatableText) else text) or None
 
 
-def _estimated(block: Block, tokens: Callable[[float], int]) -> Json:
+def _block_estimate(block: Block, tokens: Callable[[float], int]) -> Json:
     parts = [
         {
             "message_id": line.row.pk,

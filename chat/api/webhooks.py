@@ -190,7 +190,7 @@ def test_webhook(request: ApiRequest, webhook_id: int) -> HttpResponse:
     """
     row = managing.managed_webhook(request.user, webhook_id)
     spend("webhook_requests", request.user.pk)
-    return _sent(request, delivering.take_test(row, timezone.now()))
+    return _send(request, delivering.take_test(row, timezone.now()))
 
 
 @router.get(
@@ -212,10 +212,10 @@ def deliver_again(request: ApiRequest, delivery_id: str) -> HttpResponse:
     """Send a delivery again immediately, whatever its status. It keeps its id. The response contains its result."""
     found = managing.managed_delivery(request.user, delivery_id)
     spend("webhook_requests", request.user.pk)
-    return _sent(request, delivering.take_again(found, timezone.now()))
+    return _send(request, delivering.take_again(found, timezone.now()))
 
 
-def _sent(request: ApiRequest, taken: Taken) -> HttpResponse:
+def _send(request: ApiRequest, taken: Taken) -> HttpResponse:
     send_now(taken)
     return json_response(request, _delivery(WebhookDelivery.objects.get(pk=taken.id)), tagged=False)
 

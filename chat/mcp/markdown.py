@@ -19,7 +19,7 @@ def page_in_markdown(steps: Sequence[Step]) -> tuple[str, int | None]:
         part = _step(step)
         if before is not None and size + len(part) > PAGE_CHARS:
             return "\n\n".join(parts), before.sequence
-        parts.append(part if len(part) <= PAGE_CHARS else _shortened(part, step))
+        parts.append(part if len(part) <= PAGE_CHARS else _cut_part(part, step))
         size += len(part)
     return "\n\n".join(parts), None
 
@@ -35,6 +35,6 @@ def _step(step: Step) -> str:
     return "\n\n".join(parts)
 
 
-def _shortened(text: str, step: Step) -> str:
+def _cut_part(text: str, step: Step) -> str:
     left = len(text) - PAGE_CHARS
     return f'{text[:PAGE_CHARS]}\n\n[{left:,} more characters: read them with format "steps"; id {step.id}]'

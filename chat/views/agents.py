@@ -94,7 +94,7 @@ def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     refused = ""
     if request.method == "POST":
         try:
-            return _done(request, workspace, request.POST.get("part", ""))
+            return _change(request, workspace, request.POST.get("part", ""))
         except ServiceError as error:
             if error.code == "forbidden":
                 raise
@@ -102,9 +102,9 @@ def agents(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     seen = seen_agents(request.user, workspace.pk)
     values = {
         "workspace": workspace,
-        "mine": _listed([each for each in seen if each.is_mine and not each.row.archived_at]),
-        "shared": _listed([each for each in seen if not each.is_mine and not each.row.archived_at]),
-        "archived": _listed([each for each in seen if each.row.archived_at]),
+        "mine": _rows([each for each in seen if each.is_mine and not each.row.archived_at]),
+        "shared": _rows([each for each in seen if not each.is_mine and not each.row.archived_at]),
+        "archived": _rows([each for each in seen if each.row.archived_at]),
         "offered": presets.presets(),
         "refused": refused,
     }
@@ -150,7 +150,7 @@ def agent(request: SignedInRequest, workspace_id: str, name: str) -> HttpRespons
     return redirect("workspace-agents", workspace.pk)
 
 
-def _done(request: SignedInRequest, workspace: Workspace, part: str) -> HttpResponse:
+def _change(request: SignedInRequest, workspace: Workspace, part: str) -> HttpResponse:
     name = request.POST.get("agent") or request.POST.get("undo", "")
     if part == "copy":
         row = service.copy(author=request.user, workspace_id=workspace.pk, name=name)
@@ -191,7 +191,7 @@ PARTS: dict[str, Callable[[SignedInRequest, int, str], tuple[str, str]]] = {
 }
 
 
-def _listed(found: list[SeenAgent]) -> list[dict[str, Any]]:
+def _rows(found: list[SeenAgent]) -> list[dict[str, Any]]:
     return [
         {
             "row": each.row,

@@ -34,7 +34,7 @@ SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Upload the form's `file` and return its description. It waits in the user's composer until it is sent."""
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
-    return JsonResponse(stored.describe(_uploaded(request, row)), status=201)
+    return JsonResponse(stored.describe(_upload(request, row)), status=201)
 
 
 @never_cache
@@ -49,11 +49,11 @@ def unsent(request: SignedInRequest, session_id: str) -> HttpResponse:
 @for_scripts
 def upload_first(request: SignedInRequest) -> HttpResponse:
     """Create a session from the home page's form and upload `file` to it. The response contains the `session` id."""
-    taken = _uploaded(request, lambda: begin(request))
+    taken = _upload(request, lambda: begin(request))
     return JsonResponse({**stored.describe(taken), "session": taken.session_id}, status=201)
 
 
-def _uploaded(request: SignedInRequest, session: Session | Callable[[], Session]) -> Attachment:
+def _upload(request: SignedInRequest, session: Session | Callable[[], Session]) -> Attachment:
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))

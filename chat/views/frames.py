@@ -33,7 +33,7 @@ def _preview_script() -> SafeString:
     return mark_safe(script)  # noqa: S308  # our own file
 
 
-def _framed(request: HttpRequest, template: str, policy: str, **values: object) -> HttpResponse:
+def _render_frame(request: HttpRequest, template: str, policy: str, **values: object) -> HttpResponse:
     response = render(request, template, values)
     response["Content-Security-Policy"] = policy
     # Otherwise `<link rel=dns-prefetch>` could send data to name servers in host names.
@@ -45,7 +45,7 @@ def _framed(request: HttpRequest, template: str, policy: str, **values: object) 
 @xframe_options_sameorigin
 def diagram(request: HttpRequest) -> HttpResponse:
     """Show the page that draws a diagram. It runs only Parley's scripts."""
-    return _framed(request, "chat/frames/diagram.html", f"{_CLOSED}{_INLINE}script-src 'self'")
+    return _render_frame(request, "chat/frames/diagram.html", f"{_CLOSED}{_INLINE}script-src 'self'")
 
 
 @require_GET
@@ -53,4 +53,4 @@ def diagram(request: HttpRequest) -> HttpResponse:
 def preview(request: HttpRequest) -> HttpResponse:
     """Show the page that previews HTML from an answer. It runs only inline scripts."""
     policy = f"{_CLOSED}{_INLINE}script-src 'unsafe-inline'"
-    return _framed(request, "chat/frames/preview.html", policy, script=_preview_script())
+    return _render_frame(request, "chat/frames/preview.html", policy, script=_preview_script())

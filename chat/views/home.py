@@ -56,7 +56,7 @@ class Agent:
 @signed_in
 def home(request: SignedInRequest) -> HttpResponse:
     """Show the home page. `?q=` prefills the composer, and `?agent=` selects the agent."""
-    return _prefilled(request)
+    return _prefill(request)
 
 
 @never_cache
@@ -65,7 +65,7 @@ def home(request: SignedInRequest) -> HttpResponse:
 def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
     """Switch to a workspace and show its home page."""
     enter(user=request.user, workspace_id=number(workspace_id))
-    return _prefilled(request)
+    return _prefill(request)
 
 
 @never_cache
@@ -100,7 +100,7 @@ def new_session(request: SignedInRequest) -> HttpResponse:
 def begin(request: SignedInRequest, text: str = "") -> Session:
     """Create a session with the values of the home page's form. Raise ServiceError."""
     workspace = named_workspace(request)
-    return begin_session(owner=request.user, workspace=workspace, text=text, replies=AUTOMATIC, **_chosen(request))
+    return begin_session(owner=request.user, workspace=workspace, text=text, replies=AUTOMATIC, **_read_choice(request))
 
 
 def _send_to_begun(request: SignedInRequest, text: str) -> Session:
@@ -108,11 +108,11 @@ def _send_to_begun(request: SignedInRequest, text: str) -> Session:
     row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
     require_no_guest(request.user, row)
     files = request.POST.getlist("attachments")
-    send_first_message(session=row, author=request.user, text=text, attachments=files, **_chosen(request))
+    send_first_message(session=row, author=request.user, text=text, attachments=files, **_read_choice(request))
     return row
 
 
-def _chosen(request: SignedInRequest) -> Choice:
+def _read_choice(request: SignedInRequest) -> Choice:
     provider, _slash, model = request.POST.get("model", "").partition("/")
     return {"agent": request.POST.get("agent", ""), "provider": provider, "model": model}
 
@@ -164,10 +164,13 @@ def _address(workspace: ListedWorkspace) -> str:
 def agents(user: User, here: ListedWorkspace | None) -> list[Agent]:
     """Return the agents to choose from in a workspace. The default agent comes first."""
     known = presets.presets(user, here.id if here else None)
-    return [Agent(each.name, each.title, each.model, spoken(each.prompts) or default_prompts()) for each in known]
+    return [
+        Agent(each.name, each.title, each.model, translated_prompts(each.prompts) or default_prompts())
+        for each in known
+    ]
 
 
-def spoken(prompts: Iterable[str]) -> tuple[Prompt, ...]:
+def translated_prompts(prompts: Iterable[str]) -> tuple[Prompt, ...]:
     """Return a preset's prompts in the user's language. Prompts without a translation stay unchanged."""
     return tuple(Prompt(_translated(each), _translated(each.heading), each.icon) for each in map(opening, prompts))
 
@@ -186,7 +189,7 @@ def default_prompts() -> tuple[Prompt, ...]:
     )
 
 
-def _prefilled(request: SignedInRequest) -> HttpResponse:
+def _prefill(request: SignedInRequest) -> HttpResponse:
     return _home(request, text=request.GET.get("q", ""), agent=request.GET.get("agent", ""))
 
 

@@ -56,7 +56,7 @@ def files(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 @for_scripts
 def upload(request: SignedInRequest, workspace_id: str) -> HttpResponse:
     """Add the form's `file`. Return its id and name as JSON for scripts."""
-    added = _added(request, number(workspace_id) or 0, request.FILES.get("file"))
+    added = _add(request, number(workspace_id) or 0, request.FILES.get("file"))
     return JsonResponse({"id": added.pk, "name": added.name}, status=201)
 
 
@@ -68,7 +68,7 @@ def file(request: SignedInRequest, file_id: str) -> HttpResponse:
 
     With `passage`, mark that passage as cited and begin two passages before it.
     """
-    row = _fetched(request, file_id)
+    row = _fetch(request, file_id)
     cited = number(request.GET.get("passage", "")) or 0
     start = max(1, cited - BEFORE if cited else number(request.GET.get("start", "")) or 1)
     passages = queries.passages_of(row, start, PASSAGES)
@@ -88,7 +88,7 @@ def file(request: SignedInRequest, file_id: str) -> HttpResponse:
 @signed_in
 def content(request: SignedInRequest, file_id: str) -> HttpResponseBase:
     """Serve the file itself: a PDF file inline, other files as downloads."""
-    row = _fetched(request, file_id)
+    row = _fetch(request, file_id)
     try:
         data = queries.open_original(row)
     except queries.NoSuchKnowledgeFile as refused:
@@ -101,14 +101,14 @@ def content(request: SignedInRequest, file_id: str) -> HttpResponseBase:
     return of_stored(request, data, media_type=row.media_type, headers=headers)
 
 
-def _fetched(request: SignedInRequest, file_id: str) -> KnowledgeFile:
+def _fetch(request: SignedInRequest, file_id: str) -> KnowledgeFile:
     try:
         return queries.fetch(request.user, file_id)
     except queries.NoSuchKnowledgeFile as refused:
         raise Http404(str(refused)) from refused
 
 
-def _added(request: SignedInRequest, workspace_id: int, file: Any) -> KnowledgeFile:
+def _add(request: SignedInRequest, workspace_id: int, file: Any) -> KnowledgeFile:
     if file is None:
         raise ServiceError("no_file", _("Choose a file."))
     return service.add(
@@ -120,7 +120,7 @@ def _upload(request: SignedInRequest, workspace: Workspace) -> None:
     """Add the form's files. If one is refused, the files before it have been added. Raise ServiceError."""
     files: list[Any] = request.FILES.getlist("file")
     for each in files or [None]:
-        added = _added(request, workspace.pk, each)
+        added = _add(request, workspace.pk, each)
         messages.success(request, _("“%(name)s” added.") % {"name": added.name})
 
 
@@ -162,8 +162,8 @@ def _page(
     rows = list(queries.files_in(workspace.pk))
     values = {
         "workspace": workspace,
-        "files": [_shown(row, request, manages=manages) for row in rows],
-        "removed": [_shown(row, request, manages=manages) for row in queries.removed_from(workspace.pk)[:FOUND]],
+        "files": [_row(row, request, manages=manages) for row in rows],
+        "removed": [_row(row, request, manages=manages) for row in queries.removed_from(workspace.pk)[:FOUND]],
         "bytes": sum(row.size for row in rows),
         "query": query,
         "found": found,
@@ -175,7 +175,7 @@ def _page(
     return render(request, "workspace/knowledge.html", values, status=status)
 
 
-def _shown(row: KnowledgeFile, request: SignedInRequest, *, manages: bool) -> Values:
+def _row(row: KnowledgeFile, request: SignedInRequest, *, manages: bool) -> Values:
     return {"row": row, "may_manage": manages or row.added_by_id == request.user.pk}
 
 

@@ -217,7 +217,7 @@ def _page(
     refused_part = next(iter(more.get("refused", {})), "")
     values = {
         "workspace": workspace,
-        "servers": [_shown(request, server, more) for server in service.servers_of(request.user, workspace.pk)],
+        "servers": [_row(request, server, more) for server in service.servers_of(request.user, workspace.pk)],
         "form": ServerForm(request.POST if refused_part == "add" else None, initial=_initial(), auto_id="new-%s"),
         "refused": {},
         **more,
@@ -225,7 +225,7 @@ def _page(
     return render(request, "workspace/mcp_servers.html", values, status=status)
 
 
-def _shown(request: SignedInRequest, server: McpServer, more: Values) -> Values:
+def _row(request: SignedInRequest, server: McpServer, more: Values) -> Values:
     is_refused = "change" in more.get("refused", {}) and more.get("refused_id") == server.pk
     initial = {
         **{name: getattr(server, name) for name in ("name", "url", "approval")},

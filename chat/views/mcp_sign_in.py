@@ -47,7 +47,7 @@ def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
         return_connection()
         begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client)
     except SignInFailed as error:
-        raise _failed(server, error) from error
+        raise _failure(server, error) from error
     kept = {"server": server.pk, "url": server.url, "begun": asdict(begun), "callback": _callback(request)}
     pending = request.session.get(PENDING, {})
     newest = sorted(pending.items(), key=lambda each: each[1]["at"])[1 - MOST_PENDING :]
@@ -64,7 +64,7 @@ def callback(request: SignedInRequest) -> HttpResponse:
 
     Each `state` is valid once, and only in the session that started the sign-in.
     """
-    kept = _taken(request, request.GET.get("state", ""))
+    kept = _take(request, request.GET.get("state", ""))
     if kept is None:
         messages.error(request, _("This sign-in is no longer valid. Connect the server again."))
         return redirect("home")
@@ -96,7 +96,7 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
         return_connection()
         grant = async_to_sync(oauth.finish)(as_added(server), kept["callback"], begun, returned)
     except SignInFailed as error:
-        raise _failed(server, error) from error
+        raise _failure(server, error) from error
     mcp_sign_in.connect(author=request.user, server_id=server.pk, url=kept["url"], grant=grant)
 
 
@@ -108,7 +108,7 @@ def _callback(request: SignedInRequest) -> str:
     return request.build_absolute_uri(reverse("mcp-callback"))
 
 
-def _taken(request: SignedInRequest, state: str) -> dict[str, Any] | None:
+def _take(request: SignedInRequest, state: str) -> dict[str, Any] | None:
     """Remove a sign-in from the session and return it, or None if it does not exist or is too old."""
     pending = request.session.get(PENDING, {})
     mine = pending.pop(_digest(state), None)
@@ -129,6 +129,6 @@ def _digest(state: str) -> str:
     return sha256(state.encode()).hexdigest()
 
 
-def _failed(server: McpServer, error: SignInFailed) -> Invalid:
+def _failure(server: McpServer, error: SignInFailed) -> Invalid:
     words = _("Couldn’t connect “%(name)s”: %(reason)s")
     return Invalid(words % {"name": server.name, "reason": error})

@@ -46,8 +46,8 @@ def past_values(session: Session, message: ChatMessage, until: int | None, *, wi
     return {
         "past": past,
         "message": message,
-        **_sent(past, then, hidden, until),
-        **_compared(session, past, then),
+        **_sent_values(past, then, hidden, until),
+        **_comparison(session, past, then),
     }
 
 
@@ -80,12 +80,12 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     return _Then(seen, system, tools, files, measure, files_known=agent is not None, sent_reasoning=sent)
 
 
-def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
+def _sent_values(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in then.rows if row.pk not in hidden]
     page, own = context_page(blocks(rows, then.files, then.sent_reasoning), until), prompt_row(past.rows)
     return {
         "page": page,
-        "blocks": [_marked(_drawn(block, then), past) for block in page.blocks],
+        "blocks": [_mark_changes(_draw(block, then), past) for block in page.blocks],
         "total": then.measure.tokens(then.measure.estimate),
         "measure": then.measure,
         "prompt": Excerpt.of("" if own and own.pk in hidden else then.system),
@@ -97,7 +97,7 @@ def _sent(past: RecordedRequest, then: _Then, hidden: set[str], until: int | Non
     }
 
 
-def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
+def _comparison(session: Session, past: RecordedRequest, then: _Then) -> Json:
     live = list(
         ChatMessage.objects.in_conversation(session.pk)
         .only(*CONTEXT_FIELDS, "model", "edited_by_name")
@@ -110,14 +110,14 @@ def _compared(session: Session, past: RecordedRequest, then: _Then) -> Json:
     system = prompt_of(session, view_of(session, before, past.made.agent), now, past.made.agent)
     tools = [tool.name for tool in tools_of(session, now)]
     return {
-        "fresh": [_drawn(block, then) for block in blocks(fresh)[:MOST_NEW]],
+        "fresh": [_draw(block, then) for block in blocks(fresh)[:MOST_NEW]],
         "counts": _counts(past, len(fresh)),
         "prompt_now": system if system != then.system else None,
         "tools_changed": tools != past.made.tools,
     }
 
 
-def _drawn(block: Block, then: _Then) -> BlockView:
+def _draw(block: Block, then: _Then) -> BlockView:
     return block_view(block, then.measure.tokens, {}, may_switch=False)
 
 
@@ -147,7 +147,7 @@ def _counts(past: RecordedRequest, new: int) -> Json:
     return {**counts, "new": new, "lost": len(past.lost), "any": any([*counts.values(), new, past.lost])}
 
 
-def _marked(view: BlockView, past: RecordedRequest) -> BlockView:
+def _mark_changes(view: BlockView, past: RecordedRequest) -> BlockView:
     then = {row.pk: row for row in past.rows}
     return replace(view, lines=tuple(_mark(line, then[line.id], past.now[line.id]) for line in view.lines))
 

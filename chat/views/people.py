@@ -28,7 +28,7 @@ def people(request: SignedInRequest, session_id: str) -> HttpResponse:
     names = senders(member.user for member in members)
     return JsonResponse(
         {
-            "people": [_described(member, names[member.user.pk]) for member in members],
+            "people": [_describe(member, names[member.user.pk]) for member in members],
             "absent": _absent(row, request.user) if may_add else [],
         }
     )
@@ -41,7 +41,7 @@ def _absent(row: Session, user: User) -> list[dict[str, str]]:
     return [{"name": each.name, "title": each.title} for each in offered if each.name not in there]
 
 
-def _described(member: Member, name: str) -> dict[str, str | int | bool]:
+def _describe(member: Member, name: str) -> dict[str, str | int | bool]:
     return {
         "id": member.user.pk,
         "name": name,

@@ -73,12 +73,12 @@ def _answer(
 
 
 def _add(request: SignedInRequest, session: Session, _schedule_id: str) -> str:
-    service.add(author=request.user, session_id=session.pk, **_given(request.POST))
+    service.add(author=request.user, session_id=session.pk, **_read_form(request.POST))
     return _("Schedule added.")
 
 
 def _change(request: SignedInRequest, session: Session, schedule_id: str) -> str:
-    given, seen = _given(request.POST), _seen(request.POST)
+    given, seen = _read_form(request.POST), _seen_revisions(request.POST)
     service.change(author=request.user, session_id=session.pk, schedule_id=schedule_id, seen=seen, **given)
     return _("Schedule saved.")
 
@@ -114,13 +114,13 @@ PARTS: dict[str, Callable[[SignedInRequest, Session, str], str]] = {
 }
 
 
-def _seen(form: QueryDict) -> set[int] | None:
+def _seen_revisions(form: QueryDict) -> set[int] | None:
     """Return the revision that the user edited, in a set, or None. Pages of earlier versions do not send it."""
     text = form.get("revision", "")
     return {int(text) if REVISION.fullmatch(text) else 0} if text else None
 
 
-def _given(form: QueryDict) -> ScheduleValues:
+def _read_form(form: QueryDict) -> ScheduleValues:
     """Return the values of the form for the service. Raise Invalid."""
     try:
         cron = to_cron(_rhythm(form))
@@ -163,9 +163,9 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
         "zone": str(zone_of(request)),
         "may_schedule": may_schedule,
         "is_open": is_open,
-        "schedules": [_listed(each, request, role, may_schedule=may_schedule) for each in schedules_of(session)],
+        "schedules": [_row(each, request, role, may_schedule=may_schedule) for each in schedules_of(session)],
         "fresh": fresh,
-        "refused_form": _refused(given) if given is not None and "kind" in given else None,
+        "refused_form": _refused_values(given) if given is not None and "kind" in given else None,
         "kinds": KINDS,
         "weekdays": [(day + 1, name) for day, name in WEEKDAYS.items()],
         "days": DAYS_OF_MONTH,
@@ -176,7 +176,7 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
     }
 
 
-def _listed(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_schedule: bool) -> Values:
+def _row(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_schedule: bool) -> Values:
     row, is_own = listed.row, listed.row.owner_id == request.user.pk
     rhythm = from_cron(row.cron)
     return {
@@ -210,7 +210,7 @@ def _form(text: str, rhythm: Rhythm, zone: str) -> Values:
     }
 
 
-def _refused(given: QueryDict) -> Values:
+def _refused_values(given: QueryDict) -> Values:
     """Return the values of a refused form, so that the user can correct them."""
     names = ("text", "zone", "kind", "time", "minute", "cron")
     chosen = {"day": number(given.get("day", "")), "every": number(given.get("every", ""))}

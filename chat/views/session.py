@@ -27,7 +27,7 @@ from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, ent
 from chat.services.sessions.user_state import state_of, take_into_list
 from chat.session_snapshot import SessionSnapshot
 from chat.views.frames import WITH_FRAMES
-from chat.views.home import rail_values, spoken
+from chat.views.home import rail_values, translated_prompts
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, signed_in
 
@@ -59,10 +59,10 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "parts": session_parts(snapshot),
         "queued": [message_html(message) for message in page.queued],
         "thinking": status_html(StatusChanged("thinking")),
-        **_permitted(row, role, own_workspace),
-        "origin": _related(request.user, row.parent_session_id),
+        **_permissions(row, role, own_workspace),
+        "origin": _linked_session(request.user, row.parent_session_id),
         "forked_files": forked_files(row),
-        "caller": _related(request.user, row.caller_session_id),
+        "caller": _linked_session(request.user, row.caller_session_id),
         "is_guest": any(member.is_guest and member.user.pk == request.user.pk for member in inside),
         **_of_agents(row, snapshot),
         "faces": json.dumps({user.pk: picture_url(user) for user in people}),
@@ -77,7 +77,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     return response
 
 
-def _permitted(row: Session, role: SessionRole, own_workspace: ListedWorkspace | None) -> dict[str, Any]:
+def _permissions(row: Session, role: SessionRole, own_workspace: ListedWorkspace | None) -> dict[str, Any]:
     """Return what the user's roles in the session and its workspace permit.
 
     `own_workspace` is the session's workspace, or None if the page shows another one.
@@ -97,11 +97,11 @@ def _of_agents(row: Session, snapshot: SessionSnapshot) -> dict[str, Any]:
         "agent_name": own.title,
         "agents": json.dumps(snapshot.agents),
         "icons": json.dumps(snapshot.icons),
-        "prompts": spoken(own.prompts),
+        "prompts": translated_prompts(own.prompts),
     }
 
 
-def _related(user: User, session_id: str | None) -> Session | None:
+def _linked_session(user: User, session_id: str | None) -> Session | None:
     """Return a session to which the page links, or None if the user may not open it."""
     try:
         return session_for(user, session_id)[0] if session_id else None

@@ -49,7 +49,7 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
         said = PARTS[part](request) if part in PARTS else ""
     except ServiceError as refused:
         request.user.refresh_from_db()  # the page shows the stored values, not the refused ones
-        return _page(request, {"refused": {part: refused.message}, **tokens.asked(request)}, status=422)
+        return _page(request, {"refused": {part: refused.message}, **tokens.refused_form(request)}, status=422)
     if isinstance(said, HttpResponse):
         return said
     messages.success(request, said)
@@ -74,14 +74,14 @@ def export(request: SignedInRequest) -> HttpResponseBase:
 def preferences(request: SignedInRequest) -> HttpResponse:
     """Store preferences that a page's script sends. The response is empty unless they are refused."""
     try:
-        service.choose(user=request.user, values=_given(request))
+        service.choose(user=request.user, values=_read_form(request))
     except ServiceError as refused:
         return HttpResponse(refused.message, status=422, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)
 
 
 def _choose(request: SignedInRequest) -> str:
-    values = _given(request)
+    values = _read_form(request)
     service.choose(user=request.user, values=values)
     with translation.override(request.user.language or translation.get_language()):
         return _("Saved.")
@@ -93,7 +93,7 @@ def _choose_notifications(request: SignedInRequest) -> str:
     return _("Saved.")
 
 
-def _given(request: SignedInRequest) -> dict[str, str]:
+def _read_form(request: SignedInRequest) -> dict[str, str]:
     return {name: request.POST[name] for name in service.choices() if name in request.POST}
 
 

@@ -80,7 +80,7 @@ def import_file(request: SignedInRequest) -> HttpResponse:
     chosen = [_index(text) for text in request.POST.getlist("conversation")]
     if upload_id := request.POST.get("upload"):
         with import_uploads.open_upload(owner=request.user, upload_id=upload_id) as (_upload, kept):
-            return _imported(request.user, kept, place, chosen, client, is_stored=True)
+            return _import(request.user, kept, place, chosen, client, is_stored=True)
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))
@@ -91,10 +91,10 @@ def import_file(request: SignedInRequest) -> HttpResponse:
             upload = import_uploads.keep(owner=request.user, file=file)
             conversations = [_outline(each) for each in listed.conversations]
             return JsonResponse({"upload": upload.id, "conversations": conversations, "problems": listed.problems})
-    return _imported(request.user, file, place, chosen, client)
+    return _import(request.user, file, place, chosen, client)
 
 
-def _imported(
+def _import(
     owner: User,
     file: IO[bytes],
     place: Workspace | None,

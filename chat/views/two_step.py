@@ -138,7 +138,7 @@ def add_app(request: SignedInRequest) -> HttpResponse:
             refused = refusal
         else:
             del request.session[NEW_APP]
-            return _added(request, codes, _("Authenticator app set up."))
+            return _show_added(request, codes, _("Authenticator app set up."))
     adapter = get_adapter()
     values = {
         "qr_code": adapter.build_totp_svg(adapter.build_totp_url(request.user, secret)),
@@ -163,7 +163,7 @@ def add_passkey(request: SignedInRequest) -> HttpResponse:
         except ServiceError as refusal:
             refused = refusal
         else:
-            return _added(request, codes, _("Passkey added."))
+            return _show_added(request, codes, _("Passkey added."))
     if not may_use_passkeys(request):
         return redirect("two-step")
     values = {
@@ -174,7 +174,7 @@ def add_passkey(request: SignedInRequest) -> HttpResponse:
     return render(request, "settings/two_step_passkey.html", values, status=422 if refused else 200)
 
 
-def _added(request: SignedInRequest, codes: list[str], message: str) -> HttpResponse:
+def _show_added(request: SignedInRequest, codes: list[str], message: str) -> HttpResponse:
     request.session[PASSED] = True
     messages.success(request, message)
     return _codes_page(request, codes) if codes else redirect("two-step")

@@ -63,7 +63,7 @@ def webhooks(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     return response or redirect("webhooks", workspace.pk)
 
 
-def _given(request: SignedInRequest) -> WebhookSettings:
+def _read_form(request: SignedInRequest) -> WebhookSettings:
     return WebhookSettings(
         url=request.POST.get("url", ""),
         events=request.POST.getlist("events"),
@@ -74,12 +74,12 @@ def _given(request: SignedInRequest) -> WebhookSettings:
 
 def _add(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     """Add a webhook and show its secret, which is not shown again."""
-    webhook, secret = service.add(author=request.user, workspace_id=workspace.pk, given=_given(request))
+    webhook, secret = service.add(author=request.user, workspace_id=workspace.pk, given=_read_form(request))
     return _page(request, workspace, {"made": webhook, "secret": secret})
 
 
 def _change(request: SignedInRequest, _workspace: Workspace) -> None:
-    service.change(author=request.user, webhook_id=_webhook_id(request), given=_given(request))
+    service.change(author=request.user, webhook_id=_webhook_id(request), given=_read_form(request))
     messages.success(request, _("Webhook saved."))
 
 
@@ -112,16 +112,16 @@ def _restore(request: SignedInRequest, _workspace: Workspace) -> None:
 def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     webhook = service.managed_webhook(request.user, _webhook_id(request))
     spend("webhook_requests", request.user.pk)
-    return _sent(request, workspace, delivering.take_test(webhook, timezone.now()))
+    return _send(request, workspace, delivering.take_test(webhook, timezone.now()))
 
 
 def _again(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     delivery = service.managed_delivery(request.user, request.POST.get("delivery", ""))
     spend("webhook_requests", request.user.pk)
-    return _sent(request, workspace, delivering.take_again(delivery, timezone.now()))
+    return _send(request, workspace, delivering.take_again(delivery, timezone.now()))
 
 
-def _sent(request: SignedInRequest, workspace: Workspace, taken: Taken) -> HttpResponse:
+def _send(request: SignedInRequest, workspace: Workspace, taken: Taken) -> HttpResponse:
     """Send a delivery now and show its result."""
     answer = send_now(taken)
     return _page(request, workspace, {"sent": taken.webhook_id, "outcome": answer, "words": outcome_of(answer)})
@@ -162,20 +162,20 @@ def _page(
     refused = more.get("refused", {})
     values = {
         "workspace": workspace,
-        "webhooks": [_shown(request, each, more) for each in service.webhooks_of(request.user, workspace.pk)],
-        "new": _submitted(request, "new") if "add" in refused else Fields("new"),
+        "webhooks": [_row(request, each, more) for each in service.webhooks_of(request.user, workspace.pk)],
+        "new": _submitted_fields(request, "new") if "add" in refused else Fields("new"),
         "refused": {},
         **more,
     }
     return render(request, "workspace/webhooks.html", values, status=status)
 
 
-def _submitted(request: SignedInRequest, prefix: str) -> Fields:
-    given = _given(request)
+def _submitted_fields(request: SignedInRequest, prefix: str) -> Fields:
+    given = _read_form(request)
     return Fields(prefix, given.url, given.events, given.include_text, given.is_enabled)
 
 
-def _shown(request: SignedInRequest, row: Webhook, more: Values) -> Values:
+def _row(request: SignedInRequest, row: Webhook, more: Values) -> Values:
     is_refused = "change" in more.get("refused", {}) and more.get("refused_id") == row.pk
     prefix = f"webhook-{row.pk}"
     stored = Fields(prefix, row.url, row.events, row.include_text, row.is_enabled)
@@ -183,7 +183,7 @@ def _shown(request: SignedInRequest, row: Webhook, more: Values) -> Values:
     return {
         "row": row,
         "events": [WebhookEvent(each).label for each in row.events if each in WebhookEvent.values],
-        "fields": _submitted(request, prefix) if is_refused else stored,
+        "fields": _submitted_fields(request, prefix) if is_refused else stored,
         "is_open": is_refused,
         "deliveries": deliveries,
         "is_watched": more.get("sent") == row.pk,
