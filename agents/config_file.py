@@ -40,7 +40,8 @@ def read_config(path: Path | None, env: Mapping[str, str], added: AddedTools = N
         agents = _with_tools(agents, DEMO_TOOLS)
     complete = config.model_copy(
         update={
-            "providers": _with_demo(providers),
+            # The demo agent comes after all other providers, unless the configuration has a provider of this name.
+            "providers": {**providers, "demo": providers.get("demo", ProviderConfig(type="demo"))},
             "agents": _with_tools(agents, [f"{server}{SEPARATOR}*" for server in example]),
             "mcp": config.mcp or example,
         }
@@ -100,11 +101,6 @@ def _provider(kind: str, env: Mapping[str, str], url_name: str) -> ProviderConfi
             f"The environment variable {url_name} is not a web address: {env[url_name]!r}. "
             "Set it to one that begins with http:// or https://, or unset it."
         ) from error
-
-
-def _with_demo(providers: Mapping[str, ProviderConfig]) -> dict[str, ProviderConfig]:
-    """Add the demo agent after all other providers, unless the configuration has a provider of this name."""
-    return {**providers, "demo": providers.get("demo", ProviderConfig(type="demo"))}
 
 
 def _set(env: Mapping[str, str], name: str) -> str:

@@ -99,7 +99,10 @@ class Listing:
             logger.exception("Could not list the models of %s", self._name)
             self._note_failure(f"{self._name} returned a list of models that Parley cannot read.")
         else:
-            self._found = self._sorted(_chat_models(self._config, names))
+            # The built-in ones come first, in their order. The others keep the order of the server.
+            offered = _chat_models(self._config, names)
+            first = [name for name in self._built_in() if name in offered]
+            self._found = [*first, *(name for name in offered if name not in first)]
             self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 
@@ -107,11 +110,6 @@ class Listing:
         self.problem = problem
         self._due = self._clock() + RETRY_SECONDS
         logger.warning("Models of %s: %s", self._name, problem)
-
-    def _sorted(self, names: Sequence[str]) -> list[str]:
-        """Return the names with the built-in ones first, in their order. The others keep the order of the server."""
-        first = [name for name in self._built_in() if name in names]
-        return [*first, *(name for name in names if name not in first)]
 
     def _built_in(self) -> list[str]:
         if self._config.type == "openai" and not self._config.is_openai:

@@ -145,7 +145,9 @@ class Tool:
         try:
             model = self.arguments.model_validate(call.arguments)
         except ValidationError as error:
-            raise ToolError(f"Invalid arguments for {self.name}: {_problems(error)}") from error
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in found)
+            raise ToolError(f"Invalid arguments for {self.name}: {problems}") from error
         return {str(field.alias): getattr(model, name) for name, field in self.arguments.model_fields.items()}
 
     async def _within_limit(self, arguments: dict[str, Any]) -> object:
@@ -281,8 +283,3 @@ def _arguments_model(name: str, function: Callable[..., Any], context: str) -> t
         # The prefix prevents conflicts of names such as "schema" or "_x" with pydantic's own.
         fields[f"p_{parameter.name}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name))
     return create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
-
-
-def _problems(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in problems)

@@ -118,7 +118,10 @@ def _tools(request: Request) -> list[Json]:
     """Return the definitions of the tools. If there are none, define the tools that earlier calls used, because the
     vendor requires their definitions.
     """
-    tools = [_tool(spec) for spec in request.tools] or [_tool(spec) for spec in _former_tools(request.messages)]
+    tools = [_tool(spec) for spec in request.tools]
+    if not tools:
+        names = {safe_name(call.name, LONGEST_NAME) for message in request.messages for call in message.tool_calls}
+        tools = [_tool(ToolSpec(name, "No longer available.", {"properties": {}})) for name in sorted(names)]
     if tools:
         tools[-1]["cache_control"] = CACHED
     return tools
@@ -127,11 +130,6 @@ def _tools(request: Request) -> list[Json]:
 def _tool(spec: ToolSpec) -> Json:
     schema = {"type": "object", **spec.parameters}
     return {"name": safe_name(spec.name, LONGEST_NAME), "description": spec.description, "input_schema": schema}
-
-
-def _former_tools(messages: Iterable[Message]) -> Iterator[ToolSpec]:
-    names = {safe_name(call.name, LONGEST_NAME) for message in messages for call in message.tool_calls}
-    return (ToolSpec(name, "No longer available.", {"properties": {}}) for name in sorted(names))
 
 
 def _messages(request: Request, provider: str, is_asked: bool, sent_reasoning: list[Thinking]) -> list[Json]:

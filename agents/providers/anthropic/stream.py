@@ -146,15 +146,11 @@ def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None
         case "redacted_thinking":
             return Thinking("", state.provider, {"redacted": block.start["data"]})
         case "tool_use":
-            return _tool_call(block.start, text, state)
+            if not text and block.start.get("input"):
+                text = json.dumps(block.start["input"], ensure_ascii=False)
+            name, text = block.start["name"], repair(text)
+            return ToolCall(block.start["id"] or "", state.tool_names.get(name, name), read_arguments(text), text)
     return None
-
-
-def _tool_call(start: Json, text: str, state: StreamState) -> ToolCall:
-    if not text and start.get("input"):
-        text = json.dumps(start["input"], ensure_ascii=False)
-    name, text = start["name"], repair(text)
-    return ToolCall(start["id"] or "", state.tool_names.get(name, name), read_arguments(text), text)
 
 
 def _message_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:

@@ -65,11 +65,15 @@ class CallCollector:
     def take(self, names: Mapping[str, str]) -> list[ToolCall]:
         """Return the complete calls. `names` maps the names that were sent to the server to those of the tools."""
         seen: set[str] = set()
+        found = []
         for call in self._calls:
             if not call.id or call.id in seen:
                 call.id = f"call_{secrets.token_hex(12)}"
             seen.add(call.id)
-        return [_whole(call, names) for call in self._calls]
+            text = repair("".join(call.pieces))
+            name = names.get(call.name, call.name) or "unknown"
+            found.append(ToolCall(call.id, name, read_arguments(text), text))
+        return found
 
     def _find(self, index: int | None, call_id: str, name: str) -> OpenCall:
         with_index = [call for call in self._calls if call.index == index]
@@ -96,8 +100,3 @@ def _is_whole(call: OpenCall) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _whole(call: OpenCall, names: Mapping[str, str]) -> ToolCall:
-    text = repair("".join(call.pieces))
-    return ToolCall(call.id, names.get(call.name, call.name) or "unknown", read_arguments(text), text)
