@@ -162,13 +162,10 @@ class Body:
             self._complete = not message.get("more_body", False)
             await self._require(self._received)
             if self._complete:
-                self._declare()
+                # Django takes a form without a length for empty, so a chunked body gets its length as a header.
+                headers = [(name, value) for name, value in self._scope["headers"] if name != b"content-length"]
+                self._scope["headers"] = [*headers, (b"content-length", b"%d" % self._received)]
         return message
-
-    def _declare(self) -> None:
-        """Add the length of a chunked body to the headers, because Django takes a form without a length for empty."""
-        headers = [(name, value) for name, value in self._scope["headers"] if name != b"content-length"]
-        self._scope["headers"] = [*headers, (b"content-length", b"%d" % self._received)]
 
     async def _require(self, size: int) -> None:
         """Raise BodyRefusedError unless the sender may send a body of this size to the address."""

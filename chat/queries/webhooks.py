@@ -35,11 +35,6 @@ def live_webhooks() -> QuerySet[Webhook]:
     return Webhook.objects.filter(is_enabled=True, removed_at=None)
 
 
-def due_deliveries() -> QuerySet[WebhookDelivery]:
-    """Return the deliveries that are due now or later."""
-    return WebhookDelivery.objects.filter(next_at__isnull=False, webhook__in=live_webhooks())
-
-
 def deliveries_of(webhook: Webhook, most: int) -> list[WebhookDelivery]:
     """Return the last deliveries of a webhook, the newest first."""
     return list(webhook.deliveries.order_by("-pk")[:most])

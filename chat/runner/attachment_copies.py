@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -31,18 +31,17 @@ def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
     if not files and not (agent.sandbox.workspace / ATTACHMENTS).is_dir():
         return agent
     try:
-        usable = update_copies(agent.sandbox.workspace, ATTACHMENTS, list(_copies(files)))
+        copies = [
+            Copy(name, each.size, int(each.created_at.timestamp()), partial(_data_of, each))
+            for name, each in zip(names_of([each.name for each in files]), files, strict=True)
+        ]
+        usable = update_copies(agent.sandbox.workspace, ATTACHMENTS, copies)
     except FilesUnavailable:
         raise
     except OSError as error:
         logger.warning("Could not copy attachments to %s: %r", agent.sandbox.workspace, error)
         return agent
     return replace(agent, sandbox=replace(agent.sandbox, copies=ATTACHMENTS)) if usable and files else agent
-
-
-def _copies(files: Sequence[Attachment]) -> Iterator[Copy]:
-    for name, attachment in zip(names_of([each.name for each in files]), files, strict=True):
-        yield Copy(name, attachment.size, int(attachment.created_at.timestamp()), partial(_data_of, attachment))
 
 
 def _data_of(attachment: Attachment) -> bytes | None:

@@ -178,14 +178,9 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
 }
 
 
-def _guests(request: SignedInRequest) -> list[dict[str, Any]]:
-    """Return the guests of the workspaces that the user manages, each with the number of sessions shared with them."""
-    found = guests.guests_managed_by(request.user)
-    return [{"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found]
-
-
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     notes, removed = kept_and_removed(user=request.user)
+    found = guests.guests_managed_by(request.user)
     values = {
         "has_way_back": can_sign_in_again(request.user),
         "picture": picture_url(request.user),
@@ -193,7 +188,9 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password": password_form(request.user),
         "password_help": password_validators_help_text_html(),
         "refused": {},
-        "guests": _guests(request),
+        "guests": [
+            {"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found
+        ],
         "notes": notes,
         "removed_notes": removed,
         "deleted_sessions": deleted_sessions(request.user),

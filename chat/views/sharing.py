@@ -31,8 +31,9 @@ FIND_FROM = 8
 def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Show the share dialog to the owner, and the list of members to other users."""
     row, role = session_for(request.user, session_id)
-    manages = role == SessionRole.OWNER and not row.caller_session_id
-    return _dialog(request, row) if manages else _members(request, row)
+    if role == SessionRole.OWNER and not row.caller_session_id:
+        return _dialog(request, row)
+    return render(request, "chat/session/members.html", {"session": row, "people": _people(row)})
 
 
 @require_POST
@@ -138,10 +139,6 @@ def _dialog(
         "done": done,
     }
     return render(request, "chat/session/share.html", values, status=status)
-
-
-def _members(request: SignedInRequest, row: Session) -> HttpResponse:
-    return render(request, "chat/session/members.html", {"session": row, "people": _people(row)})
 
 
 def _people(row: Session) -> list[dict[str, object]]:

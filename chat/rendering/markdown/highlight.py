@@ -220,7 +220,9 @@ def highlight(code: str, language: str, meter: Meter | None = None) -> str | Non
         return None
     pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
     if name == "diff":
-        pieces = _whole_lines(pieces)
+        # Line ends get the class of their line, so that added and removed lines are marked over the whole width.
+        before = ["", *(css for css, _ in pieces)]
+        pieces = [(before[index] if text == "\n" else css, text) for index, (css, text) in enumerate(pieces)]
     # A lexer may stop early, or drop or change characters. Then the code stays plain.
     if "".join(text for _, text in pieces) != code:
         return None
@@ -273,12 +275,6 @@ def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str,
             if thread_time() > deadline:
                 return
         yield ("" if text.isspace() else _class(kind)), text
-
-
-def _whole_lines(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Give line ends the class of their line, so that added and removed lines are marked over the whole width."""
-    before = ["", *(css for css, _ in pieces)]
-    return [(before[index] if text == "\n" else css, text) for index, (css, text) in enumerate(pieces)]
 
 
 @cache

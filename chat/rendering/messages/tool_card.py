@@ -275,17 +275,13 @@ def _json(value: object) -> str:
 def output(text: str, *, in_color: bool) -> Output:
     """Render text, indented if it is JSON. Only the part that is shown first has colors."""
     lines = indent_json(text).split("\n")
-    cut = _cut(lines)
+    # Whole lines are shown first, and at least one.
+    characters = accumulate(len(line) + 1 for line in lines[:FIRST_LINES])
+    cut = sum(1 for count in characters if count <= FIRST_CHARACTERS) or 1
     first = "\n".join(lines[:cut])
     is_json = in_color and first[:1] in ("{", "[") and len(first) <= 2 * FIRST_CHARACTERS
     shown = colored(first) if is_json else _escaped(first)
     return Output(shown, _escaped("\n".join(lines[cut:])), len(lines))
-
-
-def _cut(lines: list[str]) -> int:
-    """Return the number of lines to show first: whole lines, and at least one."""
-    characters = accumulate(len(line) + 1 for line in lines[:FIRST_LINES])
-    return sum(1 for count in characters if count <= FIRST_CHARACTERS) or 1
 
 
 def _escaped(text: str) -> SafeString:

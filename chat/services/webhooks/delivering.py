@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import TEST_EVENT, Webhook, WebhookDelivery
-from chat.queries.webhooks import body_of, due_deliveries, live_webhooks
+from chat.queries.webhooks import body_of, live_webhooks
 from chat.security.encryption import DecryptionError, decrypt
 from chat.services.people.outside_addresses import host_of
 from chat.services.people.security_log import Kind, record
@@ -64,8 +64,8 @@ class Answer:
 
 def due() -> dict[int, datetime]:
     """Return when the next delivery of each webhook is due, or was due, by the webhook's id."""
-    rows = due_deliveries().order_by().values_list("webhook").annotate(at=Min("next_at"))
-    return dict(rows)
+    due = WebhookDelivery.objects.filter(next_at__isnull=False, webhook__in=live_webhooks())
+    return dict(due.order_by().values_list("webhook").annotate(at=Min("next_at")))
 
 
 @transaction.atomic

@@ -90,12 +90,10 @@ def _read_answer(message: Json, body: Content, turns: Turns, time: str | None, m
     if content.get("content_type") == "thoughts":
         turns.think(body.text, time, model)
     elif recipient == "all":
-        text = _code(body.text, content) if content.get("content_type") == "code" else body.text
+        text = body.text
+        if content.get("content_type") == "code":
+            language = as_text(content.get("language"))
+            text = fenced(text, "" if language == "unknown" else language)
         turns.answer(text, time, model, body.files)
     else:
         turns.call(recipient, recipient, body.text, time, model)
-
-
-def _code(text: str, content: Json) -> str:
-    language = as_text(content.get("language"))
-    return fenced(text, "" if language == "unknown" else language)

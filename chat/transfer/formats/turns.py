@@ -141,7 +141,8 @@ class Turns:
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
         """Add a tool's result. If there is no call for it, add one."""
-        row = self._open.get(call_id) or self._waiting_call(name) or self.call(call_id, name, {}, time)
+        waiting = (row for row in self._open.values() if "result" not in row and row["tool_name"] == name)
+        row = self._open.get(call_id) or next(waiting, None) or self.call(call_id, name, {}, time)
         before = row.get("result", "")
         row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
         row["is_error"] = is_error or row.get("is_error", False)
@@ -160,10 +161,6 @@ class Turns:
         self._turn = self._response = ""
         self._open.clear()
         self._is_asking = False
-
-    def _waiting_call(self, name: str) -> Json | None:
-        calls = [row for row in self._open.values() if "result" not in row and row["tool_name"] == name]
-        return calls[0] if calls else None
 
     def _respond(self, row: Json, time: str | None, model: str) -> Json:
         self._is_asking = False
