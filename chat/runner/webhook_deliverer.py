@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -13,13 +14,17 @@ from django.utils import timezone
 from chat.db import Threads
 from chat.runner.webhook_sending import send
 from chat.services.webhooks import delivering, outbox
+from chat.services.webhooks.delivering import Answer, Taken
 
 logger = logging.getLogger(__name__)
 
 # Seconds until the next check if nothing is due earlier. The check finds deliveries that another process has left.
 LOOK_INTERVAL = 15.0
-# The number of webhooks that this process sends to at the same time. A webhook has one request at a time.
+# The number of webhooks that this process sends to at the same time. A webhook has one request at a time. Slow webhooks
+# have as many places of their own.
 AT_ONCE = 8
+# Seconds after which a request, and its webhook until it answers more quickly again, counts as slow.
+QUICK_SECONDS = 1.0
 # Seconds. A webhook that answers quickly gets its due deliveries one after another for this time, then others follow.
 TURN_SECONDS = 2.0
 # Seconds until a webhook to which another process is delivering is checked again.
@@ -30,8 +35,8 @@ STOP_SECONDS = 2.0
 class WebhookDeliverer:
     """Delivers while the process runs. Deliveries that are unfinished when it ends are due again after their lease.
 
-    A slow address occupies one of the AT_ONCE places during its request, and all other webhooks come before its next
-    one.
+    A slow request leaves its place to another webhook after QUICK_SECONDS. The next requests to the same webhook begin
+    while fewer than AT_ONCE slow ones are running, and in the order of their last ones.
     """
 
     def __init__(self, clock: Callable[[], datetime] = timezone.now) -> None:
@@ -42,6 +47,7 @@ class WebhookDeliverer:
         self._hinted = asyncio.Event()
         self._working: dict[int, asyncio.Task[None]] = {}
         self._turns: dict[int, float] = {}
+        self._slow: set[int] = set()
         self._is_stopping = False
         outbox.listen(self._hint)
         self._task = self._loop.create_task(self._run_forever())
@@ -82,8 +88,11 @@ class WebhookDeliverer:
         self._turns = {id: turn for id, turn in self._turns.items() if id in due or id in self._working}
         ready = [id for id, at in due.items() if at <= now and id not in self._working]
         ready.sort(key=lambda id: (self._turns.get(id, 0.0), due[id]))
-        for id in ready[: max(0, AT_ONCE - len(self._working))]:
-            self._working[id] = self._loop.create_task(self._work(id))
+        running = Counter(id in self._slow for id in self._working)
+        for id in ready:
+            if running[id in self._slow] < AT_ONCE:
+                running[id in self._slow] += 1
+                self._working[id] = self._loop.create_task(self._work(id))
         later = [(at - now).total_seconds() for at in due.values() if at > now]
         return min([LOOK_INTERVAL, *later])
 
@@ -109,8 +118,22 @@ class WebhookDeliverer:
             if taken is None:
                 break
             is_any = True
-            answer = await send(taken, self._clock())
+            answer = await self._send(taken)
             await self._threads.run(delivering.finish, taken, answer, self._clock())
             if answer.problem:
                 break
         return is_any
+
+    async def _send(self, taken: Taken) -> Answer:
+        began = self._loop.time()
+        timer = self._loop.call_later(QUICK_SECONDS, self._found_slow, taken.webhook_id)
+        try:
+            return await send(taken, self._clock())
+        finally:
+            timer.cancel()
+            if self._loop.time() - began < QUICK_SECONDS:
+                self._slow.discard(taken.webhook_id)
+
+    def _found_slow(self, webhook_id: int) -> None:
+        self._slow.add(webhook_id)
+        self._hinted.set()
