@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from django.http import HttpResponse
-from django.utils.translation import gettext as _
 from ninja import Router, Schema
 from pydantic import Field
 
@@ -18,7 +17,6 @@ from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
 from chat.api.responses import if_match_revisions, json_response
 from chat.commands import LONGEST_PROMPT
-from chat.errors import ServiceError
 from chat.models import AgentPreset
 from chat.permissions import Permission
 from chat.queries import presets
@@ -164,10 +162,6 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
     Only the user who created an agent may change it, and owners and admins of the workspace if it is shared.
     """
     read = agent_to_change(request.user, workspace_id, agent_name)
-    seen = if_match_revisions(request)
-    if seen is not None and read.revision not in seen:
-        message = _("Someone else has changed this agent since you opened it.")
-        raise ServiceError("stale", message, revision=read.revision)
     row = service.update(
         author=request.user,
         workspace_id=workspace_id,
@@ -175,6 +169,7 @@ def change_agent(request: ApiRequest, workspace_id: int, agent_name: str, body: 
         given=_settings_with(read, body.model_dump(exclude_none=True)),
         shared=body.shared,
         archived=body.archived,
+        seen=if_match_revisions(request),
         # The settings that the request leaves out are those that were read. A change in the meantime must not be lost.
         revision=read.revision if body.revision is None else body.revision,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -102,9 +102,14 @@ def update(
     shared: bool | None = None,
     archived: bool | None = None,
     revision: int | None = None,
+    seen: Collection[int] | None = None,
 ) -> Row:
-    """Apply the given changes in one transaction. Raise as `change` does."""
-    row = _lock(author, workspace_id, name, revision)
+    """Apply the given changes in one transaction.
+
+    `seen` are the revisions to which the request applies; None means any. Raise as `change` does, and ServiceError
+    "stale" for a revision that is not among `seen`.
+    """
+    row = _lock(author, workspace_id, name, revision, seen)
     if given is not None:
         row = change(author=author, workspace_id=workspace_id, name=name, given=given)
     if archived is not None:
@@ -226,14 +231,17 @@ def _new_name(title: str) -> str:
     return f"{readable}-{''.join(secrets.choice(_LETTERS) for _ in range(_SUFFIX))}"
 
 
-def _lock(author: User, workspace_id: int, name: str, revision: int | None = None) -> Row:
+def _lock(
+    author: User, workspace_id: int, name: str, revision: int | None = None, seen: Collection[int] | None = None
+) -> Row:
     agent_to_change(author, workspace_id, name)
     row = Row.objects.select_for_update().filter(name=name).first()
     if row is None:
         raise NoSuchAgentHere
-    if revision is not None and revision != row.revision:
+    is_stale = seen is not None and row.revision not in seen
+    if is_stale or revision not in (None, row.revision):
         words = _("Someone else has changed this agent since you opened it.")
-        raise ServiceError("agent_changed", words, revision=row.revision)
+        raise ServiceError("stale" if is_stale else "agent_changed", words, revision=row.revision)
     return row
 
 
