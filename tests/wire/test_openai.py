@@ -153,16 +153,17 @@ async def test_tool_names_come_back_as_they_were_given(wire: WireServer, gpt: Op
 
 
 @pytest.mark.parametrize(
-    ("url", "field"),
+    ("url", "usual"),
     [
-        (None, "max_completion_tokens"),
-        ("https://eu.api.openai.com/v1", "max_completion_tokens"),
-        ("https://team.openai.azure.com/openai/v1", "max_completion_tokens"),
-        ("http://localhost:11434/v1", "max_tokens"),
-        ("https://example.com/api.openai.com/v1", "max_tokens"),
-        ("https://notopenai.com/v1", "max_tokens"),
+        (None, ("max_completion_tokens", "short")),
+        ("https://eu.api.openai.com/v1", ("max_completion_tokens", "short")),
+        ("https://team.openai.azure.com/openai/v1", ("max_completion_tokens", "short")),
+        ("http://localhost:11434/v1", ("max_tokens", "any")),
+        ("https://example.com/api.openai.com/v1", ("max_tokens", "any")),
+        ("https://notopenai.com/v1", ("max_tokens", "any")),
     ],
 )
-def test_address_tells_the_dialect(url: str | None, field: str) -> None:
+def test_address_tells_the_dialect(url: str | None, usual: tuple[str, str]) -> None:
     """RUN-10: the vendor's own address has its own dialect from the first request."""
-    assert OpenAIProvider("openai", "k", url).dialect.limit_field == field
+    dialect = OpenAIProvider("openai", "k", url, api="chat").dialect
+    assert (dialect.limit_field, dialect.call_ids) == usual

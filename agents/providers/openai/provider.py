@@ -63,9 +63,10 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         **options: Any,
     ) -> None:
         super().__init__(name, api_key, base_url, **options)
-        limit_field = "max_completion_tokens" if OFFICIAL.match(self.endpoint.url) else "max_tokens"
         responses = (api or ("chat" if base_url else "responses")) == "responses"
-        self.dialect = Dialect(limit_field=limit_field, responses=responses)
+        self.dialect = Dialect(responses=responses)
+        if OFFICIAL.match(self.endpoint.url):
+            self.dialect = replace(self.dialect, limit_field="max_completion_tokens", call_ids="short")
 
     def _make_client(self) -> AsyncOpenAI:
         options = client_options(self.connect_timeout)
