@@ -7,10 +7,10 @@ OpenAI's provider has two forms, and the dialect of a model selects one of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from agents.messages import Json, Thinking
+from agents.messages import Json, Message, Text, Thinking
 from agents.providers.anthropic import request as anthropic_request
 from agents.providers.base import Provider, Request
 from agents.providers.dialect import USUAL, Dialect
@@ -20,6 +20,8 @@ from agents.providers.openai import responses_request
 DEFAULT = "openai"
 # Fields with names that a tool defines. Such a name may be the same as the name of a vendor's field.
 OF_TOOLS = ("input", "input_schema")
+# Stands for the text that a user may send next.
+NEXT = Message("user", (Text("…"),))
 # Parameters of how an answer is delivered. The model does not get them.
 TRANSPORT = ("stream", "stream_options")
 
@@ -73,6 +75,22 @@ def sent_reasoning(form: str, request: Request, provider: str, dialect: Dialect 
         return found  # skip the mapping, which takes time for a long conversation
     FORMS[form][0](request, provider, dialect, is_asked=False, sent_reasoning=found)
     return found
+
+
+def before_next_message(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> Request:
+    """Return a request without the reasoning that is not sent once a user's next message is appended."""
+    sent = sent_reasoning(form, request, provider, dialect)
+    later = (
+        sent_reasoning(form, replace(request, messages=(*request.messages, NEXT)), provider, dialect) if sent else []
+    )
+    lost = set(map(id, sent)) - set(map(id, later))
+    if not lost:
+        return request
+    messages = (
+        replace(message, parts=tuple(part for part in message.parts if id(part) not in lost))
+        for message in request.messages
+    )
+    return replace(request, messages=tuple(messages))
 
 
 def _openai(body: Json) -> VendorRequest:

@@ -67,14 +67,11 @@ def get_context(request: ApiRequest, session_id: str, query: Query[ContextQuery]
         session = session_of(request, session_id)
         _require_agent(session, query.agent)
         upcoming = next_request(session, reader=read if query.file_data else _reference, agent=query.agent)
-        provider = upcoming.agent.provider if upcoming.agent else None
-        form = query.form or form_of(provider, upcoming.request.model)
-        name = upcoming.provider_name
-        body = preview(form, upcoming.request, name, dialect_of(provider, upcoming.request.model))
+        form, body = upcoming.in_form(query.form)
         context = {
             "form": form,
-            "provider": name,
-            "model": upcoming.request.model,
+            "provider": upcoming.provider_name,
+            "model": upcoming.model,
             **asdict(body),
             "files": list(_files(upcoming.rows, upcoming.files)),
             "problem": _problem(upcoming),

@@ -10,10 +10,20 @@ from agents.i18n import TranslatableText
 from agents.loop import Agent, request_of
 from agents.messages import Message, Thinking
 from agents.providers.base import Request
-from agents.providers.forms import dialect_of, form_of, sent_reasoning, without_refused
+from agents.providers.dialect import Dialect
+from agents.providers.forms import (
+    VendorRequest,
+    before_next_message,
+    dialect_of,
+    form_of,
+    preview,
+    sent_reasoning,
+    without_refused,
+)
 from agents.tools import Tool
 from chat.agents_setup import registry
 from chat.models import ChatMessage, MemoryNote, Session
+from chat.models.run import RunState, SessionRun
 from chat.projections.context import context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
@@ -33,8 +43,7 @@ class NextRequest:
     """The next request and the rows it is made from.
 
     Without an `agent` it cannot be sent, and `problem` is the reason. `name` is the agent of the session that the
-    request
-    is for; "" means the session's own agent.
+    request is for; "" means the session's own agent. If the session `is_idle`, a user's message comes first.
     """
 
     session: Session
@@ -44,6 +53,7 @@ class NextRequest:
     agent: Agent | None = None
     problem: TranslatableText | str = ""
     name: str = ""
+    is_idle: bool = False
 
     @property
     def system(self) -> str:
@@ -88,9 +98,20 @@ class NextRequest:
             return Request(self.model, tuple(messages), self.system)
         return without_refused(self.agent.provider, request_of(self.agent, messages))
 
-    def _sent_reasoning(self, messages: Sequence[Message]) -> list[Thinking]:
+    def in_form(self, form: str | None) -> tuple[str, VendorRequest]:
+        """Return the request in a vendor's form, and the name of the form; None means that of the provider."""
+        form, request, dialect = self._in_form(form, self.messages)
+        return form, preview(form, request, self.provider_name, dialect)
+
+    def _in_form(self, form: str | None, messages: Sequence[Message]) -> tuple[str, Request, Dialect]:
         request, provider = self._request(messages), self.agent.provider if self.agent else None
-        form, dialect = form_of(provider, request.model), dialect_of(provider, request.model)
+        form, dialect = form or form_of(provider, request.model), dialect_of(provider, request.model)
+        if self.is_idle:
+            request = before_next_message(form, request, self.provider_name, dialect)
+        return form, request, dialect
+
+    def _sent_reasoning(self, messages: Sequence[Message]) -> list[Thinking]:
+        form, request, dialect = self._in_form(None, messages)
         return sent_reasoning(form, request, self.provider_name, dialect)
 
     def estimate(self) -> tuple[list[Block], Measure]:
@@ -106,9 +127,11 @@ def next_request(session: Session, *more: str, reader: Reader = file_sizes, agen
     `more` are additional columns to read of the rows. `reader` reads the files that the model accepts.
     """
     name = agent if agent in {each.name for each in cast.others(session)} else ""
+    is_idle = not SessionRun.objects.filter(pk=session.pk).exclude(state=RunState.IDLE).exists()
     rows, notes = view_of(session, context_rows(session, *more), name), notes_in(session)
     try:
         built = build_session_agent(session, rows, notes, name)
     except AgentError as error:
-        return NextRequest(session, rows, {}, notes, problem=error.words, name=name)
-    return NextRequest(session, rows, load_file_parts(rows, built.takes, reader), notes, built, name=name)
+        return NextRequest(session, rows, {}, notes, problem=error.words, name=name, is_idle=is_idle)
+    files = load_file_parts(rows, built.takes, reader)
+    return NextRequest(session, rows, files, notes, built, name=name, is_idle=is_idle)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from django.core.files.base import ContentFile
 
-from agents.messages import Json, Message, Text
+from agents.events import ReasoningDelta
+from agents.messages import Json, Message, Text, ToolCall
 from agents.providers.base import Request
 from agents.providers.forms import FORMS, Form, preview
-from agents.providers.scripted import ScriptedProvider
+from agents.providers.scripted import ScriptedProvider, Sign
 from chat import agents_setup
-from chat.models import Attachment, Session, User
+from chat.models import Attachment, Session, SessionRun, User
 from chat.services.messages import editing
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
@@ -56,6 +57,36 @@ async def test_context_is_what_is_sent_next(node: TestNode, ana: User, form: str
         assert context["parameters"] == body.parameters
     assert [tool.get("name") or tool["function"]["name"] for tool in context["tools"]] == ["calculator", "current_time"]
     assert 99 in context["parameters"].values()
+
+
+async def test_reasoning_that_the_next_message_drops_is_not_shown(node: TestNode, ana: User) -> None:
+    """CTX-02, MSG-08: after a turn, the shown request has no reasoning that is sent in that turn only.
+
+    While the turn runs, its next request has the reasoning.
+    """
+    sent: list[Request] = []
+    call = ToolCall("c1", "calculator", {"expression": "1 + 1"})
+
+    def answer(request: Request) -> list[Any]:
+        sent.append(request)
+        thought = [ReasoningDelta("Hm"), Sign({"field": "reasoning_content"}), call]
+        return thought if request.messages[-1].text == "First" else ["Answer"]
+
+    node.script(answer, VISION)
+    session = await node.session(ana)
+    asker = Asker(await node.do(token_of, ana))
+    await node.send(session, ana, "First")
+    await node.idle(session)
+    context = await node.do(ask, asker, session, "?form=openai")
+    await node.do(SessionRun.objects.filter(pk=session.pk).update, state="running", turn_id="t_1")
+    running = await node.do(ask, asker, session, "?form=openai")
+    await node.do(SessionRun.objects.filter(pk=session.pk).update, state="idle", turn_id="")
+    await node.send(session, ana, "Second")
+    await node.idle(session)
+    in_turn, next_one = (preview("openai", request, "scripted").messages for request in sent[1:])
+    assert ("reasoning_content" in str(in_turn), "reasoning_content" in str(next_one)) == (True, False)
+    assert context["messages"] == next_one[:-1]
+    assert running["messages"] == [*in_turn, next_one[-2]]
 
 
 def test_forms_of_the_description_are_those_that_there_are() -> None:
