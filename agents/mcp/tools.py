@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 
@@ -16,16 +15,15 @@ from agents.mcp.asking import Ask
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.results import read_contents, read_result, resource_line
+from agents.mcp.schemas import schema_for_models
 from agents.messages import Json
-from agents.safe_text import cut
+from agents.safe_text import clean, cut
 from agents.tools import Tool, ToolContext
 
 # The longest name of a tool that vendors allow.
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 4_000
 READ_RESOURCE = "read_resource"
-# A longer schema is replaced by one that accepts any object, because the server checks the arguments anyway.
-LONGEST_SCHEMA = 20_000
 
 
 def tools_of(connection: Connection, config: ServerConfig) -> list[Tool]:
@@ -62,7 +60,7 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
     is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
     return Tool(
         name=name,
-        description=cut(tool.description or tool.title or tool.name, LONGEST_DESCRIPTION),
+        description=clean(cut(tool.description or tool.title or tool.name, LONGEST_DESCRIPTION)),
         parameters=schema_for_models(tool.input_schema),
         function=call,
         arguments=None,
@@ -105,12 +103,3 @@ def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
         foreign=True,
         context="context",
     )
-
-
-def schema_for_models(schema: Json) -> Json:
-    """Return a tool's input schema in the form that vendors accept, which always describes an object."""
-    if len(json.dumps(schema)) > LONGEST_SCHEMA:
-        return {"type": "object", "properties": {}}
-    kept = {key: value for key, value in schema.items() if key not in ("$schema", "$id", "title")}
-    properties = kept.get("properties")
-    return {**kept, "type": "object", "properties": properties if isinstance(properties, dict) else {}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from base64 import b64encode
@@ -9,12 +10,14 @@ from pathlib import Path
 
 import mcp_types as types
 import pytest
+from jsonschema import Draft202012Validator
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.pool import Servers
 from agents.mcp.results import read_result
-from agents.mcp.tools import schema_for_models, tool_name
-from agents.messages import Source
+from agents.mcp.schemas import schema_for_models
+from agents.mcp.tools import tool_name
+from agents.messages import Json, Source
 from agents.sandbox import probe
 from agents.sandbox.command import Limits, Sandbox
 from agents.tools import ToolContext
@@ -33,6 +36,47 @@ def test_schemas_are_objects() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     assert schema_for_models(schema) == schema
     assert schema_for_models({"type": "object", "description": "x" * 30_000}) == {"type": "object", "properties": {}}
+
+
+A, B = {"type": "string"}, {"type": "number"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        (
+            {"anyOf": [{"required": ["a"]}, {"properties": {"b": B}}], "properties": {"a": A}},
+            {"properties": {"a": A, "b": B}},
+        ),
+        ({"allOf": [{"$ref": "#/$defs/N"}], "enum": [{}]}, {"properties": {}}),
+        ({"properties": {"a": {"anyOf": [A, B]}}}, {"properties": {"a": {"anyOf": [A, B]}}}),
+        ({"properties": {"a": {"type": "array"}}}, {"properties": {"a": {"type": "array", "items": {}}}}),
+        (
+            {"properties": {"a": {"type": "array", "items": [A, B]}}},
+            {"properties": {"a": {"type": "array", "items": {}, "prefixItems": [A, B]}}},
+        ),
+        (
+            {"properties": {"a": {"minimum": 1, "exclusiveMinimum": True, "exclusiveMaximum": False, "maximum": 9}}},
+            {"properties": {"a": {"exclusiveMinimum": 1, "maximum": 9}}},
+        ),
+        (
+            {"properties": {"a": {"type": "strng", "required": True}, "b": True, "c": {"type": ["string", 5]}}},
+            {"properties": {"a": {}, "b": {}, "c": {}}},
+        ),
+    ],
+)
+def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> None:
+    """UI-16: a schema that a vendor does not accept would make it refuse every request with this tool."""
+    whole = schema_for_models({"type": "object", **schema})
+    assert whole == {"type": "object", **sent}
+    Draft202012Validator.check_schema(whole)
+
+
+def test_very_deep_schema_ends() -> None:
+    schema: Json = {"type": "object"}
+    for _ in range(100):
+        schema = {"type": "object", "properties": {"a": schema}}
+    assert len(json.dumps(schema_for_models(schema))) < len(json.dumps(schema)) / 2
 
 
 WHOLE = types.CallToolResult(

@@ -1,0 +1,96 @@
+"""The input schemas of MCP tools in a form that vendors accept.
+
+Vendors refuse a whole request if one of its tools has a schema that they do not accept. A schema may become less
+strict, because the server checks the arguments anyway. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from agents.messages import Json
+
+# A longer schema is replaced by one that accepts any object.
+LONGEST_SCHEMA = 20_000
+DEEPEST_SCHEMA = 30
+TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+# Keywords that vendors refuse at the top level.
+CHOICES = ("anyOf", "oneOf", "allOf")
+NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "not", "enum", "const", "if", "then", "else"})
+LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+
+
+def schema_for_models(schema: Json) -> Json:
+    """Return a tool's input schema in a form that vendors accept, which always describes an object."""
+    if len(json.dumps(schema)) > LONGEST_SCHEMA:
+        return {"type": "object", "properties": {}}
+    usable = _usable(schema, DEEPEST_SCHEMA)
+    kept = {key: value for key, value in usable.items() if key not in NOT_AT_TOP}
+    properties = dict(kept.get("properties") or {})
+    for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
+        for name, value in (choice.get("properties") or {}).items():
+            properties.setdefault(name, value)
+    return {**kept, "type": "object", "properties": properties}
+
+
+def _usable(schema: Any, depth: int) -> Json:
+    """Return a schema without what is not valid in JSON Schema 2020-12, at any depth."""
+    if not isinstance(schema, dict) or not depth:
+        return {}
+    usable = {key: value for key, value in schema.items() if _is_usable(key, value)}
+    for keyword, within in LIMITS.items():  # in draft 4, these are booleans
+        if schema.get(keyword) is True and within in usable:
+            usable[keyword] = usable.pop(within)
+    if isinstance(schema.get("items"), list):  # in draft 7, these are the schemas of the first items
+        usable["prefixItems"] = schema["items"]
+    if usable.get("type") == "array":
+        usable.setdefault("items", {})
+    for key, value in usable.items():
+        usable[key] = _WITHIN.get(key, _same)(value, depth - 1)
+    return usable
+
+
+def _is_usable(key: str, value: Any) -> bool:
+    match key:
+        case "type":
+            return {value} <= TYPES if isinstance(value, str) else isinstance(value, list) and _is_types(value)
+        case "required":
+            return isinstance(value, list)
+        case "properties" | "$defs" | "definitions":
+            return isinstance(value, dict)
+        case "anyOf" | "oneOf" | "allOf" | "prefixItems":
+            return isinstance(value, list) and bool(value)
+        case "items":
+            return isinstance(value, dict | bool)
+        case "exclusiveMinimum" | "exclusiveMaximum":
+            return not isinstance(value, bool)
+    return True
+
+
+def _is_types(names: list[Any]) -> bool:
+    return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
+
+
+def _one(value: Any, depth: int) -> Any:
+    return value if isinstance(value, bool) else _usable(value, depth)
+
+
+def _each(values: Any, depth: int) -> list[Json]:
+    return [_usable(value, depth) for value in values]
+
+
+def _named(values: Any, depth: int) -> Json:
+    return {name: _usable(value, depth) for name, value in values.items()}
+
+
+def _same(value: Any, _depth: int) -> Any:
+    return value
+
+
+_WITHIN: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("properties", "$defs", "definitions"), _named),
+    **dict.fromkeys((*CHOICES, "prefixItems"), _each),
+    **dict.fromkeys(("items", "additionalProperties"), _one),
+}
