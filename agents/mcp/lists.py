@@ -17,6 +17,8 @@ from agents.safe_text import clean
 # The methods that list something, and the key of the list in their results.
 TOOLS = "tools/list"
 LISTS = {TOOLS: "tools", "resources/list": "resources", "prompts/list": "prompts"}
+# Fields without which an item cannot be used.
+NEEDED = frozenset({"name", "inputSchema", "uri", "arguments"})
 LONGEST_NAME = 100
 LONGEST_PROBLEM = 200
 # The most items that are kept and named in the log.
@@ -59,15 +61,25 @@ class ListsDispatcher(JSONRPCDispatcher):
         skipped, kept = self._skipped.setdefault(method, []), []
         for number, item in enumerate(items, 1):
             try:
-                parse_server_result(method, self._version, {LISTS[method]: [item]})
+                kept.append(self._checked(method, item))
             except ValidationError as error:
                 if len(skipped) < MOST_NAMED:
                     skipped.append(Skipped(_name_of(item, number), problem_of(error, inside=2)))
             except (KeyError, ValueError):  # a version that has no such list: the session decides
                 return items
-            else:
-                kept.append(item)
         return kept
+
+    def _checked(self, method: str, item: Any) -> Any:
+        """Return a valid item, without optional fields that are invalid. Raise ValidationError."""
+        try:
+            parse_server_result(method, self._version, {LISTS[method]: [item]})
+        except ValidationError as error:
+            wrong = {place[2] for each in error.errors() if len(place := each["loc"]) > 2}
+            if not isinstance(item, dict) or not wrong or wrong & NEEDED:
+                raise
+            item = {key: value for key, value in item.items() if key not in wrong}
+            parse_server_result(method, self._version, {LISTS[method]: [item]})
+        return item
 
 
 def named(skipped: Iterable[Skipped]) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 LISTS: dict[str, Any] = {"prompts": {}, "resources": {}}
 OFFERED = LISTS if {"lists", "invalid"} & set(sys.argv) else {}
 NAMES = ("babble", "refuse", "process", "home")
+# Invalid values of fields that a tool need not have.
+MORE: dict[str, Any] = {"outputSchema": {"$id": "x"}, "icons": "none"} if "invalid" in sys.argv else {}
 INVALID: list[Any] = [
     {"name": "no_schema"},
     {"name": "no_object", "inputSchema": {"type": "string"}},
@@ -35,7 +37,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         version = request["params"]["protocolVersion"]
         return {"protocolVersion": version, "capabilities": {"tools": {}, **OFFERED}, "serverInfo": info}
     if request["method"] == "tools/list":
-        tools: list[Any] = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
+        tools: list[Any] = [{"name": name, "inputSchema": {"type": "object"}, **MORE} for name in NAMES]
         return {"tools": INVALID + tools if "invalid" in sys.argv else tools}
     if request["method"] == "prompts/list":
         return {"prompts": [{"name": 5}, {"name": "greet"}]}
