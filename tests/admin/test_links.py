@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Permission
