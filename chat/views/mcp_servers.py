@@ -130,12 +130,20 @@ def mcp_servers(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     try:
         said = PARTS[part](request, workspace) if part in PARTS else ""
     except ServiceError as refused:
-        values = {"refused": {part: refused.message}, "refused_id": _server_id(request)}
-        return _page(request, workspace, values, status=422)
+        return _page(request, workspace, _refused(request, part, refused), status=422)
     if isinstance(said, HttpResponse):
         return said
     messages.success(request, said)
     return redirect("mcp-servers", workspace.pk)
+
+
+def _refused(request: SignedInRequest, part: str, refused: ServiceError) -> Values:
+    """Return the values of the page for a refused form, which keeps what the user has entered."""
+    if part == "change" and refused.code == "no_such_server":
+        words = _("This MCP server was removed in the meantime. Your entries are in this form.")
+        return {"refused": {"add": words}}
+    newer = refused.details.get("revision")
+    return {"refused": {part: refused.message}, "refused_id": _server_id(request), "newer": newer}
 
 
 def _add(request: SignedInRequest, workspace: Workspace) -> str:
@@ -147,7 +155,9 @@ def _add(request: SignedInRequest, workspace: Workspace) -> str:
 def _change(request: SignedInRequest, workspace: Workspace) -> str:
     keeps = "forget_headers" not in request.POST
     given = ServerForm(request.POST).settings(keeps_headers=keeps)
-    server = service.change(author=request.user, server_id=_server_id(request), given=given)
+    # `replace` is the revision that the user has decided to overwrite.
+    seen = number(request.POST.get("replace", "")) or number(request.POST.get("revision", ""))
+    server = service.change(author=request.user, server_id=_server_id(request), given=given, revision=seen)
     return _("“%(name)s” saved.") % {"name": server.name}
 
 
@@ -238,6 +248,7 @@ def _row(request: SignedInRequest, server: McpServer, more: Values) -> Values:
         "row": server,
         "form": form,
         "is_open": is_refused,
+        "revision": request.POST.get("revision", "") if is_refused else server.revision,
         "headers": service.header_names(server),
         "stored": [*service.header_names(server), *([_("OAuth client")] if server.oauth_client else [])],
         "is_shadowed": is_shadowed(server),

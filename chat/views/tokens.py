@@ -35,7 +35,7 @@ def values(request: SignedInRequest) -> dict[str, Any]:
 
 def refused_form(request: SignedInRequest) -> dict[str, Any]:
     """Return the template context with the values of a refused form."""
-    return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days")}}
+    return {"asked": {name: request.POST.get(name, "") for name in ("token_name", "scope", "days", "text")}}
 
 
 def make(request: SignedInRequest) -> NewToken:

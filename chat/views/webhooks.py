@@ -56,11 +56,19 @@ def webhooks(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     try:
         response = PARTS[part](request, workspace) if part in PARTS else None
     except ServiceError as refused:
-        values = {"refused": {part: refused.message}, "refused_id": _webhook_id(request)}
-        if part != "add" and not (part == "change" and refused.code != "no_such_webhook"):
-            values["problem"] = refused.message
-        return _page(request, workspace, values, status=status_of(refused))
+        return _page(request, workspace, _refusal_values(request, part, refused), status=status_of(refused))
     return response or redirect("webhooks", workspace.pk)
+
+
+def _refusal_values(request: SignedInRequest, part: str, refused: ServiceError) -> Values:
+    """Return the values of the page for a refused form, which keeps what the user has entered."""
+    if part == "change" and refused.code == "no_such_webhook":
+        words = _("This webhook was removed in the meantime. Your entries are in this form.")
+        return {"refused": {"add": words}}
+    values = {"refused": {part: refused.message}, "refused_id": _webhook_id(request)}
+    if part not in ("add", "change"):
+        values["problem"] = refused.message
+    return {**values, "newer": refused.details.get("version")}
 
 
 def _read_form(request: SignedInRequest) -> WebhookSettings:
@@ -79,7 +87,9 @@ def _add(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
 
 def _change(request: SignedInRequest, _workspace: Workspace) -> None:
-    service.change(author=request.user, webhook_id=_webhook_id(request), given=_read_form(request))
+    # `replace` is the version that the user has decided to overwrite.
+    seen = request.POST.get("replace") or request.POST.get("version", "")
+    service.change(author=request.user, webhook_id=_webhook_id(request), given=_read_form(request), seen=seen)
     messages.success(request, _("Webhook saved."))
 
 
@@ -185,6 +195,7 @@ def _row(request: SignedInRequest, row: Webhook, more: Values) -> Values:
         "events": [WebhookEvent(each).label for each in row.events if each in WebhookEvent.values],
         "fields": _submitted_fields(request, prefix) if is_refused else stored,
         "is_open": is_refused,
+        "version": request.POST.get("version", "") if is_refused else service.version_of(row),
         "deliveries": deliveries,
         "is_watched": more.get("sent") == row.pk,
     }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from bs4 import BeautifulSoup
+from django.test import Client
+from django.urls import reverse
 
 from agents.messages import Json, ToolCall
 from agents.providers.base import Request
@@ -112,6 +115,27 @@ def test_notes_are_few_and_short_and_their_own(ana: User, bo: User) -> None:
     assert [each.text for each in notes_in(session)][-2:] == ["Note 48", "Changed"]
     with pytest.raises(Forbidden):
         memory.keep_ours(author=person("Cy"), workspace_id=session.workspace_id, text="Not mine")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("act", ["edit", "accept"])
+def test_removed_note_is_not_changed(client: Client, ana: User, act: str) -> None:
+    """CTX-08: a page that still shows a note that another page has removed says so, and keeps the text."""
+    workspace = lifecycle.create_session(owner=ana).workspace
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.OWNER)
+    note = memory.keep_ours(author=ana, workspace_id=workspace.pk, text="Deploys are on Tuesdays.")
+    memory.change_ours(author=ana, workspace_id=workspace.pk, note_id=note.pk, act="remove")
+    client.force_login(ana)
+    data = {"part": "notes", "note_id": str(note.pk), "act": act, "text": "Deploys are on Mondays."}
+    response = client.post(reverse("workspace-settings", args=[workspace.pk]), data)
+    page = BeautifulSoup(response.content, "html.parser")
+    assert response.status_code == 422
+    assert "This note was removed in the meantime." in page.get_text()
+    field = page.find(id="notes-new")
+    assert field is not None
+    assert field.get_text().strip() == "Deploys are on Mondays."
+    note.refresh_from_db()
+    assert note.text == "Deploys are on Tuesdays."
 
 
 @pytest.mark.django_db

@@ -138,3 +138,35 @@ def test_fields_that_few_servers_need_are_folded_away(
     page.post(path, form(address))
     page.post(path, form(address, name="tests2", tools="add"))
     assert are_open(page.get(path).content.decode()) == [False, True, False]
+
+
+def test_change_of_older_settings_is_refused_until_the_user_decides(page: Client, workspace: Workspace) -> None:
+    """The form of a second tab neither overwrites a newer change nor loses what was entered."""
+    where = reverse("mcp-servers", args=[workspace.pk])
+    page.post(where, form("https://example.com/mcp"))
+    server = McpServer.objects.get()
+    change = {"part": "change", "server": str(server.pk), "revision": str(server.revision), "headers": ""}
+    page.post(where, form("https://example.com/first", **change))
+    refused = page.post(where, form("https://example.com/second", **change))
+    text = refused.content.decode()
+    assert (refused.status_code, 'value="https://example.com/second"' in text) == (422, True)
+    assert "The saved settings have changed since you opened this form." in text
+    server.refresh_from_db()
+    assert server.url == "https://example.com/first"
+    assert f'name="replace" value="{server.revision}"' in text
+    page.post(where, form("https://example.com/second", **change, replace=str(server.revision)))
+    server.refresh_from_db()
+    assert server.url == "https://example.com/second"
+
+
+def test_entries_for_a_removed_server_move_to_the_form_of_a_new_one(page: Client, workspace: Workspace) -> None:
+    where = reverse("mcp-servers", args=[workspace.pk])
+    page.post(where, form("https://example.com/mcp"))
+    server = McpServer.objects.get()
+    page.post(where, {"part": "remove", "server": str(server.pk)})
+    change = {"part": "change", "server": str(server.pk), "revision": str(server.revision)}
+    refused = page.post(where, form("https://example.com/typed", **change))
+    text = refused.content.decode()
+    assert refused.status_code == 422
+    assert "This MCP server was removed in the meantime." in text
+    assert 'value="https://example.com/typed"' in text[text.index('id="add"') :]

@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 from chat.models import Membership, User, Webhook, WebhookDelivery, Workspace
 from chat.security.encryption import decrypt
 from chat.services.sessions.lifecycle import create_session
+from chat.services.webhooks.managing import version_of
 from tests.support.webhook_receiver import Receiver, receiving
 
 pytestmark = pytest.mark.django_db
@@ -157,3 +158,34 @@ def test_a_refused_form_keeps_what_was_entered(page: Client, where: str, receive
     assert 'value="http://wrong.example/"' in refused
     webhook.refresh_from_db()
     assert webhook.url == receiver.url
+
+
+def test_change_of_older_settings_is_refused_until_the_user_decides(
+    page: Client, where: str, receiver: Receiver
+) -> None:
+    """The form of a second tab neither overwrites a newer change nor loses what was entered. A webhook that was turned
+    off in the meantime is not turned on again unseen."""
+    page.post(where, form(receiver.url))
+    webhook = Webhook.objects.get()
+    change = {"part": "change", "webhook": str(webhook.pk), "version": version_of(webhook)}
+    page.post(where, {"part": "off", "webhook": str(webhook.pk)})
+    refused = page.post(where, form(f"{receiver.url}/typed", **change)).content.decode()
+    assert "The saved settings have changed since you opened this form." in refused
+    assert f'value="{receiver.url}/typed"' in refused
+    webhook.refresh_from_db()
+    assert (webhook.url, webhook.is_enabled) == (receiver.url, False)
+    assert f'name="replace" value="{version_of(webhook)}"' in refused
+    page.post(where, form(f"{receiver.url}/typed", **change, replace=version_of(webhook)))
+    webhook.refresh_from_db()
+    assert (webhook.url, webhook.is_enabled) == (f"{receiver.url}/typed", True)
+
+
+def test_entries_for_a_removed_webhook_move_to_the_form_of_a_new_one(
+    page: Client, where: str, receiver: Receiver
+) -> None:
+    page.post(where, form(receiver.url))
+    webhook = Webhook.objects.get()
+    page.post(where, {"part": "remove", "webhook": str(webhook.pk)})
+    refused = page.post(where, form("https://typed.example/", part="change", webhook=str(webhook.pk))).content.decode()
+    assert "This webhook was removed in the meantime." in refused
+    assert 'value="https://typed.example/"' in refused[refused.index('id="add"') :]

@@ -88,9 +88,15 @@ def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
 
 
 @transaction.atomic
-def change(*, author: User, server_id: int, given: Settings) -> McpServer:
-    """Change a server. Raise ServiceError."""
+def change(*, author: User, server_id: int, given: Settings, revision: int | None = None) -> McpServer:
+    """Change a server.
+
+    Raise ServiceError, "server_changed" if a `revision` is given and the server has another one now.
+    """
     server = locked_server(author, server_id)
+    if revision is not None and revision != server.revision:
+        words = _("The saved settings have changed since you opened this form.")
+        raise ServiceError("server_changed", words, revision=server.revision)
     apply(server, given)
     save(server)
     log(Kind.MCP_SERVER_CHANGED, author, server)

@@ -77,6 +77,8 @@ def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text
 def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> MemoryNote:
     if note is None:
         raise ServiceError("no_such_note", _("This note no longer exists."))
+    if act in ("edit", "accept") and note.removed_at is not None:
+        raise ServiceError("no_such_note", _("This note was removed in the meantime. Restore it first."))
     match act:
         case "edit":
             note.text = _validate(text)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
@@ -79,9 +81,26 @@ def add(*, author: User, workspace_id: int, given: WebhookSettings) -> tuple[Web
 
 
 @transaction.atomic
-def change(*, author: User, webhook_id: int, given: WebhookSettings) -> Webhook:
-    """Change a webhook, which keeps its secret. Raise ServiceError."""
+def change(*, author: User, webhook_id: int, given: WebhookSettings, seen: str = "") -> Webhook:
+    """Change a webhook, which keeps its secret.
+
+    `seen` is the `version_of` the webhook that the user has changed. Raise ServiceError, "webhook_changed" if the
+    webhook has another version now.
+    """
+    webhook = _lock(author, webhook_id)
+    if seen not in ("", version_of(webhook)):
+        words = _("The saved settings have changed since you opened this form.")
+        raise ServiceError("webhook_changed", words, version=version_of(webhook))
     return amend(author=author, webhook_id=webhook_id, **asdict(given))
+
+
+def version_of(webhook: Webhook) -> str:
+    """Return a text that differs for different settings."""
+    return sha256(json.dumps(asdict(settings_of(webhook))).encode()).hexdigest()[:16]
+
+
+def settings_of(webhook: Webhook) -> WebhookSettings:
+    return WebhookSettings(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
 
 
 @transaction.atomic
@@ -90,8 +109,7 @@ def amend(*, author: User, webhook_id: int, **values: Any) -> Webhook:
     if values.keys() == {"is_enabled"}:
         return switch(author=author, webhook_id=webhook_id, is_enabled=values["is_enabled"])
     webhook = _lock(author, webhook_id)
-    stored = WebhookSettings(webhook.url, webhook.events, webhook.include_text, webhook.is_enabled)
-    _apply(webhook, author, replace(stored, **values))
+    _apply(webhook, author, replace(settings_of(webhook), **values))
     _save(webhook)
     _log(Kind.WEBHOOK_CHANGED, author, webhook)
     return webhook
