@@ -48,7 +48,13 @@ def files(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
             PARTS[part](request, workspace)
     except ServiceError as refused:
         status = 403 if isinstance(refused, Forbidden) else status_of(refused)
-        values = {"refused": {part: refused.message}, "refused_id": request.POST.get("file_id", "")}
+        # A file that another page has removed has no form that could show the error.
+        place = "remove" if isinstance(refused, queries.NoSuchKnowledgeFile) else part
+        values = {
+            "refused": {place: refused.message},
+            "refused_id": request.POST.get("file_id", ""),
+            "entered": request.POST.get("name", ""),
+        }
         return _page(request, workspace, values, status=status)
     return redirect("knowledge", workspace.pk)
 

@@ -49,3 +49,17 @@ def test_paging_marks_no_passage_as_cited(client: Client, ana: User, page: str) 
     assert (first, last, marked, list(rest)) == (108, PASSAGES, [], ["Earlier"])
     assert see("")[:3] == (1, 50, [])
     assert see("?start=x")[:3] == (1, 50, [])
+
+
+def test_refused_rename_says_why_and_keeps_the_name(client: Client, ana: User, page: str, workspace: Workspace) -> None:
+    """CTX-09: also if another page has removed the file in the meantime."""
+    client.force_login(ana)
+    file = KnowledgeFile.objects.get()
+    where = reverse("knowledge", args=[workspace.pk])
+    rename = {"part": "rename", "file_id": file.pk, "name": " \t "}
+    refused = client.post(where, rename).content.decode()
+    assert "Enter a name." in refused
+    assert f'value="{rename["name"]}"' in refused
+    client.post(where, {"part": "remove", "file_id": file.pk})
+    refused = client.post(where, {**rename, "name": "Short.md"}).content.decode()
+    assert '<p class="errors" role="alert">This file no longer exists.</p>' in refused
