@@ -50,7 +50,7 @@ class ServerForm(forms.Form):
         label=gettext_lazy("Secret headers"),
         required=False,
         strip=False,
-        widget=forms.Textarea({**INPUT, "rows": 2, "placeholder": "Authorization: Bearer …"}),
+        widget=forms.Textarea({**INPUT, "rows": 2, "placeholder": "Authorization: Bearer …", "data-secret": True}),
         help_text=gettext_lazy("One per line, as “Name: value”. Stored encrypted and never shown again."),
     )
     client_id = forms.CharField(

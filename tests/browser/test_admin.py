@@ -15,6 +15,7 @@ from tests.browser.person import PATIENCE, Person
 from tests.browser.screens import sign_in_as
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_history import key
 from tests.browser.test_messages import talk
 from tests.support.server import Server
 from tests.wire.server import WireServer
@@ -120,6 +121,32 @@ async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model:
     await expect(ana.messages.first).to_contain_text("Mine")
     await ana.say("Question 2")
     await expect(desk.page.locator("#session-moved")).to_be_visible()
+    assert not desk.reports, desk.reports
+
+
+async def test_entries_survive_the_end_of_the_login(ana: Person, model: WireServer) -> None:
+    """ADM-02: if the login has ended, the form is filled in again after the sign-in. It does not replace unseen what
+    another page has saved in the meantime."""
+    await talk(ana, model, "An answer")
+    desk = await Desk.of(ana)
+    await desk.press("Question 1", "Edit")
+    text = desk.page.get_by_role("textbox", name="Text")
+    await text.fill("Mine")
+    cookies = await desk.page.context.cookies()
+    await desk.page.context.clear_cookies(name="parley_session")
+    await desk.save()
+    await expect(desk.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    await desk.page.context.add_cookies([cookie for cookie in cookies if cookie["name"] == "parley_session"])  # type: ignore[misc]
+    await key(ana.messages.first, "e")
+    await ana.page.get_by_role("textbox", name="Edit message").fill("Theirs")
+    await ana.page.get_by_role("button", name="Save", exact=True).click()
+    await expect(ana.messages.first).to_contain_text("Theirs")
+    await desk.page.reload()  # as after the user has signed in, in this or another tab
+    await expect(text).to_have_value("Mine")
+    await expect(desk.page.locator(".errornote")).to_have_text("Your entries are back. They aren’t saved yet.")
+    await desk.save()
+    await expect(desk.page.locator(".clash")).to_contain_text("Theirs")
+    await expect(text).to_have_value("Mine")
     assert not desk.reports, desk.reports
 
 

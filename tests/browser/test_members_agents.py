@@ -116,3 +116,38 @@ async def test_agent_made_in_another_tab_can_be_chosen_on_the_home_page(ana: Per
     await page.get_by_role("option", name="Fresh").click()
     await expect(page.locator("#model")).to_contain_text("Fresh")
     await expect(page.get_by_label("First message")).to_have_value("A long thought")
+
+
+async def test_entries_survive_the_end_of_the_login(ana: Person) -> None:
+    """If the login has ended, the form is filled in again after the sign-in. After it was saved, it is empty again."""
+    page = await open_new_agent(ana)
+    await page.get_by_label("Name", exact=True).fill("Release writer")
+    await page.get_by_label("System prompt").fill("Write release notes.")
+    cookies = await page.context.cookies()
+    await page.context.clear_cookies(name="parley_session")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    await page.context.add_cookies([cookie for cookie in cookies if cookie["name"] == "parley_session"])  # type: ignore[misc]
+    await page.reload()  # as after the user has signed in, in this or another tab
+    await expect(page.locator("#toasts")).to_contain_text("Your entries are back. They aren’t saved yet.")
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("Release writer")
+    await expect(page.get_by_label("System prompt")).to_have_value("Write release notes.")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page.get_by_role("link", name="New agent")).to_be_visible()
+    await page.get_by_role("link", name="New agent").click()
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("")
+
+
+async def test_entries_survive_an_expired_form(ana: Person) -> None:
+    """If another tab has signed in, the form has expired. When the user goes back, it is filled in again."""
+    ana.ignore_refusals()
+    page = await open_new_agent(ana)
+    await page.get_by_label("System prompt").fill("Write release notes.")
+    await page.get_by_label("Name", exact=True).fill("Release writer")
+    await page.context.clear_cookies(name="parley_csrf")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page.get_by_role("heading", name="This form has expired")).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_label("System prompt")).to_have_value("Write release notes.")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page.locator("#toasts")).to_contain_text("created")

@@ -5,6 +5,7 @@ import { reportReady } from "../ui/commands.js";
 import { replaceRange } from "../ui/dom.js";
 import * as preferences from "../ui/preferences.js";
 import * as push from "../ui/push.js";
+import * as submitted from "../ui/submitted.js";
 import { localizeTimes } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 import * as notifications from "./settings_notifications.js";
@@ -25,6 +26,7 @@ trackSection();
 for (const upload of document.querySelectorAll("form[data-at-once]"))
   upload.addEventListener("change", () => upload.requestSubmit());
 guardUnsaved();
+submitted.connect(byId("main").dataset.viewer, () => toasts.showToast(byId("main").dataset.restored));
 reportReady();
 
 /** Moves the focus to the field that was refused, or to the reason if that names no field. */
