@@ -75,8 +75,14 @@ class ServerForm(forms.Form):
     )
     approval = forms.ChoiceField(
         label=gettext_lazy("Ask before a call"),
-        choices=McpServer.Approval.choices,
+        choices=[
+            # The model's label does not fit on phones.
+            (McpServer.Approval.UNLESS_READ_ONLY, gettext_lazy("unless the tool is read-only")),
+            (McpServer.Approval.ALWAYS, McpServer.Approval.ALWAYS.label),
+            (McpServer.Approval.NEVER, McpServer.Approval.NEVER.label),
+        ],
         widget=forms.Select({"class": "select wide"}),
+        help_text=gettext_lazy("The server states which of its tools are read-only."),
     )
     time_limit = forms.FloatField(
         label=gettext_lazy("Time limit of a call, in seconds"),

@@ -54,6 +54,32 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     gil.check_console()
 
 
+async def test_removal_on_a_phone_has_its_buttons_in_one_row(ana: Person, browser: Browser) -> None:
+    """On a phone, “Cancel” is beside the button that removes a guest, below the whole text."""
+    gil = await invited(ana, browser, "Gil")
+    await ana.page.set_viewport_size({"width": 390, "height": 844})
+    await ana.page.goto(urljoin(ana.page.url, "/settings/"))
+    guest = ana.page.locator("#guests li")
+    await guest.locator("summary").click()
+    text, remove, cancel = [
+        await each.bounding_box()
+        for each in (
+            guest.locator(".help").last,
+            guest.get_by_role("button", name="Remove guest"),
+            guest.locator("summary"),
+        )
+    ]
+    assert text
+    assert remove
+    assert cancel
+    assert abs(remove["y"] - cancel["y"]) < 1
+    assert text["y"] + text["height"] <= remove["y"]
+    assert text["width"] > 300
+    await guest.locator("summary").click()
+    await expect(guest.get_by_role("button", name="Remove guest")).to_be_hidden()
+    gil.check_console()
+
+
 async def test_user_exports_their_data_and_leaves_nothing_in_the_browser(ana: Person, tmp_path: Path) -> None:
     """Users export their data in the settings.
 
