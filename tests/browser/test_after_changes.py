@@ -16,7 +16,7 @@ from tests.browser.conftest import CONFIG
 from tests.browser.crowd import Line
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply, written
-from tests.browser.test_messages import bar_of
+from tests.browser.test_messages import bar_of, talk
 from tests.browser.test_page import fill
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -252,6 +252,18 @@ async def test_focus_moves_when_its_element_disappears(ana: Person, model: WireS
         assert (await ask_api(ana, "PATCH", data={"status": "active"})).ok
         await expect(ana.composer).to_be_focused()
         await expect(prompt).to_be_editable()
+
+
+async def test_focus_moves_to_the_message_after_a_click_on_retry(ana: Person, model: WireServer) -> None:
+    """The toolbar below the last message is hidden while the agent works, and must not take the focus with it."""
+    await talk(ana, model, "An answer")
+    gate = asyncio.Event()
+    model.script(reply("Another answer", gate=gate))
+    await ana.page.locator(".message-actions.resting").get_by_role("button", name="Retry").click()
+    await ana.sees_state("thinking")
+    await expect(ana.page.locator("#messages article.user")).to_be_focused()
+    gate.set()
+    await ana.sees_state("idle")
 
 
 async def test_focus_stays_at_a_question_that_is_answered_elsewhere(ana: Person, model: WireServer) -> None:

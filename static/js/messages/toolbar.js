@@ -247,7 +247,7 @@ function updateLastBar(message) {
 function showLastBar() {
   const last = lastMessage();
   // The bar is hidden while the agent works. If the focus is in it, it moves to its message.
-  if (page.dataset.status !== "idle" && lastBar.querySelector(":focus-visible")) last?.focus({ preventScroll: true });
+  if (page.dataset.status !== "idle" && lastBar.querySelector(":focus")) last?.focus({ preventScroll: true });
   lastBar.hidden = !last;
   if (last) fillBar(lastBar, last);
   const hovered = messageOf(hoverBar);
