@@ -134,6 +134,8 @@ function connectScroll() {
   log.dataset.ready = "";
   log.addEventListener("scroll", handleScroll, { passive: true });
   button.addEventListener("click", async () => {
+    const message = questionBelow()?.closest("article");
+    if (message) return goToMessage(message.id);
     await scrollToEnd();
     log.focus({ preventScroll: true });
   });
@@ -233,12 +235,13 @@ function handleScroll() {
 export const openQuestion = () => list.querySelector(".question[data-open=yes]");
 
 /** Returns whether the open question is in view. On phones, its buttons are in view then, too. */
-function isQuestionVisible() {
-  const question = openQuestion();
-  return question !== null && topOf(question) < log.clientHeight - NEAR_END_PX;
-}
+const isQuestionVisible = () => topOf(openQuestion()) < log.clientHeight - NEAR_END_PX;
 
-const topOf = (element) => element.getBoundingClientRect().top - log.getBoundingClientRect().top;
+/** Returns the question further below, if this user can answer it, or null. */
+const questionBelow = () => (canEdit && !isQuestionVisible() ? openQuestion() : null);
+
+/** Returns the position of an element in the list, or NaN without one. */
+const topOf = (element) => element?.getBoundingClientRect().top - log.getBoundingClientRect().top;
 const lastSequence = () => Number([...list.children].findLast((each) => each.dataset.sequence)?.dataset.sequence ?? 0);
 
 /** Names the question further below on the button, or the number of messages that came since the user left the end. */
@@ -254,8 +257,7 @@ function updateButtonLabel() {
   }
   const known = isNewestLoaded() ? added : 0;
   const newText = known === 1 ? words.newMessage : format(words.newMessages, { count: known });
-  const isQuestionBelow = canEdit && openQuestion() && !isQuestionVisible();
-  const text = isQuestionBelow ? words.questionGo : known === 0 ? words.latest : newText;
+  const text = questionBelow() ? words.questionGo : known === 0 ? words.latest : newText;
   if (label.textContent !== text) label.textContent = text;
 }
 
