@@ -109,6 +109,21 @@ async def test_removed_browser_unsubscribes(settings_page: Page) -> None:
     await expect(page.locator("#browsers li")).to_contain_text("this browser")
 
 
+async def test_button_turns_on_the_switch_that_another_tab_has_turned_off(settings_page: Page) -> None:
+    """UI-22: a tab that still shows the switch as on does not register the browser without turning it on."""
+    await turn_on(settings_page)
+    other = await settings_page.context.new_page()
+    await other.add_init_script(stub("other"))
+    await other.goto(settings_page.url)
+    await expect(other.get_by_role("button", name="Turn on in this browser")).to_be_visible()
+    await settings_page.get_by_role("switch", name="Browser notifications").click()
+    await expect(settings_page.locator("#browsers li")).to_have_count(0)
+    await other.get_by_role("button", name="Turn on in this browser").click()
+    await expect(other.locator("#browsers li")).to_contain_text("this browser")
+    await other.reload()
+    await expect(other.get_by_role("switch", name="Browser notifications")).to_be_checked()
+
+
 async def test_browser_without_a_push_service_shows_it(settings_page: Page) -> None:
     """UI-22: without a push service the page says so, and its own notifications stay on."""
     page = settings_page

@@ -1,5 +1,6 @@
 // The notifications part of the settings page: the user's switch, and push messages to this browser.
 import { parseHtml } from "../ui/dom.js";
+import { savePreferences } from "../ui/preferences.js";
 import * as push from "../ui/push.js";
 import * as subscribing from "../ui/push_subscription.js";
 import { localizeTimes } from "../ui/time.js";
@@ -56,6 +57,13 @@ async function setPush(isOn) {
   await update();
 }
 
+/** Turns on this browser, and the switch, which another tab or browser may have turned off. */
+async function turnOn() {
+  const problem = await savePreferences({ notify: "yes" }, pushPart.dataset.failed);
+  if (problem) showToast(problem);
+  else await setPush(true);
+}
+
 /** Asks for permission when the switch is turned on. Resolves to whether the choice may be stored. */
 export async function allowChange() {
   if (!notifyBox.checked || (await requestPermission())) return true;
@@ -71,7 +79,7 @@ export function connect() {
   update();
   pushPart?.addEventListener("click", async ({ target }) => {
     const act = target.closest("[data-push]")?.dataset.push;
-    if (act === "on" && (await requestPermission())) await setPush(true);
+    if (act === "on" && (await requestPermission())) await turnOn();
     if (act === "test") {
       const result = await subscribing.sendTest(pushPart.dataset.failed).catch((error) => error);
       showToast(result.message);
