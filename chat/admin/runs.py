@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Model, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 else:
     Workers = Runs = admin.ModelAdmin
 
+Row = TypeVar("Row", bound=Model)
 # The maximum number of rows of an action, because the confirmation page lists each one.
 MAX_ROWS = 50
 STATES = {
@@ -123,7 +124,7 @@ def confirmation_page(
 
 @admin.action(description=gettext_lazy("Drain…"), permissions=["operate"])
 def drain(model_admin: WorkerAdmin, request: StaffRequest, chosen: QuerySet[Worker]) -> HttpResponse | None:
-    workers = list(chosen.filter(draining=False)[:MAX_ROWS])
+    workers = _first(request, chosen.filter(draining=False))
     page = confirmation_page(model_admin, request, DRAIN, map(str, workers), [worker.pk for worker in workers])
     if page is None:
         _set_draining(request, workers, draining=True)
@@ -132,7 +133,16 @@ def drain(model_admin: WorkerAdmin, request: StaffRequest, chosen: QuerySet[Work
 
 @admin.action(description=gettext_lazy("Take sessions again"), permissions=["operate"])
 def undrain(model_admin: WorkerAdmin, request: StaffRequest, chosen: QuerySet[Worker]) -> None:
-    _set_draining(request, list(chosen.filter(draining=True)[:MAX_ROWS]), draining=False)
+    _set_draining(request, _first(request, chosen.filter(draining=True)), draining=False)
+
+
+def _first(request: StaffRequest, chosen: QuerySet[Row]) -> list[Row]:
+    """Return the first MAX_ROWS of the chosen rows, and warn the user if there are more."""
+    rows = list(chosen[: MAX_ROWS + 1])
+    if len(rows) > MAX_ROWS:
+        text = gettext("You can change %(count)d rows at a time. These are the first ones.")
+        messages.warning(request, text % {"count": MAX_ROWS})
+    return rows[:MAX_ROWS]
 
 
 def _set_draining(request: StaffRequest, workers: list[Worker], *, draining: bool) -> None:
@@ -222,7 +232,7 @@ def _operate(
     chosen: QuerySet[SessionRun],
     change: Callable[[SessionRun], bool],
 ) -> HttpResponse | None:
-    runs = list(chosen.select_related("owner", "session")[:MAX_ROWS])
+    runs = _first(request, chosen.select_related("owner", "session"))
     page = confirmation_page(model_admin, request, question, map(_name_of, runs), [run.pk for run in runs])
     if page is not None:
         return page

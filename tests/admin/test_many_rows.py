@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from chat.models import SecurityEvent, SignInLink, User, Workspace
+from chat.models import SecurityEvent, SignInLink, User, Worker, Workspace
 from chat.services.people.security_log import Kind
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
@@ -79,3 +81,12 @@ def test_deletion_of_deleted_rows_says_so(root: Client) -> None:
     Workspace.objects.filter(pk=pk).delete()
     page = said(act(root, WORKSPACES, "delete_selected", pk, post="yes"))
     assert "The selected rows no longer exist." in page
+
+
+def test_confirmation_says_that_it_is_for_the_first_rows_only(root: Client) -> None:
+    """OPS-08: a confirmation lists at most 50 rows."""
+    until = timezone.now() + timedelta(minutes=1)
+    Worker.objects.bulk_create(Worker(id=f"w{number}", lease_until=until) for number in range(51))
+    page = said(act_on_all(root, reverse("admin:chat_worker_changelist"), "drain"))
+    assert "Drain these workers?" in page
+    assert "You can change 50 rows at a time. These are the first ones." in page
