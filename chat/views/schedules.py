@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from chat.access import is_guest_in, session_for
-from chat.errors import Forbidden, Invalid, NoSuchSession, ServiceError
+from chat.errors import Forbidden, Invalid, NoSuchSchedule, NoSuchSession, ServiceError
 from chat.models import Session, SessionRole
 from chat.queries.schedules import Listed, schedules_of
 from chat.recurrence import DAYS_OF_MONTH, EVERY_HOURS, LONGEST_CRON, BadCron, Kind, Rhythm, from_cron, to_cron
@@ -58,6 +58,8 @@ def schedules(request: SignedInRequest, session_id: str) -> HttpResponse:
         is_stale = refused.code == "stale"
         hint = _("Its new values are above. Save again to replace them with yours.") if is_stale else ""
         words = f"{refused.message} {hint}".rstrip()
+        if part == "change" and isinstance(refused, NoSuchSchedule):
+            part, words = "add", _("This schedule was deleted in the meantime. Your entries are in this form.")
         given = {"refused": words, "refused_part": part, "refused_id": schedule_id, "given": request.POST}
         return _answer(request, session, role, given, status=409 if is_stale else status_of(refused))
     return _answer(request, session, role, {"done": done})

@@ -114,6 +114,22 @@ def current(row: Schedule) -> str:
     return str(row.revision)
 
 
+def test_entries_for_a_deleted_schedule_move_to_the_form_of_a_new_one(
+    signed_in: SignIn, ana: User, session: Session
+) -> None:
+    """UI-24: a change of a schedule that another page has deleted says so, and keeps what was entered."""
+    client = signed_in(ana)
+    post(client, session)
+    row = Schedule.objects.get()
+    post(client, session, part="remove", schedule=row.pk)
+    refused = post(client, session, part="change", schedule=row.pk, text="Typed").json()
+    words = "This schedule was deleted in the meantime. Your entries are in this form."
+    assert refused["message"] == words
+    form = refused["html"][refused["html"].index('id="schedule-form-new"') :]
+    assert words in form
+    assert "Typed</textarea>" in form
+
+
 def test_times_are_in_the_zone_of_the_browser(signed_in: SignIn, ana: User, session: Session) -> None:
     """UI-24: the form of a new schedule has the browser's time zone."""
     client = signed_in(ana)
