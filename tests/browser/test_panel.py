@@ -72,6 +72,25 @@ async def test_concurrent_changes_of_the_prompt_show_both_texts(ana: Person, bro
     bo.check_console()
 
 
+async def test_conflict_ends_when_the_prompt_is_restored(ana: Person, browser: Browser) -> None:
+    """UI-11: if the prompt that a user has changed is saved again elsewhere, there is nothing to decide any more."""
+    bo = await invited(ana, browser, "Bo")
+    await opened(ana)
+    await opened(bo)
+    before = await prompt(bo).input_value()
+    await prompt(ana).fill("Ana's")
+    await prompt(bo).fill("Bo's")
+    await press(bo, "Save").click()
+    await expect(panel(ana).get_by_role("region", name="Current version")).to_have_text("Bo's")
+    await prompt(bo).fill(before)
+    await press(bo, "Save").click()
+    await expect(panel(ana).get_by_role("alert")).to_have_count(0)
+    await expect(prompt(ana)).to_have_value("Ana's")
+    await press(ana, "Save").click()
+    await expect(prompt(bo)).to_have_value("Ana's")
+    bo.check_console()
+
+
 async def test_panel_shows_people_tools_and_usage(ana: Person, browser: Browser, model: WireServer) -> None:
     """UI-11, LIVE-05: the panel shows the session's users, who is present, and its usage, and keeps them up to date."""
     await opened(ana)

@@ -34,7 +34,14 @@ export function showPrompt(serverPrompt) {
   if (!("ready" in field.dataset)) prepareField(field);
   if (seenPrompt === null || !isChanged()) acceptPrompt(serverPrompt);
   else if (serverPrompt === field.value) acceptPrompt(serverPrompt);
-  else if (serverPrompt !== seenPrompt && serverPrompt !== savingText) showChoice();
+  else if (serverPrompt === seenPrompt) endConflict();
+  else if (serverPrompt !== savingText) showChoice();
+}
+
+/** Hides the choice, if there is one: another page has restored the prompt that the user has changed. */
+function endConflict() {
+  conflict.hideConflict(byId("prompt-clash"));
+  storeEdit();
 }
 
 function prepareField(field) {
