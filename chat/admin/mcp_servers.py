@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import BoundedSearch, PlainRelations, time_column
 from chat.admin.presets import LinesField
+from chat.admin.revised import RevisedForm
 from chat.errors import ServiceError
 from chat.models import McpServer, SecurityEvent, User, Workspace
 from chat.rendering.text.formatting import moment
@@ -23,10 +24,8 @@ from chat.services.people import mcp_sign_in as sign_in_service
 from chat.services.people.security_log import Kind
 
 if TYPE_CHECKING:
-    Form = forms.ModelForm[McpServer]
     Admin = admin.ModelAdmin[McpServer]
 else:
-    Form = forms.ModelForm
     Admin = admin.ModelAdmin
 
 # Shown in place of a stored secret.
@@ -35,7 +34,7 @@ MASK = "••••••••"
 SETTINGS = ("name", "url", "tools", "approval", "time_limit", "for_all_agents", "is_enabled")
 
 
-class McpServerForm(Form):
+class McpServerForm(RevisedForm):
     """The form of one server. The service validates it, as it does for the workspace's own page."""
 
     headers = LinesField(

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.registry import Prompt
 from chat.admin.base import BoundedSearch, time_column
+from chat.admin.revised import RevisedForm
 from chat.agents_setup import registry
 from chat.commands import LONGEST_PROMPT
 from chat.errors import Invalid
@@ -120,7 +121,7 @@ class ToolsField(forms.MultipleChoiceField):
         return True
 
 
-class PresetForm(Form):
+class PresetForm(RevisedForm):
     """The form of one preset."""
 
     model = forms.CharField(
@@ -219,7 +220,8 @@ class PresetForm(Form):
     def save(self, commit: bool = True) -> AgentPreset:
         lines = {name: self.cleaned_data[name] for name in preset_rules.KINDS}
         self.instance.approval = presets.stored_rules(preset_rules.rules_from(**lines))
-        return super().save(commit)
+        saved: AgentPreset = super().save(commit)
+        return saved
 
     class Meta:
         model = AgentPreset
@@ -346,10 +348,11 @@ class PresetAdmin(BoundedSearch, Admin):
         return super().get_queryset(request).filter(Q(workspace=None) | Q(is_shared=True))
 
     def save_model(self, request: HttpRequest, obj: AgentPreset, form: Any, change: bool) -> None:
-        """Save a preset. For a workspace's agent, also raise its revision and log the change."""
+        """Save a preset with a new revision. For a workspace's agent, also log the change."""
         if obj.workspace_id and isinstance(request.user, User):
             members_agents.save_for_staff(author=request.user, row=obj)
         else:
+            obj.revision += 1
             super().save_model(request, obj, form, change)
 
     def delete_model(self, request: HttpRequest, obj: AgentPreset) -> None:

@@ -47,6 +47,23 @@ def test_staff_add_change_and_delete_a_server(admin_client: Client, workspace: W
     assert kinds == ["mcp_server_added", "mcp_server_changed", "mcp_server_removed"]
 
 
+def test_change_of_an_older_version_is_refused_once(admin_client: Client, workspace: Workspace) -> None:
+    """ADM-01: the form of a second tab keeps its input, and says that it would replace a newer change."""
+    admin_client.post(reverse("admin:chat_mcpserver_add"), form(workspace))
+    server = McpServer.objects.get()
+    page = reverse("admin:chat_mcpserver_change", args=[server.pk])
+    seen = str(server.revision)
+    assert admin_client.post(page, form(workspace, name="first", revision=seen)).status_code == 302
+    refused = admin_client.post(page, form(workspace, name="second", revision=seen)).content.decode()
+    assert "Someone else changed this while you were editing." in refused
+    assert 'value="second"' in refused
+    server.refresh_from_db()
+    assert server.name == "first"
+    assert admin_client.post(page, form(workspace, name="second", revision=str(server.revision))).status_code == 302
+    server.refresh_from_db()
+    assert server.name == "second"
+
+
 def test_an_empty_list_says_what_a_server_is(admin_client: Client) -> None:
     """ADM-01: a search without results still says so."""
     address = reverse("admin:chat_mcpserver_changelist")

@@ -169,6 +169,23 @@ def test_row_with_odd_values_still_opens(root: Client) -> None:
     assert len(presets.presets()) == 5
 
 
+def test_change_of_an_older_version_is_refused_once(root: Client) -> None:
+    """ADM-01: the form of a second tab keeps its input, and says that it would replace a newer change."""
+    root.post(reverse("admin:chat_agentpreset_add"), WRITER)
+    row = AgentPreset.objects.get()
+    first = {**WRITER, "revision": form_in(root.get(page_of(row)), "agentpreset_form")["revision"]}
+    assert root.post(page_of(row), {**first, "title": "First"}).status_code == 302
+    refused = root.post(page_of(row), {**first, "title": "Second"})
+    shown = form_in(refused, "agentpreset_form")
+    assert "Someone else changed this while you were editing." in said(refused)
+    assert shown["title"] == "Second"
+    row.refresh_from_db()
+    assert row.title == "First"
+    assert root.post(page_of(row), {**WRITER, "title": "Second", "revision": shown["revision"]}).status_code == 302
+    row.refresh_from_db()
+    assert row.title == "Second"
+
+
 def logged() -> list[Any]:
     return list(SecurityEvent.objects.order_by("pk").values_list("kind", "details__act", "person"))
 

@@ -1,0 +1,39 @@
+"""Forms of rows with a `revision`, which refuse to overwrite a newer change unseen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+
+if TYPE_CHECKING:
+    Form = forms.ModelForm[Any]
+else:
+    Form = forms.ModelForm
+
+
+class RevisedForm(Form):
+    """A form with the revision that the user has changed. `templates/admin/change_form.html` renders its field."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["revision"] = self.instance.revision
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        seen = values.pop("revision", None)
+        present = self.instance.revision  # Django reads the row for each request
+        if self.instance.pk and seen not in (None, present):
+            # The form is shown again with the present revision, so that saving it again overwrites the change.
+            data = self.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
+            data["revision"] = str(present)
+            self.data = data
+            text = _("Someone else changed this while you were editing. Save again to replace their version.")
+            link = _("Open the saved version in a new tab")
+            self.add_error(None, format_html('{} <a href="?" target="_blank">{}</a>', text, link))
+        return values
