@@ -111,6 +111,8 @@ def _apply_to_each(
         text = _("Only the first %(count)s sessions were changed.")
         messages.warning(request, text % {"count": MAX_SESSIONS})
         ids = ids[:MAX_SESSIONS]
+    if not ids:
+        messages.warning(request, _("The selected rows are no longer in this list."))
     errors: list[ServiceError] = []
     changed = 0
     for session_id in ids:

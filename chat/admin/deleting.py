@@ -25,7 +25,7 @@ def delete_selected(
     if count:
         messages.error(request, _("Choose at most %(count)d at a time.") % {"count": MAX_ROWS})
     else:
-        messages.warning(request, _("The selected rows no longer exist."))
+        messages.warning(request, _("The selected rows are no longer in this list."))
     return None
 
 

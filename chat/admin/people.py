@@ -241,7 +241,10 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
 
     @admin.action(description=_("Create a one-time sign-in link"), permissions=["become"])
     def sign_in_link(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        for user in self._filter_changeable(request, people.filter(is_active=True)):
+        def may_sign_in(request: HttpRequest, user: User) -> bool:
+            return user.is_active and self.has_change_permission(request, user)
+
+        for user in self._filter(request, people, may_sign_in):
             try:
                 token = accounts.sign_in_link(user=user, author=request.user)
             except ServiceError as error:  # too many links; those above were created
@@ -255,7 +258,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
 
     @admin.action(description=_("Sign out everywhere"), permissions=["change"])
     def sign_out(self, request: StaffRequest, people: QuerySet[User]) -> None:
-        for user in self._filter_changeable(request, people):
+        for user in self._filter(request, people, self.has_change_permission):
             accounts.sign_out_elsewhere(user=user, keep=request.session.session_key, author=request.user)
             self.log_change(request, user, gettext("Signed out everywhere."))
             messages.success(request, gettext("%(name)s is signed out everywhere.") % {"name": user.sender})
@@ -270,9 +273,6 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
             else:
                 messages.info(request, gettext("%(name)s has no two-step verification.") % name)
 
-    def _filter_changeable(self, request: HttpRequest, people: QuerySet[User]) -> list[User]:
-        return self._filter(request, people, self.has_change_permission)
-
     def _filter(
         self, request: HttpRequest, people: QuerySet[User], may: Callable[[HttpRequest, User], bool]
     ) -> list[User]:
@@ -281,6 +281,8 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
         if len(chosen) > MAX_PEOPLE:
             messages.error(request, gettext("Choose at most %(count)d at a time.") % {"count": MAX_PEOPLE})
             return []
+        if not chosen:
+            messages.warning(request, gettext("The selected rows are no longer in this list."))
         allowed = [user for user in chosen if may(request, user)]
         if len(allowed) < len(chosen):
             messages.warning(request, gettext("Items that you can’t change were skipped."))

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from chat.models import SecurityEvent, SignInLink, User, Worker, Workspace
 from chat.services.people.security_log import Kind
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 
@@ -27,7 +28,7 @@ def root(db: None) -> Client:
     return signed_in(User.objects.create_superuser("root", display_name="Root"))
 
 
-def act(client: Client, page: str, action: str, *pks: int, **more: str) -> Any:
+def act(client: Client, page: str, action: str, *pks: object, **more: str) -> Any:
     data = {"action": action, "_selected_action": [str(pk) for pk in pks], **more}
     return client.post(page, data, follow=True)
 
@@ -75,12 +76,12 @@ def test_too_many_rows_are_not_deleted(root: Client) -> None:
 
 
 def test_deletion_of_deleted_rows_says_so(root: Client) -> None:
-    """A confirmation that was open while another page deleted the rows says that they no longer exist."""
+    """A confirmation that was open while another page deleted the rows says that they are gone."""
     pk = Workspace.objects.create(name="Old team").pk
     assert "Old team" in said(act(root, WORKSPACES, "delete_selected", pk))
     Workspace.objects.filter(pk=pk).delete()
     page = said(act(root, WORKSPACES, "delete_selected", pk, post="yes"))
-    assert "The selected rows no longer exist." in page
+    assert "The selected rows are no longer in this list." in page
 
 
 def test_confirmation_says_that_it_is_for_the_first_rows_only(root: Client) -> None:
@@ -90,3 +91,14 @@ def test_confirmation_says_that_it_is_for_the_first_rows_only(root: Client) -> N
     page = said(act_on_all(root, reverse("admin:chat_worker_changelist"), "drain"))
     assert "Drain these workers?" in page
     assert "You can change 50 rows at a time. These are the first ones." in page
+
+
+def test_action_on_rows_that_left_the_list_says_so(root: Client, ana: User) -> None:
+    """A row that another page has changed may no longer match the filter of the list."""
+    session = create_session(owner=ana)
+    active = f"{reverse('admin:chat_session_changelist')}?status=active"
+    assert "Updated 1 session." in said(act(root, active, "archive", session.pk))
+    assert "The selected rows are no longer in this list." in said(act(root, active, "archive", session.pk))
+    staff = User.objects.create_user("mia", is_staff=True)
+    people = f"{PEOPLE}?is_staff__exact=0"
+    assert "The selected rows are no longer in this list." in said(act(root, people, "sign_out", staff.pk))
