@@ -83,6 +83,20 @@ class BoundedSearch:
         return results
 
 
+class HiddenColumns:
+    """A mixin that refuses conditions on columns that the page does not show. Place it before ModelAdmin.
+
+    Django accepts conditions on all columns of a model in the query of a list's URL, such as `title__startswith=a`. So
+    staff could guess a text letter by letter, without a search in the security log.
+    """
+
+    hidden_columns: tuple[str, ...] = ()
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        is_hidden = lookup.partition("__")[0] in self.hidden_columns
+        return not is_hidden and super().lookup_allowed(lookup, value, request)  # type: ignore[misc]  # ModelAdmin has it
+
+
 class ReadOnly(PlainRelations, BoundedSearch):
     """A mixin for pages on which staff can neither add nor change rows. Place it before ModelAdmin."""
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import audit_log
-from chat.admin.base import NamedChoicesFilter, time_column
+from chat.admin.base import HiddenColumns, NamedChoicesFilter, time_column
 from chat.admin.permissions import StaffRequest
 from chat.admin.runs import MAX_ROWS, OperatedByPermission, Question, confirmation_page
 from chat.admin.shares import SessionColumn
@@ -109,9 +109,10 @@ def _name_of(row: Schedule) -> str:
 
 
 @admin.register(Schedule)
-class ScheduleAdmin(SessionColumn, OperatedByPermission, Schedules):
+class ScheduleAdmin(HiddenColumns, SessionColumn, OperatedByPermission, Schedules):
     """The schedules that were not removed. Only their owners can edit them."""
 
+    hidden_columns = ("text",)
     when_empty = _("No schedules yet. Members add them in a session, to send messages at set times.")
     list_display = fields = COLUMNS
     list_display_links = ("id",)

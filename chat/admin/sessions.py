@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import actions, audit_log, erasures, exports, message_page, session_page
+from chat.admin.base import HiddenColumns
 from chat.admin.permissions import Pages, StaffRequest, may_read_messages, title_for
 from chat.admin.session_list import (
     BegunFilter,
@@ -45,7 +46,9 @@ PAGE_PARAMETERS = {"p", "all"}
 
 
 @admin.register(Session)
-class SessionAdmin(Admin):
+class SessionAdmin(HiddenColumns, Admin):
+    # Titles are only searched, because searches are logged.
+    hidden_columns = ("title", "system_prompt", "config")
     list_display = ("named", "state", "owner", "messages", "tokens", "model", "active", "workspace")
     list_filter = (
         StatusFilter,

@@ -51,6 +51,7 @@ def test_staff_see_schedules_without_their_words(ana: User, session: Session) ->
         assert "Every weekday at 09:00" in html
         assert "Paused after 5 failed runs in a row." in html
         assert "secret" not in html
+    assert root.get(LIST, {"text__contains": "secret"}).status_code == 400
     assert root.post(page, {"cron": "0 1 * * *"}).status_code == 403
     assert root.post(reverse("admin:chat_schedule_delete", args=[quote(row.pk)]), {"post": "yes"}).status_code == 403
 

@@ -95,6 +95,17 @@ def test_search_tells_nothing_of_words_that_one_may_not_read(
     assert "Plan" not in listed(client)
 
 
+@pytest.mark.parametrize("condition", ["title__startswith=P", "title=Plan", "system_prompt__contains=a", "config__has_key=x"])
+def test_address_tells_nothing_of_hidden_columns(
+    client: Client, staff_with: Callable[..., User], several: dict[str, Session], condition: str
+) -> None:
+    """ADM-01: a condition in the address does not reveal a title or a prompt, letter by letter and without a log."""
+    client.force_login(staff_with("view_session"))
+    response = client.get(f"{LIST}?{condition}")
+    assert response.status_code == 400
+    assert several["Plan"].pk not in response.content.decode()
+
+
 def test_search_knows_ids(admin: Client, several: dict[str, Session]) -> None:
     """ADM-01: the search finds ids as they appear in addresses and logs."""
     assert listed(admin, q=several["周报"].pk) == ["周报"]
