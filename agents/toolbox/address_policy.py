@@ -73,9 +73,12 @@ def _is_root(url: URL) -> bool:
 
 
 def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:
-    """Return the parts of an address by which addresses are compared. The scheme and a trailing slash do not count."""
+    """Return the parts of an address by which addresses are compared. The scheme and one trailing slash do not count.
+
+    With any number of slashes, the model could send data out as this number.
+    """
     port = None if url.port in (80, 443) else url.port
-    return url.raw_host, port, url.raw_path.rstrip("/"), url.raw_query_string
+    return url.raw_host, port, url.raw_path.removesuffix("/"), url.raw_query_string
 
 
 def _addresses(target: URL, texts: Iterable[str]) -> Iterator[URL]:

@@ -89,6 +89,8 @@ def test_address_with_anything_added_is_not_known(url: str, secret: str, text: s
     ("target", "text", "known"),
     [
         ("https://example.com/a", "http://example.com/a/", True),
+        ("https://example.com/a//", "http://example.com/a", False),
+        ("https://example.com/a" + "/" * 471, "http://example.com/a/", False),
         ("https://example.com/a#part", "https://example.com/a", True),
         ("https://example.com/a", "example.com/a is good", True),
         ("https://example.com/", "Look at example.com, please", True),
