@@ -95,7 +95,9 @@ def test_search_tells_nothing_of_words_that_one_may_not_read(
     assert "Plan" not in listed(client)
 
 
-@pytest.mark.parametrize("condition", ["title__startswith=P", "title=Plan", "system_prompt__contains=a", "config__has_key=x"])
+@pytest.mark.parametrize(
+    "condition", ["title__startswith=P", "title=Plan", "system_prompt__contains=a", "config__has_key=x"]
+)
 def test_address_tells_nothing_of_hidden_columns(
     client: Client, staff_with: Callable[..., User], several: dict[str, Session], condition: str
 ) -> None:
