@@ -170,10 +170,21 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
         answer.raise_for_status()
         tokens = OAuthToken.model_validate_json(answer.content)
     except (httpx2.HTTPError, TimeoutError, ValidationError, OAuthTokenError) as error:
-        raise SignInFailed(reason(error)) from error
+        raise SignInFailed(f"its sign-in could not be renewed: {_not_renewed(error)}") from error
     # If the server sends no new refresh token, the old one stays valid.
     tokens.refresh_token = tokens.refresh_token or grant.refresh_token
     return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
+
+
+def _not_renewed(error: Exception) -> str:
+    match error:
+        case TimeoutError():
+            return f"the authorization server did not answer within {SECONDS:g} seconds"
+        case httpx2.HTTPStatusError():
+            return f"the authorization server answered with the status {error.response.status_code}"
+        case ValidationError():
+            return "the answer of the authorization server is not valid"
+    return reason(error)
 
 
 class Bearer(httpx2.Auth):

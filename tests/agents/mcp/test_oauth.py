@@ -11,13 +11,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
-from agents.mcp import connection
+from agents.mcp import connection, oauth
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.examine import examine
 from agents.mcp.http import connect
-from agents.mcp.oauth import Bearer, begin, finish, renew
+from agents.mcp.oauth import SECONDS, Bearer, begin, finish, renew
 from agents.mcp.pool import Servers
 from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed
 from agents.messages import ToolCall
@@ -174,6 +176,35 @@ async def test_refresh_token_that_is_refused_ends_the_sign_in(address: str) -> N
     assert renewed.refresh_token != grant.refresh_token
     with pytest.raises(SignInEnded):
         await renew(at(address), grant)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (web.Response(status=503), "the authorization server answered with the status 503"),
+        (web.Response(text="<html>"), "the answer of the authorization server is not valid"),
+        (None, "the authorization server did not answer within 0.1 seconds"),
+    ],
+)
+async def test_renewal_that_fails_is_explained(
+    answer: web.Response | None, words: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-19: the reason is in plain words, without an exception's text, and the sign-in stays valid for a retry."""
+    grant, is_over = await signed_in(address), asyncio.Event()
+
+    async def reply(_request: web.Request) -> web.Response:
+        if answer is None:
+            await is_over.wait()
+        return answer or web.Response()
+
+    monkeypatch.setattr(oauth, "SECONDS", SECONDS if answer else 0.1)
+    app = web.Application()
+    app.router.add_post("/token", reply)
+    async with TestServer(app) as http:
+        with pytest.raises(SignInFailed) as failed:
+            await renew(at(address), replace(grant, token_endpoint=str(http.make_url("/token"))))
+        is_over.set()
+    assert str(failed.value) == f"its sign-in could not be renewed: {words}"
 
 
 async def test_server_without_a_sign_in_and_server_that_is_away(address: str) -> None:
