@@ -180,7 +180,7 @@ PARTS: dict[str, Callable[[SignedInRequest], str | HttpResponse]] = {
 
 def _page(request: SignedInRequest, more: Values | None = None, status: int = 200) -> HttpResponse:
     notes, removed = kept_and_removed(user=request.user)
-    found = guests.guests_managed_by(request.user)
+    managed = guests.guests_managed_by(request.user)
     values = {
         "has_way_back": can_sign_in_again(request.user),
         "picture": picture_url(request.user),
@@ -189,7 +189,7 @@ def _page(request: SignedInRequest, more: Values | None = None, status: int = 20
         "password_help": password_validators_help_text_html(),
         "refused": {},
         "guests": [
-            {"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in found
+            {"membership": each, "picture": picture_url(each.user), "count": each.session_count} for each in managed
         ],
         "notes": notes,
         "removed_notes": removed,

@@ -64,8 +64,8 @@ class Answer:
 
 def due() -> dict[int, datetime]:
     """Return when the next delivery of each webhook is due, or was due, by the webhook's id."""
-    due = WebhookDelivery.objects.filter(next_at__isnull=False, webhook__in=live_webhooks())
-    return dict(due.order_by().values_list("webhook").annotate(at=Min("next_at")))
+    rows = WebhookDelivery.objects.filter(next_at__isnull=False, webhook__in=live_webhooks())
+    return dict(rows.order_by().values_list("webhook").annotate(at=Min("next_at")))
 
 
 @transaction.atomic
