@@ -148,7 +148,7 @@ async def _hanging(team: Team) -> None:
     await synced
     team.postgres.freeze()
     pongs = []
-    late = [asyncio.create_task(_refused(web.port, path, stage.cookie)) for _ in range(TRIES)]
+    late = [asyncio.create_task(_time_refusal(web.port, path, stage.cookie)) for _ in range(TRIES)]
     until = time.monotonic() + HANGING_SECONDS
     while time.monotonic() < until:
         pong = viewer.wait_for(b'"pong"')
@@ -156,7 +156,7 @@ async def _hanging(team: Team) -> None:
         pongs.append(await pong - began)
         await asyncio.sleep(PAUSE)
     first = await asyncio.gather(*late)
-    later = [await _refused(web.port, path, stage.cookie) for _ in range(TRIES)]
+    later = [await _time_refusal(web.port, path, stage.cookie) for _ in range(TRIES)]
     team.postgres.thaw()
     viewer.close()
     table = [
@@ -167,7 +167,7 @@ async def _hanging(team: Team) -> None:
     print_table("Sockets while PostgreSQL hangs", ["what", "p50 ms", "p99 ms"], table)
 
 
-async def _refused(port: int, path: str, cookie: str) -> float:
+async def _time_refusal(port: int, path: str, cookie: str) -> float:
     """Connect a socket, and return the seconds until the server closes it."""
     began = time.monotonic()
     with suppress(ConnectionError):

@@ -72,13 +72,13 @@ class Upstream:
         return await _stream(request, responses.stream(said, "bench"), rate)
 
     def _answer(self, body: bytes) -> tuple[Answer, float]:
-        asked = _asked(body)
+        asked = _last_request(body)
         sent = self.sent[asked["name"]] = Sent(time.monotonic())
         rate = float(asked["rate"])
         said = itertools.islice(tokens(int(asked["size"])), int(asked["count"]))
-        return Answer(Tokens(self._noted(said, sent, 1 / rate)), rate=rate), rate
+        return Answer(Tokens(self._note_times(said, sent, 1 / rate)), rate=rate), rate
 
-    def _noted(self, said: Iterator[str], sent: Sent, interval: float) -> Iterator[str]:
+    def _note_times(self, said: Iterator[str], sent: Sent, interval: float) -> Iterator[str]:
         for token in said:
             now = time.monotonic()
             if sent.times:
@@ -87,7 +87,7 @@ class Upstream:
             yield token
 
 
-def _asked(body: bytes) -> re.Match[str]:
+def _last_request(body: bytes) -> re.Match[str]:
     """Return the last request for tokens in the messages. Notes may follow it if another worker continues the turn."""
     asked = json.loads(body)
     messages: list[dict[str, Any]] = asked["input"] if "input" in asked else asked["messages"]

@@ -32,7 +32,7 @@ class Mention:
     length: int
 
 
-def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
+def find_mentions(text: str, names: Mapping[str, str]) -> list[str]:
     """Return the agents that a text mentions, in the text's order. `names` maps the names after an @ to agents.
 
     Case does not matter.
@@ -55,7 +55,7 @@ def mentioned_agents(text: str, names: Mapping[str, str]) -> list[tuple[str, int
 
 def mentions(text: str, names: Iterable[str]) -> bool:
     """Return whether a text has one of the names, or "agent", after an @."""
-    return bool(mentioned(text, dict.fromkeys([ANY_AGENT, *names], ANY_AGENT)))
+    return bool(find_mentions(text, dict.fromkeys([ANY_AGENT, *names], ANY_AGENT)))
 
 
 def mentioned_people(text: str, names: Iterable[tuple[str, int]]) -> list[Mention]:

@@ -40,11 +40,11 @@ def measure_request(laid: Sequence[Block], around: float, model: tuple[str, str]
     return (
         Measure(estimate)
         if changed
-        else corrected(estimate, around + sum(block.tokens for block in before), row.input_tokens)
+        else correct(estimate, around + sum(block.tokens for block in before), row.input_tokens)
     )
 
 
-def corrected(estimate: float, earlier: float, read: int | None) -> Measure:
+def correct(estimate: float, earlier: float, read: int | None) -> Measure:
     """Correct an estimate by the error of an `earlier` one, for which the vendor counted `read` tokens."""
     factor = (read or 0) / earlier if earlier else 0.0
     least, most = PLAUSIBLE

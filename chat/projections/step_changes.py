@@ -19,7 +19,7 @@ BY_PEOPLE = 1
 BY_AGENTS = 0
 
 
-def affected(
+def affected_steps(
     found: Iterable[Sourced], rows: Iterable[ChatMessage], changed: Sequence[ChatMessage], reach: int
 ) -> list[Sourced]:
     """Return the steps that may have changed. `rows` are the live rows from which the steps were made, in order.
@@ -31,7 +31,7 @@ def affected(
     return [each for each in found if any(row.pk in near for row in each.rows)]
 
 
-def gone(found: Iterable[Sourced], rows: Sequence[ChatMessage], changed: Sequence[ChatMessage]) -> list[str]:
+def gone_ids(found: Iterable[Sourced], rows: Sequence[ChatMessage], changed: Sequence[ChatMessage]) -> list[str]:
     """Return the ids of steps that may have existed before users made a change, and do not exist now."""
     near = _near(rows, changed, BY_PEOPLE)
     there = {each.step.id for each in found}

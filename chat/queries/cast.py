@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from agents.messages import Json
-from chat.mentions import ANY_AGENT, mentioned, mentioned_agents
+from chat.mentions import ANY_AGENT, find_mentions, mentioned_agents
 from chat.models import ChatMessage, MessageType, Session, SessionRun
 from chat.queries import presets
 
@@ -65,7 +65,7 @@ def addressed_agents(session: Session, text: str) -> list[str]:
 
     A message that mentions no agent is for the session's own agent, unless that one answers mentions only.
     """
-    found = mentioned(text, _callable(session))
+    found = find_mentions(text, _callable(session))
     return found or ([session.agent] if session.replies == Session.Replies.ALL else [])
 
 

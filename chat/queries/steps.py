@@ -10,7 +10,7 @@ from django.db.models import Max, Min, Q, QuerySet
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.context import Around, author_of, call_ids, labels, speaker
 from chat.projections.segments import TurnSegments, segments
-from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected, gone
+from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected_steps, gone_ids
 from chat.projections.steps import AT_WORK, Sourced, Step, WrittenCall, growing, steps, written_calls
 from chat.queries.attachments import fetch_attachments
 from chat.queries.messages import whole
@@ -112,8 +112,8 @@ def _since(session: Session, since: int, changed: list[ChatMessage]) -> StepChan
     rows = _rows(session.pk, start)
     found = steps(rows, _around(session.pk, start))
     by_people = _were_changed_by_people(session.pk, since)
-    sent = found if renamed else affected(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
-    return _changes(session, sent, rows, gone(found, rows, changed) if by_people else ())
+    sent = found if renamed else affected_steps(found, rows, changed, BY_PEOPLE if by_people else BY_AGENTS)
+    return _changes(session, sent, rows, gone_ids(found, rows, changed) if by_people else ())
 
 
 def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -> bool:

@@ -27,7 +27,7 @@ from chat.runs.changes import (
     UpdateMessage,
 )
 from chat.runs.response_reducer import ResponseEvent, cut_off, drop_writing, reduce_response
-from chat.runs.tool_reducer import ToolEvent, after_output, reduce_tools, tool_ended
+from chat.runs.tool_reducer import ToolEvent, after_output, end_tool, reduce_tools
 from chat.runs.turn_rows import Reduced, insert_error, insert_note, milliseconds
 from chat.runs.turn_state import Now, OpenTool, ProcessLost, Stopped, TurnEvent, TurnState
 
@@ -72,7 +72,7 @@ def _settle(state: TurnState, now: Now) -> Reduced:
         changes.append(cut_off(state.open, **measured))
     for tool in state.tools:
         result = NOT_ANSWERED if tool.waiting and not tool.delegated else after_output(tool, TOOL_INTERRUPTED)
-        changes.append(tool_ended(tool, "interrupted", result, True, now))
+        changes.append(end_tool(tool, "interrupted", result, True, now))
     return replace(state, open=None, tools=(), texts=()), changes
 
 
@@ -143,4 +143,4 @@ def _repair(state: TurnState, resume: bool, error: AgentError | None, now: Now) 
 
 def _end_lost_tool(tool: OpenTool, now: Now) -> UpdateMessage:
     text = TOOL_NOT_BEGUN if tool.began is None and not tool.delegated else TOOL_LOST
-    return tool_ended(replace(tool, began=None), "interrupted", after_output(tool, text), True, now)
+    return end_tool(replace(tool, began=None), "interrupted", after_output(tool, text), True, now)

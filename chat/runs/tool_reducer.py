@@ -114,7 +114,7 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
         return state, []
     tools = tuple(each for each in state.tools if each is not tool)
     status = "failed" if result.is_error else "complete"
-    update = tool_ended(tool, status, clean(result.content), result.is_error, now)
+    update = end_tool(tool, status, clean(result.content), result.is_error, now)
     found = tuple(source for source in bounded_sources(result.sources) if source not in state.sources)
     state = replace(state, sources=bounded_sources(state.sources + found))
     foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin else {}
@@ -135,7 +135,7 @@ def find_tool(state: TurnState, call_id: str) -> OpenTool | None:
     return next((tool for tool in state.tools if call_id in (tool.call_id, own_call_id(tool.id))), None)
 
 
-def tool_ended(tool: OpenTool, status: str, content: str, is_error: bool, now: Now) -> UpdateMessage:
+def end_tool(tool: OpenTool, status: str, content: str, is_error: bool, now: Now) -> UpdateMessage:
     """End a call's row. A call that never ran has no duration."""
     fields: Json = {"status": status, "result": content, "is_error": is_error, "ended_at": now.wall}
     if tool.began is not None:

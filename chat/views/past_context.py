@@ -17,7 +17,7 @@ from chat.projections.context import CONTEXT_FIELDS, prompt_row
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, SentReasoning, blocks
 from chat.projections.estimate import of_text, of_tools
-from chat.projections.measure import Measure, corrected
+from chat.projections.measure import Measure, correct
 from chat.queries import presets
 from chat.queries.attachments import fetch_attachments
 from chat.queries.knowledge import tools_of
@@ -137,7 +137,7 @@ def _measure(laid: list[Block], around: float, past: RecordedRequest) -> Measure
     rows = ChatMessage.objects.filter(session=past.made.session_id, response_id=past.made.response_id)
     read = rows.filter(input_tokens__isnull=False).values_list("input_tokens", flat=True).first()
     estimate = around + sum(block.tokens for block in laid)
-    return corrected(estimate, estimate, read)
+    return correct(estimate, estimate, read)
 
 
 def _counts(past: RecordedRequest, new: int) -> Json:

@@ -15,7 +15,7 @@ from chat.projections.context import context, from_summary, speaks
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, ExclusionReason, SentReasoning, blocks
 from chat.projections.estimate import of_part, of_text
-from chat.projections.measure import corrected, measure_request
+from chat.projections.measure import correct, measure_request
 from chat.projections.requests import request_rows, row_as_sent
 from tests.projections.test_context_random import any_rows
 from tests.support.effort import cases
@@ -196,7 +196,7 @@ def test_estimates_are_set_right_by_what_was_read() -> None:
     for unknown in (answered(), answered(input_tokens=10_000)):
         assert measure_request(unknown, 0.0, ("own", "one")).read is None
     assert measure_request(answered(input_tokens=200), 0.0, ("own", "two")).factor == 1.0
-    assert corrected(10.0, 0.0, 5).factor == 1.0
+    assert correct(10.0, 0.0, 5).factor == 1.0
 
 
 def test_what_was_changed_since_sets_nothing_right() -> None:
