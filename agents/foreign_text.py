@@ -42,8 +42,8 @@ def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[st
                     found.append(origin)
                 case ToolResult(call_id=call_id, is_error=False) if names.get(call_id) not in own_tools:
                     found.append(names.get(call_id, ""))
-                case Text(foreign=True):
-                    found.append(FILE)
+                case Text(foreign=True, origin=origin):
+                    found.append(origin or FILE)
                 case File(name=name):
                     found.append(name)
     return tuple(dict.fromkeys(filter(None, reversed(found))))

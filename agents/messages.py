@@ -35,7 +35,8 @@ class ToolFile:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text of the message's author. If `foreign`, it comes from a file that the author attached.
+    """Text of the message's author. If `foreign`, it comes from a file that the author attached, or from another agent
+    that has read text from elsewhere. `origin` names the place of that text; "" for a file.
 
     `sources` are the pages on which the text is based, according to the vendor. They are not sent to a model again.
 
@@ -48,6 +49,7 @@ class Text:
     data: Mapping[str, str] = field(default_factory=dict)
     foreign: bool = False
     sources: tuple[Source, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

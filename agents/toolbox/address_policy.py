@@ -119,7 +119,8 @@ def _without_trailing(piece: str) -> Iterator[URL]:
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
     """Yield the texts in a conversation that neither users nor the model wrote: results of tools, and files.
 
-    `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "".
+    `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "", and for
+    the text of another agent, too: its model may have made up the addresses in it.
     """
     own = set(own_tools)
     names: dict[str, str] = {}
@@ -130,8 +131,8 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
             match part:
                 case ToolResult(call_id=call_id, content=content, is_error=False) if names.get(call_id) not in own:
                     yield content
-                case Text(text=text, foreign=True):
-                    yield text
+                case Text(text=text, foreign=True, origin=origin):
+                    yield "" if origin else text
                 case File():
                     yield ""
 
