@@ -26,9 +26,17 @@ HOSTILE = """```html
 <a id="link" href="{there}/link" target="_blank" ping="{there}/ping">Link</a>
 <a id="above" href="{there}/above" target="_top">Above</a>
 <style>body {{ background: url({there}/background) }} @import url({there}/import);</style>
+<div><template shadowrootmode="closed">
+  <iframe srcdoc="<script>parent.postMessage('shadow', '*')</script>"></iframe>
+</template></div>
+<iframe src="javascript:parent.postMessage('url', '*')"></iframe>
 <p id="results"></p>
 <script>
 window.results = {{}};
+const heard = [];
+addEventListener("message", ({{ data }}) => heard.push(data));
+document.write("<iframe src");
+document.write("doc=\\"<script>parent.postMessage('written', '*')<\\/script>\\"></iframe>");
 const attempt = async (name, act) => {{
   try {{ results[name] = String(await act()); }} catch (error) {{ results[name] = error.name; }}
 }};
@@ -54,6 +62,28 @@ const attempt = async (name, act) => {{
     const frame = document.body.appendChild(document.createElement("iframe"));
     return typeof frame.contentWindow.RTCPeerConnection;
   }});
+  const inner = (text) => `<script>parent.postMessage('${{text}}' + typeof RTCPeerConnection, '*')<\\/script>`;
+  const framed = (change) => change(document.body.appendChild(document.createElement("iframe")));
+  const word = "src" + "doc";
+  await attempt("property", () => framed((frame) => {{ frame[word] = inner("property"); }}));
+  await attempt("attribute", () => framed((frame) => frame.setAttribute(word, inner("attribute"))));
+  await attempt("node", () => framed((frame) => {{
+    const node = document.createAttribute(word);
+    frame.setAttributeNode(node);
+    node.value = inner("node");
+  }}));
+  await attempt("url", () => framed((frame) => {{ frame.src = "javascript:parent.postMessage('url set', '*')"; }}));
+  RegExp.prototype.exec = () => null;
+  RegExp.prototype.test = () => false;
+  await attempt("html", () => document.body.insertAdjacentHTML("beforeend", `<iframe ${{word}}="${{inner("html")}}">`));
+  await attempt("policy", () => trustedTypes.createPolicy("second", {{ createHTML: (html) => html }}));
+  await new Promise((done) => {{
+    framed((last) => {{
+      last.onload = () => setTimeout(done);
+      last[word] = inner("last");
+    }});
+  }});
+  results["frames within"] = heard.join();
   navigator.sendBeacon("{there}/beacon", "x");
   parent.postMessage({{ type: "send", height: 5 }}, "*");
   parent.postMessage({{ error: "made up" }}, "*");
@@ -152,6 +182,13 @@ async def test_preview_reaches_neither_the_page_nor_a_server(
         "window": "null",
         "rtc": "undefinedundefinedundefined",
         "nested": "SecurityError",
+        "property": "undefined",
+        "attribute": "undefined",
+        "node": "undefined",
+        "url": "undefined",
+        "html": "undefined",
+        "policy": "TypeError",
+        "frames within": "",
     }
     assert (await bea.page.title(), len(bea.page.context.pages)) == (title, 1)
     await elsewhere.was_not_called()

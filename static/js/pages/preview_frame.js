@@ -4,8 +4,37 @@ addEventListener("message", function start({ source, data }) {
   removeEventListener("message", start);
   // A Content-Security-Policy does not cover these ways to the network.
   for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"]) delete window[name];
+  withoutScriptsInFrames();
+  const { write } = document;
+  writeWholePieces();
   document.open();
-  document.write(data);
+  write.call(document, data.replaceAll(/(src)(doc)|(<!)(entity)/gi, "$1$3_$2$4"));
   document.close();
   addEventListener("keydown", ({ key }) => key === "Escape" && parent.postMessage("close", "*"));
 });
+
+/**
+ * Lets no frame in the content run scripts, because it would have the ways to the network again.
+ *
+ * Only `srcdoc` and `javascript:` URLs could run scripts in such a frame. The policy of this page passes all HTML and all
+ * such URLs that scripts of the content use to these functions. Those scripts can change all prototypes.
+ */
+function withoutScriptsInFrames() {
+  const { apply } = Reflect;
+  const { exec } = RegExp.prototype;
+  const isRefused = (text) => apply(exec, /srcdoc|<!entity/i, [text]) !== null;
+  delete window.XSLTProcessor;
+  globalThis.trustedTypes?.createPolicy("default", {
+    createHTML: (html, _type, sink) => (isRefused(`${sink} ${html}`) ? "" : html),
+    createScript: (code, _type, sink) => (apply(exec, /^Location/, [sink]) ? null : code),
+    createScriptURL: (address) => address,
+  });
+}
+
+/** Lets `document.write` of the content write whole pieces, so that no tag is made of two pieces. */
+function writeWholePieces() {
+  function write(...texts) {
+    (this.body ?? this.documentElement).insertAdjacentHTML("beforeend", texts.join(""));
+  }
+  Object.assign(Document.prototype, { write, writeln: write });
+}
