@@ -222,8 +222,7 @@ def tool(
         description = inspect.getdoc(function)
         if not description or not TOOL_NAME.fullmatch(tool_name):
             raise TypeError(f"The tool {tool_name} needs a docstring and a name of letters, digits, _ and -.")
-        hints = get_type_hints(function)
-        context = next((parameter for parameter, hint in hints.items() if hint is ToolContext), "")
+        context = next((each for each, hint in get_type_hints(function).items() if hint is ToolContext), "")
         arguments = _arguments_model(tool_name, function, context)
         return Tool(
             name=tool_name,
