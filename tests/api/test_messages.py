@@ -263,8 +263,8 @@ def test_pages_cost_the_same_however_long(
     asker.get("/api/me")
     for address, queries in (
         (path(session), 5),
-        (f"/api/sessions/{session.pk}/context", 7),
-        (f"/api/sessions/{session.pk}/context/estimate", 7),
+        (f"/api/sessions/{session.pk}/context", 8),
+        (f"/api/sessions/{session.pk}/context/estimate", 8),
     ):
         with django_assert_num_queries(queries):
             assert asker.get(address).status_code == 200
