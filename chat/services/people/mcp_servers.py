@@ -91,12 +91,12 @@ def add(*, author: User, workspace_id: int, given: Settings) -> McpServer:
 def change(*, author: User, server_id: int, given: Settings, revision: int | None = None) -> McpServer:
     """Change a server.
 
-    Raise ServiceError, "server_changed" if a `revision` is given and the server has another one now.
+    Raise ServiceError, "stale" if a `revision` is given and the server has another one now.
     """
     server = locked_server(author, server_id)
     if revision is not None and revision != server.revision:
         words = _("The saved settings have changed since you opened this form.")
-        raise ServiceError("server_changed", words, revision=server.revision)
+        raise ServiceError("stale", words, revision=server.revision)
     apply(server, given)
     save(server)
     log(Kind.MCP_SERVER_CHANGED, author, server)

@@ -238,10 +238,11 @@ def _lock(
     row = Row.objects.select_for_update().filter(name=name).first()
     if row is None:
         raise NoSuchAgentHere
-    is_stale = seen is not None and row.revision not in seen
-    if is_stale or revision not in (None, row.revision):
-        words = _("Someone else has changed this agent since you opened it.")
-        raise ServiceError("stale" if is_stale else "agent_changed", words, revision=row.revision)
+    words = _("Someone else has changed this agent since you opened it.")
+    if seen is not None and row.revision not in seen:
+        raise ServiceError("stale", words, revision=row.revision)
+    if revision not in (None, row.revision):
+        raise ServiceError("agent_changed", words, revision=row.revision)
     return row
 
 

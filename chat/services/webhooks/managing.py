@@ -84,13 +84,13 @@ def add(*, author: User, workspace_id: int, given: WebhookSettings) -> tuple[Web
 def change(*, author: User, webhook_id: int, given: WebhookSettings, seen: str = "") -> Webhook:
     """Change a webhook, which keeps its secret.
 
-    `seen` is the `version_of` the webhook that the user has changed. Raise ServiceError, "webhook_changed" if the
+    `seen` is the `version_of` the webhook that the user has changed. Raise ServiceError, "stale" if the
     webhook has another version now.
     """
     webhook = _lock(author, webhook_id)
     if seen not in ("", version_of(webhook)):
         words = _("The saved settings have changed since you opened this form.")
-        raise ServiceError("webhook_changed", words, version=version_of(webhook))
+        raise ServiceError("stale", words, version=version_of(webhook))
     return amend(author=author, webhook_id=webhook_id, **asdict(given))
 
 
