@@ -64,6 +64,9 @@ async def test_owner_adds_a_webhook(ana: Person, model: WireServer) -> None:
         assert finished.data()["session_id"] in session
 
         await page.goto(webhooks)
+        async with asyncio.timeout(30):  # the receiver has the request before its answer is stored
+            while await row.locator("tr", has_text="Pending").count():
+                await page.reload()
         await row.locator("summary", has_text="Recent deliveries").click()
         delivery = row.get_by_role("row", name="An agent finished a turn")
         await expect(delivery).to_contain_text("Delivered")
