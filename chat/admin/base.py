@@ -65,11 +65,9 @@ class PlainRelations:
 
     def plain(self, request: HttpRequest, names: Iterable[Any]) -> list[Any]:
         """Replace the relations whose pages the user may not open."""
-        return [_plain_column(self.model, name) if self._is_refused(request, name) else name for name in names]
-
-    def _is_refused(self, request: HttpRequest, name: Any) -> bool:
-        related = {field.name: field.related_model for field in self.model._meta.fields if field.many_to_one}
-        return name in related and not may_open_in_admin(request.user, related[name])
+        relations = {field.name: field.related_model for field in self.model._meta.fields if field.many_to_one}
+        refused = {name for name, model in relations.items() if not may_open_in_admin(request.user, model)}
+        return [_plain_column(self.model, name) if name in refused else name for name in names]
 
 
 class BoundedSearch:

@@ -18,7 +18,7 @@ MAX_ROWS = 100
 def delete_selected(
     model_admin: admin.ModelAdmin[Any], request: HttpRequest, chosen: QuerySet[Any]
 ) -> HttpResponseBase | None:
-    """Delete rows after a confirmation. Refuse a selection that is too large, or whose rows no longer exist."""
+    """Delete rows after a confirmation. Refuse a selection that is too large, or whose rows have left the list."""
     count = chosen.count()
     if 0 < count <= MAX_ROWS:
         return delete_with_confirmation(model_admin, request, chosen)
