@@ -80,12 +80,10 @@ def sent_reasoning(form: str, request: Request, provider: str, dialect: Dialect 
 def before_next_message(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> Request:
     """Return a request without the reasoning that is not sent once a user's next message is appended."""
     sent = sent_reasoning(form, request, provider, dialect)
-    later = (
-        sent_reasoning(form, replace(request, messages=(*request.messages, NEXT)), provider, dialect) if sent else []
-    )
-    lost = set(map(id, sent)) - set(map(id, later))
-    if not lost:
+    if not sent:
         return request
+    later = sent_reasoning(form, replace(request, messages=(*request.messages, NEXT)), provider, dialect)
+    lost = set(map(id, sent)) - set(map(id, later))
     messages = (
         replace(message, parts=tuple(part for part in message.parts if id(part) not in lost))
         for message in request.messages
