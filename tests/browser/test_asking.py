@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 
 import pytest_asyncio
@@ -42,10 +43,10 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
 async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
     """Let the agent call a tool that asks users. First wait for the MCP server, which may only be starting now."""
     async with asyncio.timeout(60):
-        while True:
+        for number in count():
             model.script(reply("Hello."))
             await person.say("Hello")
-            await expect(person.answers.last).to_contain_text("Hello.")
+            await expect(person.answers.nth(number)).to_contain_text("Hello.")
             await person.sees_state("idle")
             if f"tests__{tool}" in str(model.requests[-1].body.get("tools")):
                 break

@@ -338,7 +338,7 @@ async def test_header_is_one_line_and_keeps_its_place(ana: Person, browser: Brow
     bo = await invited(ana, browser, "Bo")
     page = ana.page
     await page.get_by_role("button", name="Rename").wait_for()
-    await expect(page.locator("#presence .face")).to_have_count(2)
+    await expect(page.locator("#presence .here .face")).to_have_count(2)
     height = "document.querySelector('.top').offsetHeight"
     place = "document.getElementById('rename').getBoundingClientRect().top"
     before = await page.evaluate(place), await page.evaluate(height)

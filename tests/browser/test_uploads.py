@@ -40,6 +40,11 @@ async def attach(person: Person, *files: FilePayload) -> None:
     await (await opened.value).set_files(list(files))
 
 
+async def uploaded(person: Person, number: int) -> None:
+    """Wait until this many files are uploaded. A reload keeps only these."""
+    await expect(chips(person).and_(person.page.locator("[data-state=ready]"))).to_have_count(number)
+
+
 @pytest.mark.both_browsers
 async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer) -> None:
     """LIVE-04: attached files survive a reload, can be removed one by one, and are sent with the message."""
@@ -47,6 +52,7 @@ async def test_files_are_kept_until_they_are_sent(ana: Person, model: WireServer
     await attach(ana, NOTES, TABLE)
     await expect(chips(ana).locator(".chip-name")).to_have_text(["notes <1>.txt", "table.csv"])
     await expect(chips(ana).first).to_contain_text("24 byte")
+    await uploaded(ana, 2)
     await ana.page.reload()
     await expect(chips(ana)).to_have_count(2)
     await ana.page.get_by_role("button", name="Remove table.csv").press("Enter")
@@ -204,7 +210,7 @@ async def test_chip_of_a_long_name_keeps_its_ending(ana: Person) -> None:
 async def test_unsent_files_are_shown_on_other_devices(ana: Person, model: WireServer, browser: Browser) -> None:
     """LIVE-04: another device shows the files that are not sent yet. Files that one sends disappear on the other."""
     await attach(ana, NOTES, TABLE)
-    await expect(chips(ana).locator(".chip-name")).to_have_count(2)
+    await uploaded(ana, 2)
     phone = Person(await (await browser.new_context(storage_state=await ana.page.context.storage_state())).new_page())
     await phone.page.goto(ana.page.url)
     await phone.page.evaluate("localStorage.clear()")  # the copied state includes the other browser's storage
