@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 
 from django import template
@@ -42,6 +43,12 @@ register.filter("color", formatting.color)
 
 register.simple_tag(split_files)
 register.simple_tag(row_html, name="rail_row")
+
+
+@register.filter
+def instant(text: str) -> datetime:
+    """Parse a time that is stored in JSON, in ISO 8601."""
+    return datetime.fromisoformat(text)
 
 
 @register.filter

@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup, Tag
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from fido2.webauthn import AuthenticatorData
 from pytest_django.fixtures import Settings
 
@@ -565,7 +566,7 @@ def test_notices_wait_for_their_person(browser: Client, ana: User, bo: User) -> 
     """Every page shows what staff did with the account; a user who came by that very link can only hide it there."""
     session = Session.objects.count()
     link = reverse("sign-in-link", args=[accounts.sign_in_link(user=ana, author=bo)])
-    words = f"Bo created a sign-in link for your account on {timezone.now():%Y-%m-%d}."
+    words = f"Bo created a sign-in link for your account on {date_format(timezone.localdate())}."
     browser.post(link)
     for client in (browser, signed_in(Client(), ana)):
         assert words in client.get("/").content.decode()
