@@ -5,34 +5,49 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import ssl
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.support.loop import TestLoop
+from tests.support.push_service import HOST, certificates
 
 MORE_THAN_IS_READ = b"x" * 20_000_000
+
+
+@contextmanager
+def unclosed() -> Iterator[list[str]]:
+    """Collect the reports of connections that are still open. At the end of the block, their loop must be closed."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+        gc.collect()
+    found += [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)]
 
 
 def left_open(loop: asyncio.AbstractEventLoop, *, closes: bool) -> bool:
     """Return whether a connection is still open after its loop was closed."""
 
-    async def send(address: tuple[str, int]) -> asyncio.StreamWriter:
+    async def send(address: tuple[str, int]) -> None:
         _reader, writer = await asyncio.open_connection(*address)
         writer.write(MORE_THAN_IS_READ)
         if closes:
             writer.close()
-        return writer
+        else:
+            left.append(writer)
 
-    with socket.create_server(("127.0.0.1", 0)) as silent, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        writer = loop.run_until_complete(send(silent.getsockname()))
+    left: list[asyncio.StreamWriter] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent, unclosed() as found:
+        loop.run_until_complete(send(silent.getsockname()))
         loop.close()
-        del writer
-        gc.collect()
-    return any(issubclass(warning.category, ResourceWarning) for warning in caught)
+        left.clear()
+    return bool(found)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +59,54 @@ def test_closed_connection_ends_with_its_loop(
 ) -> None:
     """Python's own loop shows why this one is needed."""
     assert left_open(make(), closes=closes) is is_open
+
+
+LOOPS = [(TestLoop, False), (asyncio.SelectorEventLoop, True)]
+
+
+@pytest.mark.parametrize(("make", "is_open"), LOOPS)
+def test_connection_that_a_server_has_closed_ends_with_the_loop(
+    make: Callable[[], asyncio.AbstractEventLoop], is_open: bool
+) -> None:
+    async def send(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(MORE_THAN_IS_READ)
+        writer.close()
+        has_sent.set()
+
+    loop, has_sent = make(), asyncio.Event()
+    with unclosed() as found:
+        server = loop.run_until_complete(asyncio.start_server(send, "127.0.0.1", 0))
+        with socket.create_connection(server.sockets[0].getsockname()):
+            loop.run_until_complete(has_sent.wait())
+            server.close()
+            loop.close()
+    assert bool(found) is is_open
+
+
+@pytest.mark.parametrize(("make", "is_open"), LOOPS)
+def test_tls_connection_ends_with_its_loop_if_only_one_side_has_closed_it(
+    tmp_path: Path, make: Callable[[], asyncio.AbstractEventLoop], is_open: bool
+) -> None:
+    context, trusted = certificates(tmp_path)
+    is_over = threading.Event()
+
+    def accept(listener: socket.socket) -> None:
+        with context.wrap_socket(listener.accept()[0], server_side=True):
+            is_over.wait()
+
+    async def connect(address: tuple[str, int], trusted: ssl.SSLContext) -> None:
+        _reader, writer = await asyncio.open_connection(*address, ssl=trusted, server_hostname=HOST)
+        writer.close()
+
+    loop = make()
+    with socket.create_server(("127.0.0.1", 0)) as listener, unclosed() as found:
+        peer = threading.Thread(target=accept, args=(listener,))
+        peer.start()
+        loop.run_until_complete(connect(listener.getsockname(), trusted))
+        loop.close()
+        is_over.set()
+        peer.join()
+    assert bool(found) is is_open
 
 
 def test_connection_that_has_sent_all_is_left_alone() -> None:

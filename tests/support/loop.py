@@ -10,8 +10,9 @@ from weakref import WeakSet
 class TestLoop(asyncio.SelectorEventLoop):
     """A loop that leaves no half-closed connections.
 
-    If a client is closed before the server has read all of its request, it keeps the socket until the rest is written.
-    If the loop ends first, the garbage collector finds the socket later, and the test that is running then fails.
+    A closed connection keeps its socket until the other side has read the rest, and with TLS until the other side has
+    closed it, too. If the loop ends first, the garbage collector finds the socket later, and the test that is running
+    then fails.
     """
 
     __test__ = False
@@ -20,17 +21,26 @@ class TestLoop(asyncio.SelectorEventLoop):
         super().__init__()
         self._made: WeakSet[Any] = WeakSet()
 
-    async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """Connect like other loops, and remember the transport."""
-        transport, protocol = await super().create_connection(*args, **options)
+    # asyncio calls these two methods for the connections of clients and of servers.
+
+    def _make_socket_transport(self, *args: Any, **options: Any) -> Any:
+        """Create a transport like other loops, and remember it."""
+        transport = super()._make_socket_transport(*args, **options)  # type: ignore[misc]  # left out of the stubs
         self._made.add(transport)
-        return transport, protocol
+        return transport
+
+    def _make_ssl_transport(self, *args: Any, **options: Any) -> Any:
+        """Create a transport like other loops, and remember it."""
+        transport = super()._make_ssl_transport(*args, **options)  # type: ignore[misc]  # left out of the stubs
+        self._made.add(transport)
+        return transport
 
     def close(self) -> None:
-        """Drop unsent data of closed clients, and close the loop. Connections that were left open stay reported."""
+        """End closed connections at once, and close the loop. Connections that were left open stay reported."""
         if not self.is_closed():
             for transport in self._made:
-                if transport.is_closing() and transport.get_write_buffer_size():
+                # A transport whose connection has ended has no loop, and cannot be aborted any more.
+                if transport.is_closing() and transport._loop is not None:
                     transport.abort()
             self.run_until_complete(asyncio.sleep(0))
         super().close()

@@ -129,7 +129,7 @@ class PushService:
         self._runner = web.AppRunner(application)
         await self._runner.setup()
         with tempfile.TemporaryDirectory() as folder:
-            self.context, self.trusted = _certificates(Path(folder))
+            self.context, self.trusted = certificates(Path(folder))
         site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self.context)
         await site.start()
         self.port = self._runner.addresses[0][1]
@@ -156,7 +156,7 @@ class PushService:
         return self.taken
 
 
-def _certificates(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def certificates(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return the TLS context of a server with a self-signed certificate, and that of a client that accepts it."""
     key, name = ec.generate_private_key(CURVE), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     now = datetime.now(UTC)
