@@ -108,7 +108,7 @@ async def test_list_that_comes_late_is_used_and_delays_pages_once(monkeypatch: p
     assert (models.known(), models.problem) == ([], "local did not list its models within 0.01 seconds.")
     monkeypatch.setattr(discovery, "LISTING_SECONDS", 3600.0)
     server.now = 3600.0
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         await models.refresh()
     gate.set()
     await until(lambda: models.known() == ["late"])
@@ -182,6 +182,6 @@ async def test_closing_ends_a_question_that_is_open() -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let other tasks run until the condition is true."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - what is awaited sets no event
             await asyncio.sleep(0)

@@ -374,4 +374,4 @@ async def test_failing_check_is_the_consumers_error() -> None:
 
     helper, _ = agent([call(n=1)])
     with pytest.raises(LookupError):
-        await asyncio.wait_for(collect(helper, check_pending=pending), 5)
+        await asyncio.wait_for(collect(helper, check_pending=pending), 20)

@@ -118,7 +118,7 @@ async def test_failing_tool_does_not_disturb_its_neighbors() -> None:
 
 async def test_blocking_tools_run_together_too() -> None:
     """RUN-11: plain functions run in threads, in which these two meet."""
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=20)
 
     @tool()
     def meet() -> str:

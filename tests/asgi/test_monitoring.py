@@ -26,7 +26,7 @@ from chat.models import ChatMessage, SessionRun, User, Worker
 from tests.support.testing_node import TestNode
 
 Figures = dict[tuple[str, ...], float]
-PATIENCE = 10.0
+PATIENCE = 20.0
 
 
 @pytest_asyncio.fixture

@@ -177,4 +177,4 @@ async def test_close_does_not_wait_for_a_hanging_layer(moody: Moody, monkeypatch
     sender.put("g", [{"n": 0}])
     await moody.tried.wait()
     monkeypatch.setattr(publishing, "SEND_TIMEOUT", 0.01)
-    await asyncio.wait_for(sender.close(), 5)
+    await asyncio.wait_for(sender.close(), 20)

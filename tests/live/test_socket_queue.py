@@ -41,7 +41,7 @@ class Peer:
         self.changed.set()
 
     async def has(self, count: int) -> list[str]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while len(self.taken) < count:
                 self.changed.clear()
                 await self.changed.wait()
@@ -55,7 +55,7 @@ class Peer:
         await asyncio.sleep(0)
 
     async def closed(self) -> int:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while self.code is None:
                 self.changed.clear()
                 await self.changed.wait()
@@ -157,7 +157,7 @@ async def test_unread_frame_is_abandoned_also_after_the_close(monkeypatch: pytes
     peer = Peer()
     await peer.stuck()
     peer.socket_queue.close(4429)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await peer.given_up.wait()
     assert peer.code == 4429
 
@@ -209,7 +209,7 @@ async def test_answered_waits_for_all_answers() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     peer.flowing.set()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 20)
     assert peer.taken == ["first", "snapshot"]
 
 

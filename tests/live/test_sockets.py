@@ -200,7 +200,7 @@ async def test_closed_sockets_leave_nothing_running(node: TestNode, ana: User) -
         for _ in range(3):
             socket.send(type="sync")
         await socket.leave()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while left := {task for task in asyncio.all_tasks() - before if not task.done()}:
             await asyncio.wait(left)
 
