@@ -109,6 +109,24 @@ def test_tls_connection_ends_with_its_loop_if_only_one_side_has_closed_it(
     assert bool(found) is is_open
 
 
+def test_connections_to_a_port_are_aborted() -> None:
+    """Others stay open, and stay reported."""
+
+    async def connect(*ports: int) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TestLoop)
+        for port in ports:
+            await loop.create_connection(asyncio.Protocol, "127.0.0.1", port)
+        loop.abort_connections_to(ports[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        loop = TestLoop()
+        with unclosed() as found:
+            loop.run_until_complete(connect(one.getsockname()[1], other.getsockname()[1]))
+            loop.close()
+    assert len([report for report in found if "transport" in report]) == 1, found
+
+
 def test_connection_that_has_sent_all_is_left_alone() -> None:
     """It has no loop any more."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from random import Random
@@ -25,6 +24,7 @@ from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at
 from tests.support.client import EventsClient
+from tests.support.loop import TestLoop
 from tests.support.page_client import PageClient
 from tests.support.redis import Redis
 from tests.support.silent_proxy import SilentProxy
@@ -47,7 +47,10 @@ async def proxy(redis: Redis) -> AsyncIterator[SilentProxy]:
     """A proxy between the layer and Redis."""
     async with SilentProxy(redis.port) as proxy:
         yield proxy
-        gc.collect()  # closes what redis-py has dropped while the loop runs; otherwise a later test would fail
+        # Otherwise, the garbage collector may find what redis-py has dropped in a later test, which then fails.
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TestLoop)
+        loop.abort_connections_to(proxy.port)
         await asyncio.sleep(0)
 
 

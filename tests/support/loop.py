@@ -35,6 +35,12 @@ class TestLoop(asyncio.SelectorEventLoop):
         self._made.add(transport)
         return transport
 
+    def abort_connections_to(self, port: int) -> None:
+        """End the connections to a port that are still open, for clients that drop some without closing them."""
+        for transport in self._made:
+            if transport._loop is not None and (transport.get_extra_info("peername") or ("", 0))[1] == port:
+                transport.abort()
+
     def close(self) -> None:
         """End closed connections at once, and close the loop. Connections that were left open stay reported."""
         if not self.is_closed():
