@@ -47,6 +47,7 @@ async def test_calls_unfold_when_the_answer_after_them_is_deleted(ana: Person, m
     """LIVE-01: folded calls unfold when the answer after them is deleted, because the last call is always visible."""
     model.script(calls(4), reply("They are 42."))
     await ana.say("Go")
+    await expect(ana.answers).to_contain_text(["They are 42."])
     await ana.sees_state("idle")
     tools = ana.page.locator("article.tool_group")
     await expect(ana.page.locator(".tool-run")).to_be_visible()
@@ -230,9 +231,7 @@ async def test_focus_moves_when_its_element_disappears(ana: Person, model: WireS
 
     This covers a toast, a saved prompt, and a session that is archived and restored elsewhere.
     """
-    model.script(reply("Hello"))
-    await ana.say("Hi")
-    await ana.sees_state("idle")
+    await talk(ana, model, "Hello")
     page = ana.page
     await ana.answers.last.focus()
     await page.keyboard.press("c")

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.person import RETRIES, Person
+from tests.browser.person import PATIENCE, RETRIES, Person
 from tests.support.server import Server, run_in
 from tests.wire import openai
 from tests.wire.script import Reply
@@ -240,6 +240,7 @@ async def test_time_of_a_later_answer_adds_no_line(ana: Person, model: WireServe
     model.script(Reply(call), reply("It is 42."))
     await ana.say("What is six times seven?")
     answer = ana.answers.filter(has_text="It is 42.")
+    await expect(answer).to_be_visible()
     await ana.sees_state("idle")
     before = await answer.evaluate("e => e.offsetHeight")
     run_in(server, TWELVE_SECONDS)
@@ -303,7 +304,7 @@ async def written(server: Server, text: str) -> None:
     """Wait until a message's text and its deltas together are this text."""
     deltas = "(select group_concat(text, '') from chat_messagedelta d where d.message_id = m.id)"
     query = f"select m.text || coalesce({deltas}, '') from chat_chatmessage m"  # noqa: S608  # of constants
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE / 1000):
         while True:
             with closing(sqlite3.connect(server.data / "parley.sqlite3")) as connection:
                 if (text,) in connection.execute(query).fetchall():

@@ -46,6 +46,7 @@ async def reader(ana: Person, model: WireServer) -> Person:
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
     await expect(ana.answers.get_by_role("button", name="Preview")).to_have_count(2)
+    await ana.sees_state("idle")
     return ana
 
 
@@ -85,7 +86,6 @@ async def test_alert_shows_its_kind(reader: Person) -> None:
 async def test_table_is_copied_as_csv(reader: Person) -> None:
     """UI-11: the copied table has its cells as text, with quotation marks where CSV needs them."""
     button = reader.answers.get_by_role("button", name="Copy as CSV")
-    await reader.sees_state("idle")
     await button.click()
     copied = 'Name,Said\n"Ana, B.","""hi"""\nc,1\n'
     await reader.page.wait_for_function(
@@ -189,7 +189,7 @@ async def test_copy_button_of_a_table_appears_on_hover_and_focus(
     page = await context.new_page()
     await page.goto(person.page.url)
     await person.say("A table")
-    await person.sees_state("idle")
+    await expect(page.locator("#messages article.assistant")).to_have_attribute("data-status", "complete")
     button = page.get_by_role("button", name="Copy as CSV")
     await expect(button).to_have_css("opacity", "1" if touch else "0")
     await button.focus()

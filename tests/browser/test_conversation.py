@@ -53,8 +53,9 @@ async def test_wide_code_and_tables_go_beyond_the_column(ana: Person, model: Wir
     model.script(reply(f"{table}\n{code}\n\n" + "Many words. " * 60))
     await ana.page.set_viewport_size({"width": 1700, "height": 900})
     await ana.say("Go")
-    await ana.sees_state("idle")
     bubble = ana.answers.first.locator(".bubble")
+    await expect(bubble).to_contain_text("Many words.")
+    await ana.sees_state("idle")
     for wide in (bubble.locator(".table-wrap"), bubble.locator(".code")):
         assert await width_of(wide) > await width_of(bubble) + 100
     assert await width_of(bubble.locator("p")) < await width_of(bubble)

@@ -56,6 +56,7 @@ async def test_find_covers_messages_that_are_not_loaded(ana: Person, server: Ser
 async def test_failed_search_is_reported_and_repeated(ana: Person) -> None:
     """LIVE-04: a failed search is reported instead of showing no matches, and Enter repeats it."""
     await ana.say("A needle")
+    await expect(ana.answers).to_have_count(1)
     await ana.sees_state("idle")
     await ana.page.route(FIND, lambda route: route.fulfill(status=429, body="Too many requests."))
     await ana.page.keyboard.press("Control+f")

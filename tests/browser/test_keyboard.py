@@ -75,6 +75,7 @@ async def test_main_flow_works_by_keyboard(ana: Person, model: WireServer) -> No
     await page.keyboard.type("And now?")
     await press(ana, "Enter")
     problem = page.locator("article.error")
+    await expect(problem).to_be_visible()
     await ana.sees_state("idle")
     await reach(ana, problem.get_by_role("button", name="Retry", exact=True), "Shift+Tab")
     await press(ana, "Enter")

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Route, WebSocketRoute, expect
 from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, make_viewer, reply
+from tests.browser.test_messages import talk
 from tests.browser.test_questions import ACTIONS, SUM, asked, asking, card
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers
@@ -95,9 +96,7 @@ async def test_early_answer_goes_to_the_question(ana: Person, model: WireServer)
 
 async def test_button_to_the_end_offers_no_question_that_is_in_view(ana: Person, model: WireServer) -> None:
     """UI-12: "Go to question" is offered only while the question is further below."""
-    model.script(reply("\n\n".join(["Well."] * 40)))
-    await ana.say("Tell me more")
-    await ana.sees_state("idle")
+    await talk(ana, model, "\n\n".join(["Well."] * 40))
     await asked(ana, model, *[SUM] * 6)
     question = card(ana, CALL).first
     await ana.page.keyboard.press("Alt+ArrowDown")

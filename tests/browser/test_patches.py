@@ -79,6 +79,8 @@ async def test_expanded_message_stays_expanded(ana: Person, model: WireServer, b
     expand = bo.page.get_by_role("button", name="Show all")
     await expand.click()
     await expect(expand).to_have_count(0)
+    await expect(ana.answers).to_contain_text(["Fine"])
+    await ana.sees_state("idle")
     await edit(ana, ana.messages.first, "Word\n" * 200)
     await expect(bo.messages.first.locator(".edited")).to_be_visible()
     await expect(expand).to_have_count(0)

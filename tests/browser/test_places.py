@@ -39,9 +39,9 @@ async def test_removal_and_restoration_move_messages_on_all_pages(
         await expect(person.answers.first).to_contain_text("One.")
     model.script(reply("Three."))
     await bo.say("Question 3")
-    await expect(ana.answers.nth(2)).to_contain_text("Three.")
-    await ana.sees_state("idle")
-    await bo.sees_state("idle")
+    for person in (ana, bo):
+        await expect(person.answers.nth(2)).to_contain_text("Three.")
+        await person.sees_state("idle")
     live = await places(bo)
     assert await places(ana) == live
     await bo.page.reload()

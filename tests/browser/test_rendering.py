@@ -65,8 +65,8 @@ async def reader(ana: Person, model: WireServer) -> Person:
     model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, "![A chart](https://pictures.example/a.png)"))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
-    await ana.sees_state("idle")
     await expect(ana.answers).to_contain_text("A chart")
+    await ana.sees_state("idle")
     return ana
 
 

@@ -55,6 +55,7 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await expect(dialog.get_by_text("Run started.")).to_be_visible()
     await dialog.get_by_role("button", name="Close").click()
     await expect(ana.answers).to_contain_text(["All quiet."])
+    await ana.sees_state("idle")
     await expect(ana.messages.first).to_contain_text("Scheduled · Every Tuesday at 07:15")
 
     await page.get_by_role("button", name="More", exact=True).click()
