@@ -118,6 +118,7 @@ async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model:
     await expect(text).to_have_value("Mine")
     assert await violations(desk.page) == []
     await desk.save()
+    await desk.hears("The message was saved.")
     await expect(ana.messages.first).to_contain_text("Mine")
     await ana.say("Question 2")
     await expect(desk.page.locator("#session-moved")).to_be_visible()

@@ -71,6 +71,7 @@ async def test_switch_by_another_user_takes_no_focus(ana: Person, model: WireSer
     line = RefusingLine("switch_attempt")
     await bo.page.route_web_socket("**/ws/**", line.lead)
     await bo.page.reload()
+    await bo.sees_connection("Connected")
     model.script(reply("Second"))
     await ana.answers.first.focus()
     await ana.answers.first.press("r")

@@ -182,6 +182,7 @@ async def test_citations_stay_chips_after_each_edit(ana: Person, model: WireServ
         field = ana.page.get_by_role("textbox", name="Edit message")
         await field.fill(ANSWER.replace("noon", word))
         await field.press("Control+Enter")
+        await expect(field).to_have_count(0)
         await expect(bo.answers.last).to_contain_text(word)
         await expect(bo.answers.last.locator(".edited")).to_be_visible()
         await expect(chip).to_have_count(1)

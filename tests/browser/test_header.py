@@ -218,6 +218,8 @@ async def test_lost_access_keeps_the_text(ana: Person, browser: Browser, model: 
     await expect(bo.page.get_by_role("textbox", name="System prompt")).to_be_editable()
     await ana.page.get_by_role("button", name="Share").click()
     await ana.page.get_by_role("button", name="Remove Bo").click()
+    removed = ana.page.locator(".toast").filter(has_text="Bo removed")
+    await removed.hover()  # it stays
     await bo.sees_connection("You no longer have access")
     await expect(bo.page.get_by_role("textbox", name="System prompt")).not_to_be_editable()
     await expect(bo.page.locator("#rename")).to_be_disabled()
@@ -225,7 +227,7 @@ async def test_lost_access_keeps_the_text(ana: Person, browser: Browser, model: 
     await bo.answers.first.focus()
     await bo.page.keyboard.press("Delete")
     await expect(bo.page.locator("#notices")).to_contain_text("You no longer have access.")
-    await ana.page.locator(".toast").filter(has_text="Bo removed").get_by_role("button", name="Undo").click()
+    await removed.get_by_role("button", name="Undo").click()
     await expect(ana.page.get_by_label("Role of Bo")).to_have_value("editor")
     await expect(bo.answers.first).to_contain_text("Read this")
     await expect(bo.page.get_by_text("You can read this copy, but you can’t write here anymore.")).to_be_visible()

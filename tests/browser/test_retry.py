@@ -39,8 +39,8 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     bo = await invited(ana, browser, "Bo")
     model.script(reply("Third"))
     await bo.say("Mine")
-    await ana.sees_state("idle")
     await expect(ana.answers).to_have_text(texts("First", "Second", "Third"))
+    await ana.sees_state("idle")
     first, dialog = ana.answers.first, ana.page.get_by_role("dialog", name="Retry from here?")
     await first.focus()
     await first.press("r")
@@ -166,8 +166,9 @@ async def test_stop_holds_the_queue_and_the_answer_can_be_continued(
 
     model.script(Reply(openai.sse(*openai.text("and on."), *TOOLS)), reply("42"))
     await button(ana, "Continue").click()
-    await expect(bo.answers).to_have_text(texts("So far", "and on", "42"))
-    await bo.sees_state("idle")
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("So far", "and on", "42"))
+        await person.sees_state("idle")
     await expect(ana.queue).to_have_count(2)
     model.script(reply("Forty-two"))
     await choose(ana, ana.page.locator("article.tool_group"), "Run tools again")
@@ -270,6 +271,8 @@ async def test_versions_of_an_answer_are_switched_for_all_users(
         for person in (ana, bo):
             await expect(person.answers).to_have_text(texts(answer))
             await person.sees_state("idle")
+    undo = ana.page.locator("#toasts .toast", has_text="The previous answer was replaced")
+    await undo.last.hover()  # keeps the toast open
     numbers = [person.page.locator(".attempts") for person in (ana, bo)]
     for number in numbers:
         await expect(number).to_have_text("3/3")
@@ -282,7 +285,6 @@ async def test_versions_of_an_answer_are_switched_for_all_users(
     await expect(numbers[1].get_by_role("button", name="Previous version")).to_be_focused()
     await expect(bo.page.locator("#announcer")).to_have_text("Version 2 of 3")
     await ana.page.bring_to_front()
-    undo = ana.page.locator("#toasts .toast", has_text="The previous answer was replaced")
     await expect(undo).to_have_count(1)
     await undo.hover()  # keeps the toast open
     await ana.answers.first.focus()
@@ -336,7 +338,9 @@ async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: 
     await bo.say("/continue")
     await expect(bo.answers).to_have_text(texts("One", "two", "thr", "ee."))
     assert "Continue exactly where it ended" in str(model.requests[-1].body["messages"][-1])
-    await bo.sees_state("idle")
+    for person in (ana, bo):
+        await expect(person.answers).to_have_text(texts("One", "two", "thr", "ee."))
+        await person.sees_state("idle")
     before = await ana.transcript()
     await ana.page.reload()
     assert await ana.transcript() == before

@@ -69,6 +69,7 @@ async def test_agent_waits_for_a_mention_when_others_come(ana: Person, model: Wi
     bo = await invited(ana, browser, "Bo", automatic=True)
     toast = ana.page.locator("#toasts .toast").last
     await expect(toast).to_contain_text("Several people can write here now: the agent answers when it is mentioned")
+    await toast.hover()  # it stays
     for person in (ana, bo):
         await expect(person.page.get_by_role("button", name="Only @agent")).to_be_visible()
     await bo.say("Between us")
