@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Literal
 from urllib.parse import urljoin
 
@@ -24,6 +25,19 @@ async def choose_in_account_menu(
 ) -> None:
     await page.get_by_role("button", name="Account:").click()
     await page.get_by_role(role, name=name, exact=True).click()
+
+
+async def shows_briefly(page: Page, condition: str, argument: str = "") -> None:
+    """Wait until a condition on the page holds. It is checked after each change, so a state that ends soon is seen."""
+    script = f"""argument => new Promise((resolve) => {{
+        const holds = {condition};
+        const check = () => holds(argument) && (observer.disconnect(), resolve());
+        const observer = new MutationObserver(check);
+        observer.observe(document.body, {{ attributes: true, characterData: true, childList: true, subtree: true }});
+        check();
+    }})"""
+    async with asyncio.timeout(PATIENCE / 1000):
+        await page.evaluate(script, argument)
 
 
 # A part of Chromium's report of a response with a status from 400 to 499.

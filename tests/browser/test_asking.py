@@ -40,16 +40,21 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
         yield server
 
 
-async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
-    """Let the agent call a tool that asks users. First wait for the MCP server, which may only be starting now."""
+async def offered(person: Person, model: WireServer, tool: str) -> None:
+    """Wait until the agent has a tool of an MCP server, which may only be starting now. The session must be empty."""
     async with asyncio.timeout(60):
         for number in count():
             model.script(reply("Hello."))
             await person.say("Hello")
             await expect(person.answers.nth(number)).to_contain_text("Hello.")
             await person.sees_state("idle")
-            if f"tests__{tool}" in str(model.requests[-1].body.get("tools")):
+            if tool in str(model.requests[-1].body.get("tools")):
                 break
+
+
+async def ask(person: Person, model: WireServer, tool: str, then: str) -> None:
+    """Let the agent call a tool that asks users."""
+    await offered(person, model, f"tests__{tool}")
     model.script(asking((f"tests__{tool}", {})), reply(then))
     await person.say("Go")
     await person.sees_state("waiting")

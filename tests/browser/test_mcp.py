@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.conftest import CONFIG
-from tests.browser.person import Person, choose_in_account_menu
+from tests.browser.person import Person, choose_in_account_menu, shows_briefly
 from tests.browser.test_accessibility import violations
 from tests.browser.test_after_changes import ask_api
+from tests.browser.test_asking import offered
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_questions import asking
 from tests.browser.test_retry import PHONE
@@ -169,14 +171,16 @@ async def test_prompts_are_fetched_again_when_the_session_changes(ana: Person) -
 async def test_images_and_progress_of_a_call_are_shown_to_all(ana: Person, model: WireServer, browser: Browser) -> None:
     """UI-16: all users see the image of a call, whose file can be downloaded, and the progress of a slow call."""
     bo = await invited(ana, browser, "Bo")
+    await offered(ana, model, "example__draw_chart")
     model.script(
         asking(("example__draw_chart", {"values": [1, 2, 3]})),
         asking(("example__count_slowly", {"to": 4})),
         reply("Done."),
     )
     await ana.say("Draw and count")
+    progress = "() => document.querySelector('.tool-progress')?.textContent.includes('Counted to')"
+    await asyncio.gather(*(shows_briefly(person.page, progress) for person in (ana, bo)))
     for person in (ana, bo):
-        await expect(person.page.locator(".tool-progress")).to_contain_text("Counted to")
         image = person.page.locator(".tool-files img")
         await expect(image).to_have_js_property("naturalWidth", 96)
     await expect(ana.answers.last).to_contain_text("Done.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.gallery import SCREENS, Showcase, visit
+from tests.browser.person import shows_briefly
 from tests.support.showcase import PEOPLE
 
 # Elements with text of users, models and tools.
@@ -74,9 +76,11 @@ async def test_two_users_of_a_session_have_their_own_languages(browser: Browser,
         await SCREENS["session"](page, showcase)
     composer = english.get_by_role("textbox", name="Message", exact=True)
     await composer.fill("slow")
-    await composer.press("Enter")
-    await expect(english.locator("#status")).to_contain_text("Thinking…")
-    await expect(chinese.locator("#status")).to_contain_text("思考中…")
+    status = "words => document.getElementById('status').textContent.includes(words)"
+    async with asyncio.TaskGroup() as looks:
+        for page, words in ((english, "Thinking…"), (chinese, "思考中…")):
+            looks.create_task(shows_briefly(page, status, words))
+        await composer.press("Enter")
     await composer.fill("and then?")
     await composer.press("Enter")
     await expect(english.get_by_role("article", name="Queued by Ana Kovač")).to_be_visible()
