@@ -15,13 +15,14 @@ async def test_account_menu_has_all_entries(ana: Person) -> None:
     await page.get_by_role("button", name="Account:").click()
     menu = page.get_by_role("menu", name="Account")
     items = menu.locator("[role^=menuitem] .menu-label")
-    assert await items.all_inner_texts() == [
+    entries = [
         *("Settings", "Workspace settings"),
         *("System theme", "Light theme", "Dark theme"),
         *("Archived sessions", "Import…"),
         *("Keyboard shortcuts", "Admin"),
         "Sign out",
     ]
+    await expect(items).to_have_text(entries, use_inner_text=True)
     assert await violations(page) == []
     await menu.get_by_role("menuitem", name="Admin").click()
     await page.wait_for_url("**/admin/")

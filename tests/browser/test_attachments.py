@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Route, expect
 
@@ -47,20 +49,16 @@ async def test_all_users_see_the_files_of_a_message(ana: Person, browser: Browse
 async def test_space_of_an_image_is_reserved(ana: Person, model: WireServer) -> None:
     """UI-01: the space of an image is reserved, so that content below it does not jump."""
     model.script(reply("I see"))
-    held: list[Route] = []
+    held: asyncio.Queue[Route] = asyncio.Queue()
     await send(ana, "Look", RED)
-
-    async def hold(route: Route) -> None:
-        held.append(route)
-
-    await ana.page.route("**/thumb", hold)
+    await ana.page.route("**/thumb", held.put)
     await ana.page.reload()
     image = pictures(ana).get_by_role("img")
     before = await image.bounding_box()
     assert before is not None
     assert (before["width"], before["height"]) == (360, 180)
     async with ana.page.expect_response("**/thumb"):
-        await held[0].continue_()
+        await (await held.get()).continue_()
     await expect(image).to_have_js_property("complete", True)
     assert await image.bounding_box() == before
 

@@ -83,7 +83,7 @@ async def test_files_appear_for_all_users_while_the_agent_works(
     for person in (ana, bo):
         await link(person, "Folder out").click()  # the command is still running
         await expect(entry(person, "one")).to_be_visible()
-    [workspace] = (server.data / "workspaces").glob("s_*")
+    workspace = server.data / "workspaces" / ana.page.url.rstrip("/").rpartition("/")[2]
     (workspace / "out" / "go").touch()
     for person in (ana, bo):
         await expect(entry(person, "two")).to_be_visible()

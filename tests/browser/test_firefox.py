@@ -57,7 +57,8 @@ async def test_firefox_reports_errors_refusals_and_missing_files(ana: Person) ->
         await page.evaluate("setTimeout(() => { throw new Error('broken') })")
     async with page.expect_event("pageerror"):
         await page.evaluate("document.body.append(Object.assign(document.createElement('script'), { text: 'x' }))")
-    assert await page.evaluate("fetch('/missing').then((response) => response.status)") == 404
+    async with page.expect_response("**/missing"):
+        assert await page.evaluate("fetch('/missing').then((response) => response.status)") == 404
     broken, refused, missing = ana.reports
     assert "broken" in broken
     assert "script-src-elem" in refused

@@ -26,6 +26,11 @@ def chosen(person: Person) -> Locator:
     return person.page.get_by_role("dialog", name="Search").get_by_role("option", selected=True)
 
 
+async def has_results(person: Person) -> None:
+    """Wait until the server's results for the present query are shown."""
+    await expect(person.page.get_by_role("dialog", name="Search")).to_have_attribute("aria-busy", "false")
+
+
 async def search(person: Person, words: str) -> None:
     await person.page.keyboard.press("Control+k")
     await expect(field(person)).to_be_focused()
@@ -60,6 +65,7 @@ async def test_palette_runs_actions_and_opens_sessions(ana: Person, model: WireS
     assert await violations(ana.page) == []
     await ana.page.keyboard.type("quarterly")
     await expect(ana.page.get_by_role("group", name="Sessions").get_by_role("option")).to_have_count(1)
+    await has_results(ana)
     count = await options(ana).count()
     await expect(chosen(ana)).to_have_id("palette-0")
     await ana.page.keyboard.press("ArrowUp")
@@ -86,6 +92,7 @@ async def test_titles_and_labels_come_before_keywords(ana: Person, model: WireSe
     await ana.page.keyboard.press("Enter")
     await expect(ana.answers.first).to_contain_text("first")
     await search(ana, "tools")
+    await has_results(ana)
     await expect(options(ana).first).to_have_text(re.compile("^tools"))
     shown = await options(ana).all_inner_texts()
     named = [next(at for at, text in enumerate(shown) if label in text) for label in ("About tools", "Session details")]

@@ -173,6 +173,8 @@ class Worker:
         self._cdp.on("ServiceWorker.workerRegistrationUpdated", note)
         await self._cdp.send("ServiceWorker.enable")
         self._registration = await asyncio.wait_for(registered, 20)
+        if not self._page.context.service_workers:
+            await self._page.context.wait_for_event("serviceworker")
         (self._script,) = self._page.context.service_workers
         await self._script.evaluate(WORKER)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from playwright.async_api import Browser, Locator, ViewportSize, WebSocketRoute,
 
 from agents.messages import Json
 from tests.browser.conftest import CONFIG
-from tests.browser.person import Person
+from tests.browser.person import PATIENCE, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_messages import UNCOVERED
@@ -142,6 +143,7 @@ async def test_every_kind_of_question_is_answered(ana: Person, model: WireServer
     await bo.sees_state("idle")
     before = await bo.page.locator(".question").all_inner_texts()
     await bo.page.reload()
+    await bo.sees_connection("Connected")
     assert await bo.page.locator(".question").all_inner_texts() == before
     assert await violations(bo.page) == []
     bo.check_console()
@@ -393,12 +395,19 @@ async def test_private_session_is_shared_with_a_user_who_can_approve(
     """
     held: list[str | bytes] = []
     routes: list[WebSocketRoute] = []
+    has_card, may_go_on = asyncio.Event(), asyncio.Event()
 
     async def lead(route: WebSocketRoute) -> None:
+        def carry(frame: str | bytes) -> None:
+            if NEEDS_ADMIN in str(frame):
+                has_card.set()
+            if has_card.is_set() and not may_go_on.is_set():
+                held.append(frame)
+            else:
+                route.send(frame)
+
         routes.append(route)
-        route.connect_to_server().on_message(
-            lambda frame: held.append(frame) if held or NEEDS_ADMIN in str(frame) else route.send(frame)
-        )
+        route.connect_to_server().on_message(carry)
 
     async with servers.use(CONFIG + GUARDED) as server:
         ana, bo = await owner_and_admin(browser, server)
@@ -410,8 +419,11 @@ async def test_private_session_is_shared_with_a_user_who_can_approve(
         model.script(asking(SUM), reply("42"))
         await ana.say("Go on")
         await expect(ana.page.locator("article.tool_group[data-status=pending]")).to_be_visible()
-        while held:
-            routes[-1].send(held.pop(0))
+        async with asyncio.timeout(PATIENCE / 1000):
+            await has_card.wait()
+        may_go_on.set()
+        for frame in held:
+            routes[-1].send(frame)
         question = card(ana, "wants to run calculator")
         stuck = question.get_by_text("No one in this session can approve this.")
         await expect(stuck).to_be_visible()

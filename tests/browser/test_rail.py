@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server, run_in
@@ -41,6 +41,12 @@ async def begin(person: Person, text: str) -> None:
     await expect(person.messages.first).to_contain_text(text)
 
 
+async def answered(person: Person) -> None:
+    """Wait until the agent has answered the first message."""
+    await expect(person.answers.first).to_be_visible()
+    await person.sees_state("idle")
+
+
 async def choose(person: Person, title: str, *action: str) -> None:
     """Choose an action from the menu of a session's row."""
     await row(person, title).hover()
@@ -63,7 +69,8 @@ async def test_change_of_the_list_before_the_page_is_connected_is_shown(ana: Per
     await late.page.route_web_socket("**/ws/**", wait)
     await late.page.goto(ana.page.url)
     headers = {"X-CSRFToken": await ana.token()}
-    assert (await ana.page.request.patch(other, data={"title": "Another title"}, headers=headers)).ok
+    title = {"title": "Another title"}
+    assert (await ana.page.request.patch(other, data=title, headers=headers, max_retries=RETRIES)).ok
     await expect(row(ana, "Another title")).to_be_visible()
     is_over.set()
     await expect(row(late, "Another title")).to_be_visible()
@@ -95,8 +102,8 @@ async def test_rows_show_the_time_of_the_last_change(ana: Person, server: Server
     The full date is its tooltip, also after an update.
     """
     for title in ("Days ago", "Years ago"):
-        await home(ana)
         await begin(ana, title)
+        await answered(ana)  # the answer changes the time, too
     await asyncio.to_thread(run_in, server, OLDER)
     await home(ana)
     await begin(ana, "Today")
@@ -189,7 +196,7 @@ async def test_deleted_session_is_restored_for_both_users(ana: Person, model: Wi
     await expect(row(ana, "Keep this")).to_have_count(1)
     await choose(ana, "Keep this", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
-    await expect(ana.page.get_by_text("Session deleted")).to_be_visible()
+    await ana.page.get_by_text("Session deleted").hover()  # the toast stays
     await expect(row(ana, "Keep this")).to_have_count(0)
     await bo.sees_connection("no longer have access")
     gone = await bo.page.goto(address)
@@ -289,8 +296,9 @@ async def test_more_sessions_are_reached_by_keyboard(ana: Person, server: Server
 
 async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: WireServer) -> None:
     model.script(reply("1"), reply("2"))
-    await begin(ana, "First")
-    await begin(ana, "Second")
+    for text in ("First", "Second"):
+        await begin(ana, text)
+        await answered(ana)
     await choose(ana, "First", "Pin")
     await expect(rail(ana).get_by_role("region", name="Pinned").get_by_role("listitem")).to_contain_text(["First"])
     await choose(ana, "Second", "Archive")
@@ -312,6 +320,7 @@ async def test_many_sessions_are_selected_and_deleted(ana: Person, model: WireSe
     model.script(*[reply(f"{number}") for number in range(4)])
     for number in range(4):
         await begin(ana, f"Number {number}")
+        await answered(ana)
     await choose(ana, "Number 3", "Select")
     await row(ana, "Number 1").get_by_role("checkbox").click(modifiers=["Shift"])
     await expect(rail(ana).get_by_role("status")).to_have_text("3 selected")
