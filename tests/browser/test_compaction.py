@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import CONFIG
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_messages import bar_of
 from tests.browser.test_page import fill
@@ -120,7 +120,7 @@ async def test_messages_before_an_unloaded_summary_are_marked(ana: Person, model
     session = await ana.page.locator("main").get_attribute("data-session")
     address = urljoin(ana.page.url, f"/api/sessions/{session}/messages/{summary}")
     headers = {"X-CSRFToken": await ana.token()}
-    assert (await ana.page.request.delete(address, headers=headers)).ok
+    assert (await ana.page.request.delete(address, headers=headers, max_retries=RETRIES)).ok
     await expect(marked).to_have_count(0)
 
 
@@ -144,13 +144,13 @@ async def test_summary_that_is_excluded_with_other_messages_is_shown_so(ana: Per
     last = await ana.messages.last.get_attribute("id")
     address = urljoin(ana.page.url, f"/api/sessions/{session}/messages/{last}")
     headers = {"X-CSRFToken": await ana.token()}
-    done = await ana.page.request.post(f"{address}/exclude_before", headers=headers, data={})
-    assert done.ok
+    request = ana.page.request
+    assert (await request.post(f"{address}/exclude_before", headers=headers, data={}, max_retries=RETRIES)).ok
     await expect(summary).to_contain_text("hidden from the model")
     await expect(summary).to_have_class(re.compile("excluded"))
     await expect(ana.answers.filter(has_text="Answer 0.")).to_be_visible()
 
-    assert (await ana.page.request.post(f"{address}/include_before", headers=headers, data={})).ok
+    assert (await request.post(f"{address}/include_before", headers=headers, data={}, max_retries=RETRIES)).ok
     await expect(summary).not_to_have_class(re.compile("excluded"))
     await expect(ana.answers.filter(has_text="Answer 0.")).to_be_hidden()
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.conftest import CONFIG
-from tests.browser.person import Person
+from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.browser.test_questions import SUM, asking, card
 from tests.support.server import Server
@@ -59,10 +59,10 @@ async def test_owner_changes_roles_and_undoes_a_removal(ana: Person, browser: Br
     await page.locator(".members li", has_text="Gil").locator("summary").click()
     await page.get_by_role("button", name="Remove from workspace").click()
     await expect(page.locator("#toasts")).to_contain_text("Gil was removed.")
-    assert (await theirs.request.get(session)).status == 404
+    assert (await theirs.request.get(session, max_retries=RETRIES)).status == 404
     await page.locator("#toasts").get_by_role("button", name="Undo").click()
     await expect(page.locator("#toasts")).to_contain_text("Gil is a member again.")
-    assert (await theirs.request.get(session)).status == 200
+    assert (await theirs.request.get(session, max_retries=RETRIES)).status == 200
     gil.check_console()
 
 
