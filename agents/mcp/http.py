@@ -13,6 +13,7 @@ from yarl import URL
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
+from agents.mcp.unstorable import StorableJson
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy
@@ -135,9 +136,18 @@ class _Body(httpx2.AsyncByteStream):
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
+        self._is_compressed = "content-encoding" in answer.headers  # although the request asks for plain text
         self._room = None if answer.content_type == "text/event-stream" else MAX_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        json = StorableJson()
+        async for chunk in self._chunks():
+            if storable := chunk if self._is_compressed else json.add(chunk):
+                yield storable
+        if rest := json.end():
+            yield rest
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._answer.content.iter_any():
                 if self._room is not None:

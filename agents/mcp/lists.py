@@ -17,10 +17,14 @@ from agents.safe_text import clean
 # The methods that list something, and the key of the list in their results.
 TOOLS = "tools/list"
 LISTS = {TOOLS: "tools", "resources/list": "resources", "prompts/list": "prompts"}
+# The field that identifies an item in requests to the server.
+KEYS = {TOOLS: "name", "resources/list": "uri", "prompts/list": "name"}
 # Fields without which an item cannot be used.
 NEEDED = frozenset({"name", "inputSchema", "uri", "arguments"})
 LONGEST_NAME = 100
 LONGEST_PROBLEM = 200
+# The character that replaces those that cannot be stored (`unstorable`).
+REPLACEMENT = "\ufffd"
 # The most items that are kept and named in the log.
 MOST_NAMED = 20
 
@@ -34,12 +38,17 @@ class Skipped:
 
 
 class ListsDispatcher(JSONRPCDispatcher):
-    """Sends requests, and removes invalid items from lists, because the SDK refuses a list that contains one."""
+    """Sends requests, and removes invalid items from lists, because the SDK refuses a list that contains one.
+
+    It also removes items that cannot be requested, or not be distinguished from an earlier item of the list.
+    """
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         super().__init__(incoming, outgoing)
         self._version = ""
         self._skipped: dict[str, list[Skipped]] = {}
+        # The keys of the items in each list so far.
+        self._known: dict[str, set[str]] = {}
 
     def skipped(self, method: str = TOOLS) -> tuple[Skipped, ...]:
         """Return what was removed from the list that was read last."""
@@ -53,7 +62,7 @@ class ListsDispatcher(JSONRPCDispatcher):
             self._version = str(result.get("protocolVersion"))
         elif isinstance(items := result.get(LISTS.get(method, "")), list):
             if not (params or {}).get("cursor"):  # the first page
-                self._skipped[method] = []
+                self._skipped[method], self._known[method] = [], set()
             return {**result, LISTS[method]: self._valid(method, items)}
         return result
 
@@ -61,13 +70,29 @@ class ListsDispatcher(JSONRPCDispatcher):
         skipped, kept = self._skipped.setdefault(method, []), []
         for number, item in enumerate(items, 1):
             try:
-                kept.append(self._checked(method, item))
+                checked = self._checked(method, item)
             except ValidationError as error:
-                if len(skipped) < MOST_NAMED:
-                    skipped.append(Skipped(_name_of(item, number), problem_of(error, inside=2)))
+                problem = problem_of(error, inside=2)
             except (KeyError, ValueError):  # a version that has no such list: the session decides
                 return items
+            else:
+                problem = self._problem_of_key(method, checked)
+                if not problem:
+                    kept.append(checked)
+            if problem and len(skipped) < MOST_NAMED:
+                skipped.append(Skipped(_name_of(item, number), problem))
         return kept
+
+    def _problem_of_key(self, method: str, item: dict[str, Any]) -> str:
+        """Return why a valid item cannot be used because of its name or URI, or "" after recording this key."""
+        field, known = KEYS[method], self._known.setdefault(method, set())
+        key = item[field]
+        if REPLACEMENT in key:  # the server knows the item by another key, which cannot be stored
+            return f"{field}: Contains characters that are not valid"
+        if key in known:
+            return f"{field}: Another item of the list has it, too"
+        known.add(key)
+        return ""
 
     def _checked(self, method: str, item: Any) -> Any:
         """Return a valid item, without optional fields that are invalid. Raise ValidationError."""

@@ -19,6 +19,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
+from agents.mcp.unstorable import storable_json
 from agents.sandbox.command import ENVIRONMENT, PATH, Sandbox
 from agents.sandbox.process import serve
 
@@ -131,7 +132,7 @@ async def _read(process: Process, messages: Reading) -> None:
 
 async def _pass_on(line: bytes, messages: Reading) -> bool:
     try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(storable_json(line), by_name=False)
     except ValueError:
         logger.warning("An MCP server wrote a line that is not a message: %.200r", line)
         return False

@@ -93,7 +93,7 @@ def test_invalid_tools_are_named_with_the_reason(page: Client, workspace: Worksp
     with serving(sys.executable, str(NONSENSE), "invalid", "http") as address:
         page.post(where, form(address))
         tested = page.post(where, {"part": "test", "server": McpServer.objects.get().pk}).content.decode()
-    valid, invalid = tested.split("4 tools are invalid and are left out:")
+    valid, invalid = tested.split("6 tools are invalid and are left out:")
     assert ("It has 4 tools:" in valid, "<code>home</code>" in valid) == (True, True)
     assert ("<code>no_schema</code>" in invalid, "inputSchema: Field required" in invalid) == (True, True)
 

@@ -2,8 +2,8 @@
 
 Its tool `babble` answers with an invalid message, `refuse` with an error, `process` with its process id, and `home`
 with HOME. With the argument `lists` it also declares prompts and resources, and then refuses to list them. With
-`invalid` its lists also contain items that the protocol does not allow. With `http PORT` it serves a web address
-instead of standard input.
+`invalid` its lists also contain items that the protocol does not allow, a second tool `home`, and halves of characters.
+With `http PORT` it serves a web address instead of standard input.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ OFFERED = LISTS if {"lists", "invalid"} & set(sys.argv) else {}
 NAMES = ("babble", "refuse", "process", "home")
 # Invalid values of fields that a tool need not have.
 MORE: dict[str, Any] = {"outputSchema": {"$id": "x"}, "icons": "none"} if "invalid" in sys.argv else {}
+CUT = "Cut within an emoji\ud83d"
 INVALID: list[Any] = [
     {"name": "no_schema"},
     {"name": "no_object", "inputSchema": {"type": "string"}},
     {"name": {"a": "b"}, "inputSchema": {"type": "object"}},
     "no tool",
+    {"name": "half\ud83d", "inputSchema": {"type": "object"}},
 ]
 
 
@@ -38,11 +40,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"protocolVersion": version, "capabilities": {"tools": {}, **OFFERED}, "serverInfo": info}
     if request["method"] == "tools/list":
         tools: list[Any] = [{"name": name, "inputSchema": {"type": "object"}, **MORE} for name in NAMES]
-        return {"tools": INVALID + tools if "invalid" in sys.argv else tools}
+        second = {"name": "home", "description": CUT, "inputSchema": {"type": "object"}}
+        return {"tools": [*INVALID, *tools, second] if "invalid" in sys.argv else tools}
     if request["method"] == "prompts/list":
         return {"prompts": [{"name": 5}, {"name": "greet"}]}
     if request["method"] == "resources/list" and "invalid" in sys.argv:
-        return {"resources": [{"uri": "notes://first", "name": "first"}, {"uri": "notes://second"}]}
+        return {"resources": [{"uri": "notes://first", "name": "first", "description": CUT}, {"uri": "notes://second"}]}
     text = str(os.getpid()) if tool_of(request) == "process" else os.environ["HOME"]
     return {"content": [{"type": "text", "text": text}]}
 

@@ -186,7 +186,7 @@ async def test_invalid_items_of_a_list_do_not_cost_the_valid_ones(caplog: pytest
         found = await tools(servers)
         assert sorted(found) == ["babble", "home", "process", "read_resource", "refuse"]
         assert (await run(found["home"])).content == str(Path.home())
-        assert "notes://first" in found["read_resource"].description
+        assert "notes://first: Cut within an emoji\ufffd" in found["read_resource"].description
         prompts = await asyncio.to_thread(servers.prompts, ["it__*"])
         assert [prompt.name for prompt in prompts] == ["it__greet"]
         await run(found["babble"])  # ends the connection, so the lists are read again
@@ -195,6 +195,7 @@ async def test_invalid_items_of_a_list_do_not_cost_the_valid_ones(caplog: pytest
     assert [line.split(" of ")[0] for line in said] == ["Invalid tools", "Invalid resources", "Invalid prompts"]
     assert "no_schema (inputSchema: Field required); no_object (inputSchema.type: Input should be" in said[0]
     assert "number 3 (name: Input should be a valid string); number 4 (" in said[0]
+    assert "; half\ufffd (name: Contains characters that are not valid); home (name: Another item of" in said[0]
 
 
 async def test_a_program_runs_in_a_sandbox(tmp_path: Path) -> None:
