@@ -7,7 +7,9 @@ strict, because the server checks the arguments anyway. Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
+from itertools import count
 from typing import Any
 
 from agents.messages import Json
@@ -19,6 +21,9 @@ TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", 
 # Keywords that vendors refuse at the top level.
 CHOICES = ("anyOf", "oneOf", "allOf")
 NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "not", "enum", "const", "if", "then", "else"})
+# The names of arguments that Anthropic accepts: characters, and length.
+NAME_CHARACTERS = "a-zA-Z0-9_.-"
+LONGEST_NAME = 64
 LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -33,6 +38,39 @@ def schema_for_models(schema: Json) -> Json:
         for name, value in (choice.get("properties") or {}).items():
             properties.setdefault(name, value)
     return {**kept, "type": "object", "properties": properties}
+
+
+def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:
+    """Return a schema from `schema_for_models` with names of arguments that vendors accept.
+
+    Also return the server's names of the arguments that it renames. Their descriptions begin with these names.
+    """
+    properties, renamed = schema["properties"], dict[str, str]()
+    taken = {name for name in properties if _safe_name(name) == name}
+    for name in properties:
+        if name not in taken:
+            taken.add(safe := _safe_name(name, taken))
+            renamed[safe] = name
+    if not renamed:
+        return schema, renamed
+    safe_names = {name: safe for safe, name in renamed.items()}
+    named = {safe_names.get(name, name): _described(value, name, safe_names) for name, value in properties.items()}
+    required = [safe_names.get(name, name) for name in schema.get("required", ()) if isinstance(name, str)]
+    return {**schema, "properties": named, **({"required": required} if "required" in schema else {})}, renamed
+
+
+def _safe_name(name: str, taken: Collection[str] = ()) -> str:
+    """Return a name of an argument with the characters and the length that vendors accept, which is not taken."""
+    safe = re.sub(f"[^{NAME_CHARACTERS}]", "_", name)[:LONGEST_NAME] or "_"
+    numbered = (f"{safe[: LONGEST_NAME - 4]}_{number}" for number in count(2))
+    return safe if safe not in taken else next(each for each in numbered if each not in taken)
+
+
+def _described(value: Any, name: str, renamed: Collection[str]) -> Any:
+    if name not in renamed or not isinstance(value, dict):
+        return value
+    description = value.get("description")
+    return {**value, "description": f"{name}: {description}" if isinstance(description, str) else name}
 
 
 def _usable(schema: Any, depth: int) -> Json:

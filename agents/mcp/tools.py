@@ -15,7 +15,7 @@ from agents.mcp.asking import Ask
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.results import read_contents, read_result, resource_line
-from agents.mcp.schemas import schema_for_models
+from agents.mcp.schemas import schema_for_models, with_names_for_models
 from agents.messages import Json
 from agents.safe_text import clean, cut
 from agents.tools import Tool, ToolContext
@@ -50,8 +50,11 @@ def tool_name(server: str, tool: str, taken: Iterable[str]) -> str:
 
 
 def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerConfig) -> Tool:
+    schema, renamed = with_names_for_models(schema_for_models(tool.input_schema))
+
     async def call(arguments: Json, context: ToolContext) -> ForeignText:
-        result = await connection.call(tool.name, arguments, context.report, _asker(context, config))
+        named = {renamed.get(argument, argument): value for argument, value in arguments.items()}
+        result = await connection.call(tool.name, named, context.report, _asker(context, config))
         read = await read_result(result, connection.name, tool.name, context)
         if result.is_error:
             raise ToolError(read.text or f"{name} failed without saying why.")
@@ -61,7 +64,7 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
     return Tool(
         name=name,
         description=clean(cut(tool.description or tool.title or tool.name, LONGEST_DESCRIPTION)),
-        parameters=schema_for_models(tool.input_schema),
+        parameters=schema,
         function=call,
         arguments=None,
         time_limit=config.time_limit,

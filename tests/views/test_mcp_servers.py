@@ -94,7 +94,7 @@ def test_invalid_tools_are_named_with_the_reason(page: Client, workspace: Worksp
         page.post(where, form(address))
         tested = page.post(where, {"part": "test", "server": McpServer.objects.get().pk}).content.decode()
     valid, invalid = tested.split("6 tools are invalid and are left out:")
-    assert ("It has 4 tools:" in valid, "<code>home</code>" in valid) == (True, True)
+    assert ("It has 5 tools:" in valid, "<code>home</code>" in valid) == (True, True)
     assert ("<code>no_schema</code>" in invalid, "inputSchema: Field required" in invalid) == (True, True)
 
 

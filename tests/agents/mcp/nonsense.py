@@ -1,9 +1,9 @@
 """An MCP server without libraries and without `ping`.
 
-Its tool `babble` answers with an invalid message, `refuse` with an error, `process` with its process id, and `home`
-with HOME. With the argument `lists` it also declares prompts and resources, and then refuses to list them. With
-`invalid` its lists also contain items that the protocol does not allow, a second tool `home`, and halves of characters.
-With `http PORT` it serves a web address instead of standard input.
+Its tool `babble` answers with an invalid message, `refuse` with an error, `process` with its process id, `home` with
+HOME, and `repeat` with its arguments. With the argument `lists` it also declares prompts and resources, and then
+refuses to list them. With `invalid` its lists also contain items that the protocol does not allow, a second tool
+`home`, and halves of characters. With `http PORT` it serves a web address instead of standard input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 LISTS: dict[str, Any] = {"prompts": {}, "resources": {}}
 OFFERED = LISTS if {"lists", "invalid"} & set(sys.argv) else {}
-NAMES = ("babble", "refuse", "process", "home")
+NAMES = ("babble", "refuse", "process", "home", "repeat")
+SCHEMA = {"type": "object", "properties": {"$filter": {"type": "string"}, "page": {}}, "required": ["$filter"]}
 # Invalid values of fields that a tool need not have.
 MORE: dict[str, Any] = {"outputSchema": {"$id": "x"}, "icons": "none"} if "invalid" in sys.argv else {}
 CUT = "Cut within an emoji\ud83d"
@@ -39,14 +40,15 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         version = request["params"]["protocolVersion"]
         return {"protocolVersion": version, "capabilities": {"tools": {}, **OFFERED}, "serverInfo": info}
     if request["method"] == "tools/list":
-        tools: list[Any] = [{"name": name, "inputSchema": {"type": "object"}, **MORE} for name in NAMES]
+        tools: list[Any] = [{"name": name, "inputSchema": SCHEMA, **MORE} for name in NAMES]
         second = {"name": "home", "description": CUT, "inputSchema": {"type": "object"}}
         return {"tools": [*INVALID, *tools, second] if "invalid" in sys.argv else tools}
     if request["method"] == "prompts/list":
         return {"prompts": [{"name": 5}, {"name": "greet"}]}
     if request["method"] == "resources/list" and "invalid" in sys.argv:
         return {"resources": [{"uri": "notes://first", "name": "first", "description": CUT}, {"uri": "notes://second"}]}
-    text = str(os.getpid()) if tool_of(request) == "process" else os.environ["HOME"]
+    texts = {"process": str(os.getpid()), "repeat": json.dumps((request.get("params") or {}).get("arguments"))}
+    text = texts.get(tool_of(request), os.environ["HOME"])
     return {"content": [{"type": "text", "text": text}]}
 
 

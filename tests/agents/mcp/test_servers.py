@@ -126,6 +126,15 @@ async def test_a_program_gives_its_tools() -> None:
         assert "[cut after 50,000 characters]" in (await run(found["huge"])).content
 
 
+async def test_an_argument_is_passed_on_by_the_name_that_the_server_gave_it() -> None:
+    """UI-16: models use a name that vendors accept, and the server gets its own."""
+    async with opened(ServerConfig(command=(sys.executable, str(NONSENSE)), sandbox=False)) as servers:
+        repeat = (await tools(servers))["repeat"]
+        assert list(repeat.parameters["properties"]) == ["_filter", "page"]
+        assert repeat.parameters["required"] == ["_filter"]
+        assert (await run(repeat, _filter="a", page=2)).content == '{"$filter": "a", "page": 2}'
+
+
 async def test_a_refused_prompt_has_the_words_of_the_server() -> None:
     """UI-17: users read the server's message, without the parts for models."""
     async with opened(program()) as servers:
@@ -184,7 +193,7 @@ async def test_invalid_items_of_a_list_do_not_cost_the_valid_ones(caplog: pytest
     command = (sys.executable, str(NONSENSE), "invalid")
     async with opened(ServerConfig(command=command, sandbox=False)) as servers:
         found = await tools(servers)
-        assert sorted(found) == ["babble", "home", "process", "read_resource", "refuse"]
+        assert sorted(found) == ["babble", "home", "process", "read_resource", "refuse", "repeat"]
         assert (await run(found["home"])).content == str(Path.home())
         assert "notes://first: Cut within an emoji\ufffd" in found["read_resource"].description
         prompts = await asyncio.to_thread(servers.prompts, ["it__*"])

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from agents.mcp.config import ServerConfig
 from agents.mcp.pool import Servers
 from agents.mcp.results import read_result
-from agents.mcp.schemas import schema_for_models
+from agents.mcp.schemas import schema_for_models, with_names_for_models
 from agents.mcp.tools import tool_name
 from agents.messages import Json, Source
 from agents.sandbox import probe
@@ -70,6 +70,28 @@ def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> N
     whole = schema_for_models({"type": "object", **schema})
     assert whole == {"type": "object", **sent}
     Draft202012Validator.check_schema(whole)
+
+
+def test_arguments_have_names_that_vendors_accept() -> None:
+    """UI-16: names that Anthropic refuses are replaced by names that are valid, unique and described."""
+    properties = {"a.b-C_1": A, "StartTime<": {**A, "description": "Calls after."}, "StartTime>": A, "": True, "_": B}
+    long = {"x" * 70: A, "x" * 71: A}
+    schema = {"type": "object", "properties": properties | long, "required": ["StartTime>", "_", 5]}
+    sent, renamed = with_names_for_models(schema)
+    assert sent["properties"] == {
+        "a.b-C_1": A,
+        "StartTime_": {**A, "description": "StartTime<: Calls after."},
+        "StartTime__2": {**A, "description": "StartTime>"},
+        "__2": True,
+        "_": B,
+        "x" * 64: {**A, "description": "x" * 70},
+        "x" * 60 + "_2": {**A, "description": "x" * 71},
+    }
+    assert sent["required"] == ["StartTime__2", "_"]
+    names = {"StartTime_": "StartTime<", "StartTime__2": "StartTime>", "__2": ""}
+    assert renamed == names | {"x" * 64: "x" * 70, "x" * 60 + "_2": "x" * 71}
+    safe = schema_for_models({"properties": {"a": A}, "required": ["a"]})
+    assert with_names_for_models(safe) == (safe, {})
 
 
 def test_very_deep_schema_ends() -> None:

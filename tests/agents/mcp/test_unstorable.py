@@ -42,5 +42,5 @@ async def test_half_a_character_does_not_make_an_address_unavailable() -> None:
         config = ServerConfig(url=url, internal_hosts=("127.0.0.1",))
         offer = await examine(AddedServer("row 1", "1", "notes", config))
     assert (offer.problem, offer.resources) == ("", 1)
-    assert [tool.name for tool in offer.tools] == ["babble", "refuse", "process", "home"]
+    assert [tool.name for tool in offer.tools] == ["babble", "refuse", "process", "home", "repeat"]
     assert [tool.name for tool in offer.skipped[-2:]] == ["half\ufffd", "home"]
