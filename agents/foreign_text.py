@@ -14,6 +14,8 @@ from agents.messages import File, Message, Source, Text, ToolFile, ToolResult
 TAG = "untrusted-data"
 # The origin of the text of an attached file.
 FILE = "a file"
+# The origin of a summary of earlier messages, of which some may have come from elsewhere.
+SUMMARY = "a summary"
 _END = re.compile(rf"<(?=\s*/\s*{TAG})", re.IGNORECASE)
 
 

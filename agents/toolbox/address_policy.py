@@ -119,9 +119,12 @@ def _without_trailing(piece: str) -> Iterator[URL]:
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
     """Yield the texts in a conversation that neither users nor the model wrote: results of tools, and files.
 
-    `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "", and for
-    the text of another agent, too: its model may have made up the addresses in it.
+    `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "". Also
+    yield "" for the text of another agent that has read text from elsewhere, and for a summary: a model may have made
+    up the addresses in it.
     """
+    from agents.delegates import is_delegate  # late, because it needs the hosts of MCP servers, which need this module
+
     own = set(own_tools)
     names: dict[str, str] = {}
     for message in messages:
@@ -129,6 +132,9 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
             names[call.id] = call.name
         for part in message.parts:
             match part:
+                case ToolResult(call_id=call_id, origin=origin) if is_delegate(names.get(call_id, "")):
+                    if origin:
+                        yield ""
                 case ToolResult(call_id=call_id, content=content, is_error=False) if names.get(call_id) not in own:
                     yield content
                 case Text(text=text, foreign=True, origin=origin):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
+from agents.foreign_text import SUMMARY
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import is_unedited
 from agents.sources import read_sources
@@ -142,7 +143,7 @@ def with_sources(
             case MessageRole.ASSISTANT:
                 messages.extend(_response(group, seen, may_wait=group is groups[-1]))
             case MessageRole.SYSTEM if group[0].summarises is not None:
-                text = Text(f"{SUMMARY_LABEL}\n\n{group[0].text}", foreign=True)
+                text = Text(f"{SUMMARY_LABEL}\n\n{group[0].text}", foreign=True, origin=SUMMARY)
                 messages.append(_sourced_message("user", [(text, group[0])]))
             case MessageRole.USER if parts := _user_parts(group[0], names.get(author_of(group[0]), ""), shown):
                 messages.append(_sourced_message("user", [(part, group[0]) for part in parts]))

@@ -8,6 +8,7 @@ import pytest
 
 from agents.errors import ContextTooLong
 from agents.events import Usage
+from agents.foreign_text import SUMMARY
 from agents.messages import Text
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
@@ -66,7 +67,7 @@ async def test_summary_stands_for_the_older_turns(node: TestNode, ana: User) -> 
     assert session.context_used < 300
     await talk(node, session, ana, "Four")
     sent = provider.requests[-1].messages
-    assert sent[0].parts[0] == Text(f"{SUMMARY_LABEL}\n\nThey counted.", foreign=True)
+    assert sent[0].parts[0] == Text(f"{SUMMARY_LABEL}\n\nThey counted.", foreign=True, origin=SUMMARY)
     assert [message.text for message in sent[1:]] == ["Two", "Re: Two", "Three", "Re: Three", "Four"]
     await node.do(check_rest, session)
 
