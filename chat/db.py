@@ -41,6 +41,8 @@ LONGEST_DELAY = 2.0
 # demoted primary, and accepts no writes. In the second, it ended a transaction because its client was silent.
 AWAY = ("25006", "25P03")
 LOCK_TIMEOUT = "55P03"
+# The beginning of the error of SQLite's driver for a text that another program has stored, which repeating cannot read.
+NOT_UTF_8 = "Could not decode to UTF-8"
 
 
 class Threads:
@@ -152,6 +154,8 @@ def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
 
 def is_unavailable(error: BaseException) -> bool:
     """Return whether a database error is temporary: the database is unavailable, too busy, or failing over."""
+    if str(error).startswith(NOT_UTF_8):
+        return False
     return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in AWAY
 
 

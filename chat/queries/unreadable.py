@@ -1,17 +1,21 @@
 """Find values that other tools have written into a SQLite database, and that Parley cannot read.
 
-SQLite stores any value in any column: bytes as a text, a word as a number, a thirteenth month. PostgreSQL refuses them.
+SQLite stores any value in any column: bytes as a text, texts in Latin-1, a word as a number, a thirteenth month.
+PostgreSQL refuses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
 from django.db import connection, models
 from django.utils.dateparse import parse_date, parse_datetime
+
+from chat.models import Session
 
 # The most values that are listed for one column.
 MOST = 20
@@ -45,47 +49,83 @@ def unreadable_values() -> Iterator[Unreadable]:
     """Yield the values of Parley's own tables that cannot be read (SQLite)."""
     if connection.vendor == "sqlite":
         for model in apps.get_app_config("chat").get_models():
-            for field in model._meta.concrete_fields:
-                yield from _in_column(model, field)
+            yield from _in_table(model)
 
 
-def _in_column(model: type[models.Model], field: models.Field[Any, Any]) -> Iterator[Unreadable]:
-    column = field.target_field if isinstance(field, models.ForeignKey) else field
-    types = next((types for kind, types in _TYPES if isinstance(column, kind)), None)
-    if types is None:
-        return
-    quote, table = connection.ops.quote_name, model._meta.db_table
-    name = quote(field.column or "")
+def unreadable_values_of(session_id: str, tables: Iterable[type[models.Model]]) -> Iterator[Unreadable]:
+    """Yield the values of a session's rows in some tables that cannot be read (SQLite)."""
+    if connection.vendor == "sqlite":
+        for model in tables:
+            yield from _in_table(model, session_id)
+
+
+def _in_table(model: type[models.Model], session_id: str = "") -> Iterator[Unreadable]:
+    table, quote = model._meta.db_table, connection.ops.quote_name
     key = quote(model._meta.pk.column or "")
-    names = [each.column for each in model._meta.concrete_fields]
-    session = key if table == "chat_session" else quote("session_id") if "session_id" in names else "''"
-    condition = f"typeof({name}) NOT IN ({', '.join(repr(each) for each in ('null', *types))})"
-    if isinstance(column, models.DateField):
-        read, length = ("datetime", 19) if isinstance(column, models.DateTimeField) else ("date", 10)
-        # The modifier turns a 30th of February into the 2nd of March, which is then another text.
-        condition += f" OR {read}({name}, '+0 days') IS NOT substr({name}, 1, {length}) AND {name} IS NOT NULL"
+    session, is_of_session = _session_of(model)
+    checked = [(field, types) for field in map(_column, model._meta.concrete_fields) if (types := _types_of(field[1]))]
+    # Texts are read as bytes, because SQLite's driver fails at texts that are not UTF-8. The plus keeps other values as
+    # they are stored. Without it, Django would read them.
+    parts = [
+        f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE +{name} END"
+        for name in (quote(column) for (column, _field), _types in checked)
+    ]
+    where, values = (f"WHERE {is_of_session}", [session_id]) if session_id else ("", [])
+    selected = f"CAST({session} AS BLOB), CAST({key} AS BLOB), {', '.join(parts)}"
+    found = Counter[str]()
     with connection.cursor() as cursor:
-        # The plus keeps the value as it is stored. Without it, Django would read it.
-        cursor.execute(f"SELECT {session}, {key}, +{name} FROM {quote(table)} WHERE {condition}")  # noqa: S608  # our own
-        found = 0
-        for session_id, pk, value in cursor:
-            if not _is_readable(column, value):
-                place = f"{field.column} of {table} {_shown(pk)} cannot be read: {_shown(value)}"
-                yield Unreadable(session_id if isinstance(session_id, str) else "", place)
-                found += 1
-                if found == MOST:
-                    return
+        cursor.execute(f"SELECT {selected} FROM {quote(table)} {where}", values)  # noqa: S608  # our own names
+        for owner, pk, *row in cursor:
+            for ((column, field), types), kind, value in zip(checked, row[::2], row[1::2], strict=True):
+                if kind == "null" or _is_readable(field, types, kind, value):
+                    continue
+                found[column] += 1
+                if found[column] <= MOST:
+                    place = f"{column} of {table} {_shown(pk, 'text')} cannot be read: {_shown(value, kind)}"
+                    yield Unreadable((owner or b"").decode(errors="replace"), place)
 
 
-def _is_readable(field: models.Field[Any, Any], value: object) -> bool:
-    """Return whether Django can read a value that SQL finds suspicious, such as a time with a time zone."""
-    if not isinstance(field, models.DateField) or not isinstance(value, str):
+def _session_of(model: type[models.Model]) -> tuple[str, str]:
+    """Return SQL for the session of a table's row, and for the condition that the row belongs to a given session."""
+    names = {field.column for field in model._meta.concrete_fields}
+    if model is Session:
+        return "id", "id = %s"
+    if "session_id" in names:
+        return "session_id", "session_id = %s"
+    if "message_id" in names:
+        of_message = "(SELECT session_id FROM chat_chatmessage WHERE id = message_id)"
+        return of_message, "message_id IN (SELECT id FROM chat_chatmessage WHERE session_id = %s)"
+    return "''", "%s = ''"
+
+
+def _column(field: models.Field[Any, Any]) -> tuple[str, models.Field[Any, Any]]:
+    """Return the name of a field's column, and the field that determines its type."""
+    return field.column or "", field.target_field if isinstance(field, models.ForeignKey) else field
+
+
+def _types_of(field: models.Field[Any, Any]) -> tuple[str, ...]:
+    return next((types for kind, types in _TYPES if isinstance(field, kind)), ())
+
+
+def _is_readable(field: models.Field[Any, Any], types: tuple[str, ...], kind: str, value: Any) -> bool:
+    """Return whether Django can read a value of this type of SQLite. Texts are passed as bytes."""
+    if kind not in types:
         return False
+    if kind != "text":
+        return True
     try:
-        return (parse_datetime(value) if isinstance(field, models.DateTimeField) else parse_date(value)) is not None
-    except ValueError:
+        text = value.decode()
+        if not isinstance(field, models.DateField):
+            return True
+        return (parse_datetime(text) if isinstance(field, models.DateTimeField) else parse_date(text)) is not None
+    except ValueError:  # also for bytes that are not UTF-8
         return False
 
 
-def _shown(value: object) -> str:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)[:SHOWN]
+def _shown(value: object, kind: str) -> str:
+    if not isinstance(value, bytes):
+        return str(value)[:SHOWN]
+    try:
+        return value.decode()[:SHOWN] if kind == "text" else f"{len(value)} bytes"
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"

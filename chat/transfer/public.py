@@ -5,9 +5,11 @@ from chat.transfer.exporting.sessions import (
     EXTENSIONS,
     MEDIA_TYPES,
     ExportFormat,
+    UnreadableError,
     export_json,
     export_markdown,
     export_session,
+    require_readable,
 )
 from chat.transfer.formats.parsed import Source
 from chat.transfer.importing.files import (
@@ -35,6 +37,7 @@ __all__ = [
     "Outline",
     "Source",
     "TooLarge",
+    "UnreadableError",
     "export_json",
     "export_markdown",
     "export_person",
@@ -42,4 +45,5 @@ __all__ = [
     "import_file",
     "limit_bytes",
     "list_conversations",
+    "require_readable",
 ]

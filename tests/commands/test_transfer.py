@@ -104,6 +104,20 @@ def test_sessions_are_exported(ana: User, bo: User, file: Path, tmp_path: Path, 
         run("exportsessions", "--owner", User.objects.create_user("new").username, "--to", tmp_path / "x")
 
 
+@pytest.mark.sqlite
+def test_sessions_that_cannot_be_read_do_not_cost_the_others(ana: User, file: Path, tmp_path: Path) -> None:
+    """A session with a value that another program has written is named, and the others are exported."""
+    run("importsessions", file, "--owner", ana.username, "--all")
+    damaged = Session.objects.get(title="One").pk
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE chat_session SET title = CAST(x'e46b' AS TEXT) WHERE id = %s", [damaged])
+    said = StringIO()
+    with pytest.raises(CommandError, match=r"^1 session could not be exported\.$"):
+        call_command("exportsessions", "--all", "--to", str(tmp_path / "out"), stdout=StringIO(), stderr=said)
+    assert f"{damaged}: This session can’t be exported" in said.getvalue()
+    assert ["Two" in path.name for path in (tmp_path / "out").iterdir()] == [True]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_sessions_are_exported_while_a_server_writes(
     ana: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.files.base import ContentFile
+from django.db import connection
 from django.test import AsyncClient, Client
 
 from chat import downloads
@@ -52,6 +53,18 @@ def archive_of(user: User) -> zipfile.ZipFile:
 
 def read(archive: zipfile.ZipFile, name: str) -> Any:
     return json.loads(archive.read(name))
+
+
+@pytest.mark.sqlite
+def test_session_that_cannot_be_read_is_named(ana: User) -> None:
+    """A session with a value that another program has written is left out, with the reason. The rest is complete."""
+    own, damaged = create_session(owner=ana, title="Plan"), create_session(owner=ana, title="Damaged")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE chat_session SET title = CAST(x'e46b' AS TEXT) WHERE id = %s", [damaged.pk])
+    archive = archive_of(ana)
+    assert b"manage.py verify" in archive.read(f"unreadable-sessions/{damaged.pk}.txt")
+    assert f"sessions/{own.pk} Plan/session.json" in archive.namelist()
+    assert not any(name.startswith(f"sessions/{damaged.pk}") for name in archive.namelist())
 
 
 def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:

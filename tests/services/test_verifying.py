@@ -109,6 +109,8 @@ def test_damage_is_found(session: Session, damage: Damage, line: str) -> None:
         ("chat_chatmessage", "timestamp", "'2026-02-30 10:00:00'", "2026-02-30 10:00:00"),
         ("chat_chatmessage", "created_at", "'soon'", "soon"),
         ("chat_chatmessage", "text", "x'ff00'", "2 bytes"),
+        ("chat_chatmessage", "text", "CAST(x'e46b' AS TEXT)", "2 bytes"),
+        ("chat_chatmessage", "timestamp", "CAST(x'e46b' AS TEXT)", "2 bytes"),
         ("chat_chatmessage", "duration_ms", "'long'", "long"),
         ("chat_session", "updated_at", "1700000000", "1700000000"),
     ],

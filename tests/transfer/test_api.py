@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 
 from chat.models import Session, User
 from chat.services.people.sharing import share
+from chat.transfer.public import UnreadableError, require_readable
 from tests.api.asking import Asker, code, token_of
 from tests.transfer import samples
 
@@ -46,6 +48,30 @@ def test_viewers_export_what_they_see(talk: Session, ana: User, bo: User) -> Non
     text = reader.get(f"/api/sessions/{talk.pk}/export?format=markdown")
     assert text["Content-Type"] == "text/markdown; charset=utf-8"
     assert text.getvalue().decode().startswith("# 会议: plan/v2 “A”\n")
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("chat_chatmessage", "text", "CAST(x'e46b' AS TEXT)"),
+        ("chat_chatmessage", "text", "x'e46b'"),
+        ("chat_messagerevision", "before", "CAST(x'22e422' AS TEXT)"),
+        ("chat_session", "title", "CAST(x'e46b' AS TEXT)"),
+    ],
+)
+def test_export_of_a_value_that_cannot_be_read_is_refused(
+    talk: Session, ana: User, table: str, column: str, value: str
+) -> None:
+    """A value that another program has written is not exported as something else, and no file ends halfway."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {column} = {value}")  # noqa: S608  # values of the test
+    with pytest.raises(UnreadableError):
+        require_readable(talk.pk)
+    if table != "chat_session":  # otherwise the access gate cannot read the session
+        for form in ("json", "markdown"):
+            answer = Asker(token_of(ana)).get(f"/api/sessions/{talk.pk}/export?format={form}")
+            assert code(answer) == (422, "unreadable")
 
 
 def test_some_conversations_are_chosen(ana: User) -> None:

@@ -18,8 +18,7 @@ from chat.management.amounts import amount
 from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
-from chat.services.batches import read_in_batches
-from chat.transfer.public import EXTENSIONS, ExportFormat, export_session
+from chat.transfer.public import EXTENSIONS, ExportFormat, UnreadableError, export_session, require_readable
 
 
 class Target(Protocol):
@@ -59,13 +58,28 @@ class Command(DataCommand):
             with _target(to) as target:
                 # No query may stay open, because each export adds to the security log: SQLite refuses to write after a
                 # read that began before another process has written.
-                for number, session in enumerate(read_in_batches(sessions), 1):
-                    name = file_name(session.title, session.pk, EXTENSIONS[form])
-                    target.write(f"{session.pk} {name}", export_session(session, None, SessionRole.OWNER, form))
-                    self.stderr.write(f"{number} of {total}: {session.pk}")
+                refused = self._write(target, sessions, form)
         except OSError as error:
             raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
-        self.stdout.write(f"Wrote {amount(total, 'session')} to {to}.")
+        self.stdout.write(f"Wrote {amount(total - refused, 'session')} to {to}.")
+        if refused:
+            raise CommandError(f"{amount(refused, 'session')} could not be exported.", returncode=1)
+
+    def _write(self, target: Target, sessions: QuerySet[Session], form: ExportFormat) -> int:
+        """Write the sessions, and return the number of those that cannot be read."""
+        refused, names = 0, list(sessions.values_list("pk", flat=True))
+        for number, pk in enumerate(names, 1):
+            self.stderr.write(f"{number} of {len(names)}: {pk}")
+            try:
+                require_readable(pk)
+            except UnreadableError as error:
+                self.stderr.write(f"{pk}: {error}")
+                refused += 1
+                continue
+            for session in sessions.filter(pk=pk):
+                name = file_name(session.title, pk, EXTENSIONS[form])
+                target.write(f"{pk} {name}", export_session(session, None, SessionRole.OWNER, form))
+        return refused
 
 
 def _sessions(*, owner: str | None, workspace: int | None, **_options: Any) -> QuerySet[Session]:

@@ -48,7 +48,7 @@ from chat.services.batches import batches, read_in_batches
 from chat.services.maintenance import leases
 from chat.services.people.security_log import Kind, record
 from chat.transfer.exporting import as_json
-from chat.transfer.exporting.sessions import export_json, export_markdown
+from chat.transfer.exporting.sessions import UnreadableError, export_json, export_markdown, require_readable
 
 Entry = tuple[str, Iterable[bytes]]
 # Seconds until the lease of an aborted export expires. A running export renews its lease.
@@ -121,8 +121,9 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
         yield "picture.webp", _read_stored(user.picture.name or "")
     yield "drafts.json", _array(_drafts(user))
     yield "security-events.json", _array(_security_events(user))
-    for session in Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk"):
-        yield from _session(session, zone)
+    sessions = Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk")
+    for name in list(sessions.values_list("pk", flat=True)):
+        yield from _session(name, zone)
     others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
     yield "other-sessions/messages.json", _array(_messages(user, others))
     yield "other-sessions/suggestions.json", _array(_suggestions(user))
@@ -131,8 +132,16 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
         yield from _file("other-sessions/files", file)
 
 
-def _session(session: Session, zone: tzinfo) -> Iterator[Entry]:
-    """Yield a session as JSON and as Markdown, and its attachments."""
+def _session(name: str, zone: tzinfo) -> Iterator[Entry]:
+    """Yield a session as JSON and as Markdown, and its attachments, or the reason why it is left out."""
+    try:
+        require_readable(name)
+    except UnreadableError as error:
+        yield f"unreadable-sessions/{name}.txt", [f"{error.message}\n".encode()]
+        return
+    session = Session.objects.filter(pk=name).first()
+    if session is None:  # purged in the meantime
+        return
     folder = "deleted-sessions" if session.status == Session.Status.DELETED else "sessions"
     folder = f"{folder}/{session.pk} {file_name(session.title, '', '').rstrip('.')}".rstrip()
     yield f"{folder}/session.json", (piece.encode() for piece in export_json(session))
@@ -152,7 +161,7 @@ def _file(folder: str, file: Attachment) -> Iterator[Entry]:
 
 def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
     """Yield a user's messages in sessions of others, with the user's revisions. Titles need access to the session."""
-    titles = dict(sessions_of(user).order_by().values_list("pk", "title"))
+    titles = dict(sessions_of(user).exclude(owner=user).order_by().values_list("pk", "title"))
     sizes = list(rows.order_by("session", "created_at", "pk").annotate(chars=Length("text")).values_list("pk", "chars"))
     for batch in batches(sizes, lambda row: row[1]):
         names = [pk for pk, _chars in batch]

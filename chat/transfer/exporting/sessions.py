@@ -13,19 +13,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import get_language, override
+from django.utils.translation import gettext as _
 
 from agents.messages import Json
+from chat.errors import ServiceError
 from chat.limits.rates import spend
 from chat.models import (
     Attachment,
     ChatMessage,
+    MessageDelta,
     MessageRevision,
     MessageStatus,
     ModelRequest,
@@ -36,12 +39,15 @@ from chat.models import (
 )
 from chat.queries.attachments import stored_name
 from chat.queries.messages import snapshots
+from chat.queries.unreadable import unreadable_values_of
 from chat.services.batches import batches, read_in_batches
 from chat.services.people.security_log import Kind, record
 from chat.transfer.exporting import as_json, as_markdown
 
 T = TypeVar("T")
 BATCH = 200
+# The tables from which sessions are exported.
+EXPORTED = (Session, SessionRevision, ModelRequest, ChatMessage, MessageDelta, MessageRevision, Attachment)
 # Bytes that are read from a file in one step. A multiple of three, so that the base64 pieces can be concatenated.
 PORTION = 3 * 2**18
 # The prefix of the placeholder for a stored file's bytes. It is random, so that no content can contain it.
@@ -60,13 +66,33 @@ EXTENSIONS = {ExportFormat.JSON: "json", ExportFormat.MARKDOWN: "md"}
 MEDIA_TYPES = {ExportFormat.JSON: "application/json", ExportFormat.MARKDOWN: "text/markdown"}
 
 
+class UnreadableError(ServiceError):
+    """A session contains values that another program has written into the database and that cannot be read."""
+
+    CODE: ClassVar[str] = "unreadable"
+
+    def __init__(self) -> None:
+        words = _(
+            "This session can’t be exported, because a value of it in the database can’t be read. On the server, "
+            "“manage.py verify” names the value."
+        )
+        super().__init__(self.CODE, words)
+
+
+def require_readable(session_id: str) -> None:
+    """Raise UnreadableError if an export would fail halfway, or contain something else than the database."""
+    if any(unreadable_values_of(session_id, EXPORTED)):
+        raise UnreadableError
+
+
 def export_session(
     session: Session, author: User | None, role: SessionRole, form: ExportFormat, zone: tzinfo = UTC
 ) -> Iterator[str]:
     """Export a session for a user with a role in it. Viewers get what they can see, others get everything.
 
-    `author` is None for operators' commands. Raise RateLimited.
+    `author` is None for operators' commands. Raise RateLimited, and UnreadableError before anything is written.
     """
+    require_readable(session.pk)
     if author is not None:
         spend("exports", author.pk)
     record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
