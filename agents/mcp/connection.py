@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
+from agents.mcp.explaining import explanation
 from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ MAX_PROMPTS = 200
 MAX_PAGES = 20
 # The message of the SDK's own error.
 CLOSED = "Connection closed"
+# What models read if it is unknown whether the server has executed a call.
+CHECK = "If it changes something, check whether it did before you repeat it."
 # The SDK's message for the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
 NOT_FOUND = "Not Found"
 PARLEY = types.Implementation(name="Parley", version="1")
@@ -186,6 +189,8 @@ class Connection:
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
                 raise
             self._probe(session)
+            if words := explanation(error):
+                raise ToolError(f"The request to the MCP server {self.name} failed: {words}. {CHECK}") from error
             raise ToolError(f"The MCP server {self.name} refused the request: {error.message}") from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._end(session)
@@ -364,5 +369,7 @@ def reason(error: BaseException) -> str:
         return f"the environment variable {error.args[0]} is not set"
     if isinstance(error, ValidationError):
         return f"it answered with an invalid result ({problem_of(error)})"
+    if isinstance(error, MCPError) and (words := explanation(error)):
+        return words
     text = str(error).strip().splitlines()
     return (text[0][:300] if text else type(error).__name__).rstrip(".")

@@ -9,7 +9,8 @@ from mcp.shared.exceptions import MCPError
 
 from agents.errors import ToolError
 from agents.mcp.config import SEPARATOR
-from agents.mcp.connection import Connection, is_closed
+from agents.mcp.connection import Connection
+from agents.mcp.explaining import explanation
 from agents.mcp.pool import OfferedPrompt, PromptRefusedError
 from agents.safe_text import clean
 
@@ -44,7 +45,7 @@ async def fill(connection: Connection, name: str, arguments: dict[str, str]) -> 
         filled = await connection.prompt(name, arguments)
     except ToolError as error:
         said = error.__cause__
-        if isinstance(said, MCPError) and not is_closed(said):
+        if isinstance(said, MCPError) and not explanation(said):
             raise PromptRefusedError(str(error), _line(said.message)) from said
         raise
     parts = [_text(message.content) for message in filled.messages]

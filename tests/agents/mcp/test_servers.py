@@ -280,7 +280,7 @@ async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypat
     [
         (ServerConfig(command=("no-such-program",), sandbox=False), "the program no-such-program is not installed"),
         (ServerConfig(command=("cat",)), "its program cannot run in a sandbox"),
-        (ServerConfig(command=("echo", "hello"), sandbox=False), "Connection closed"),
+        (ServerConfig(command=("echo", "hello"), sandbox=False), "it closed the connection"),
         (
             ServerConfig(
                 command=("sh", "-c", r"printf '\033[31mNo such file:\a data.db\033[0m.\n\n' >&2"), sandbox=False

@@ -1,0 +1,30 @@
+"""Explain the errors that the MCP SDK reports in a server's place, in words for users and models."""
+
+from __future__ import annotations
+
+from mcp.shared.exceptions import MCPError
+
+# The SDK's messages, and what has happened. Messages of servers are shown unchanged.
+_MESSAGES = {
+    "Connection closed": "it closed the connection",
+    "Server returned an error response": "it answered with an HTTP error",
+    "Session terminated": "it has ended the session",
+    "Not Found": "it answered with the HTTP status 404 (Not Found)",
+    "server answered a request with 202 Accepted": "it accepted the request, but did not answer it",
+}
+# The beginnings of longer messages.
+_BEGINNINGS = {
+    "Failed to parse JSON response: ": "its answer is not a valid message",
+    "Failed to parse SSE message: ": "its answer is not a valid message",
+    "Unexpected content type: ": "its answer has a type that MCP servers do not use",
+    "SSE stream ": "it ended its answer too early",
+    "Redirect to ": "its address redirects to another address",
+}
+
+
+def explanation(error: MCPError) -> str:
+    """Return what has happened if the error is one of the SDK, or "" if it is one of the server."""
+    said = error.message
+    if said.startswith("Request ") and said.endswith(" timed out"):
+        return "it did not answer in time"
+    return _MESSAGES.get(said) or next((words for begin, words in _BEGINNINGS.items() if said.startswith(begin)), "")

@@ -1,0 +1,49 @@
+"""Errors of MCP servers in words for users and models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from agents.errors import ToolError
+from agents.mcp import example_server
+from agents.mcp.config import ServerConfig
+from agents.mcp.connection import Connection
+from agents.mcp.http import connect
+
+HTML: dict[str, Any] = {"text": "<p>Sign in</p>", "content_type": "text/html"}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "its answer is not a valid message.": {"text": "{", "content_type": "application/json"},
+    "it answered with an HTTP error.": {"status": 502, **HTML},
+    "its answer has a type that MCP servers do not use.": HTML,
+    "it ended its answer too early.": {"text": "", "content_type": "text/event-stream"},
+    "it accepted the request, but did not answer it.": {"status": 202},
+    "its address redirects to another address.": {"status": 302, "headers": {"Location": "https://else.example/"}},
+}
+
+
+@pytest.mark.parametrize("words", ANSWERS)
+async def test_failures_of_a_call_are_explained(words: str) -> None:
+    """UI-16: a call that fails at the server's address says what happened, without the words of a library."""
+
+    async def answer(request: web.Request) -> web.Response:
+        message = await request.json() if request.method == "POST" else {}
+        if "id" not in message:
+            return web.Response(status=202 if message else 405)
+        if message["method"] == "tools/call":
+            return web.Response(**ANSWERS[words])
+        result = example_server.answer(message["method"], message.get("params") or {})
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    async with TestServer(app) as http:
+        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+        connection = Connection("notes", lambda on_end: connect(config, {}))
+        with pytest.raises(ToolError) as failed:
+            await connection.call("anything", {}, lambda text: None)
+        await connection.close()
+    assert str(failed.value).startswith(f"The request to the MCP server notes failed: {words} If ")
