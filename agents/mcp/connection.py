@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
 import anyio
@@ -100,7 +101,8 @@ class Connection:
         self._used_at = time.monotonic()
         self._calls = 0
         self._patience = loop.time() + FIRST_WAIT
-        self._task = loop.create_task(self._keep(), name=f"MCP server {name}")
+        # Without the context of the session that opens it, because the connection serves other sessions later.
+        self._task = loop.create_task(self._keep(), name=f"MCP server {name}", context=Context())
 
     def note_use(self) -> None:
         """Record that an agent uses the server now. May be called from any thread."""
