@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # Seconds until the next check if nothing is due earlier. The check finds deliveries that another process has left.
 LOOK_INTERVAL = 15.0
 # The number of webhooks that this process sends to at the same time. A webhook has one request at a time. Slow webhooks
-# have as many places of their own.
+# have as many places of their own, and so have those whose speed is not known, because none has answered quickly yet.
 AT_ONCE = 8
 # Seconds after which a request, and its webhook until it answers more quickly again, counts as slow.
 QUICK_SECONDS = 1.0
@@ -48,6 +48,7 @@ class WebhookDeliverer:
         self._working: dict[int, asyncio.Task[None]] = {}
         self._turns: dict[int, float] = {}
         self._slow: set[int] = set()
+        self._quick: set[int] = set()
         self._is_stopping = False
         outbox.listen(self._hint)
         self._task = self._loop.create_task(self._run_forever())
@@ -88,10 +89,10 @@ class WebhookDeliverer:
         self._turns = {id: turn for id, turn in self._turns.items() if id in due or id in self._working}
         ready = [id for id, at in due.items() if at <= now and id not in self._working]
         ready.sort(key=lambda id: (self._turns.get(id, 0.0), due[id]))
-        running = Counter(id in self._slow for id in self._working)
+        running = Counter(map(self._speed, self._working))
         for id in ready:
-            if running[id in self._slow] < AT_ONCE:
-                running[id in self._slow] += 1
+            if running[speed := self._speed(id)] < AT_ONCE:
+                running[speed] += 1
                 self._working[id] = self._loop.create_task(self._work(id))
         later = [(at - now).total_seconds() for at in due.values() if at > now]
         return min([LOOK_INTERVAL, *later])
@@ -133,7 +134,12 @@ class WebhookDeliverer:
             timer.cancel()
             if self._loop.time() - began < QUICK_SECONDS:
                 self._slow.discard(taken.webhook_id)
+                self._quick.add(taken.webhook_id)
+
+    def _speed(self, webhook_id: int) -> str:
+        return "slow" if webhook_id in self._slow else "quick" if webhook_id in self._quick else "unknown"
 
     def _found_slow(self, webhook_id: int) -> None:
+        self._quick.discard(webhook_id)
         self._slow.add(webhook_id)
         self._hinted.set()

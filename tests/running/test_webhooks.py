@@ -237,6 +237,30 @@ async def test_slow_receivers_delay_no_other(
     await deliverers.until(lambda: all(receiver.open[path] for path in slow_paths))
 
 
+async def test_new_receivers_do_not_delay_those_that_have_answered(
+    deliverers: Deliverers,
+    ana: User,
+    workspace: Workspace,
+    receiver: Receiver,
+    slow_paths: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """HOOK-05: requests to receivers that may be slow do not take the places of those that have answered quickly."""
+    monkeypatch.setattr(webhook_deliverer, "QUICK_SECONDS", 3600.0)
+    await deliverers.threads.run(added, ana, workspace, f"{receiver.url}/quick", "session.created")
+    deliverers.start()
+    await deliverers.threads.run(sessions, ana, workspace)
+    quick = WebhookDelivery.objects.filter(webhook__url__endswith="/quick", status="delivered")
+    await deliverers.until(lambda: quick.count() == 1)
+    for path in slow_paths:
+        await deliverers.threads.run(added, ana, workspace, f"{receiver.url}{path}", "session.created")
+    await deliverers.threads.run(sessions, ana, workspace)
+    await deliverers.until(lambda: sum(receiver.open.values()) >= webhook_deliverer.AT_ONCE)
+    await deliverers.threads.run(sessions, ana, workspace)
+    await deliverers.until(lambda: quick.count() == 3)
+    assert sum(receiver.open.values()) == webhook_deliverer.AT_ONCE  # none of them has answered
+
+
 async def test_slow_receivers_wait_for_each_other(
     deliverers: Deliverers, ana: User, workspace: Workspace, receiver: Receiver, slow_paths: list[str]
 ) -> None:
