@@ -13,6 +13,7 @@ from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import quote
 from django.db import models, transaction
+from django.forms import formsets
 from django.test import Client
 from django.urls import reverse
 
@@ -47,6 +48,12 @@ AUTOCOMPLETE = {"app_label": "chat", "model_name": "approvalrule", "field_name":
 class Form(NamedTuple):
     address: str
     values: dict[str, list[str]]
+
+
+@pytest.fixture(autouse=True)
+def _short_formsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit a formset with an enormous count to ten rows. By default Django renders two thousand, in seconds."""
+    monkeypatch.setattr(formsets, "DEFAULT_MAX_NUM", 5)
 
 
 @pytest.fixture
