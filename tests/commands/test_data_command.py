@@ -8,7 +8,7 @@ import pytest
 from django.core.management import get_commands
 
 from config.data_folder import KEYLESS, NEED_DATA
-from tests.commands.process import manage
+from tests.commands.process import manage_forked
 from tests.support.agreement import agree
 
 COMMANDS = [
@@ -50,7 +50,7 @@ def test_every_command_on_data_has_a_row() -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
 def test_missing_database_is_said_and_none_is_made(tmp_path: Path, command: list[str]) -> None:
     """OPS-04: a missing database is an error, because a backup would be empty and a link would belong to no user."""
-    ended = manage(*(part.format(folder=tmp_path) for part in command), data=tmp_path / "data")
+    ended = manage_forked(*(part.format(folder=tmp_path) for part in command), data=tmp_path / "data")
 
     assert ended.returncode == 1
     assert f"There is no database at {tmp_path}/data/parley.sqlite3" in ended.stderr
@@ -61,7 +61,7 @@ def test_missing_database_is_said_and_none_is_made(tmp_path: Path, command: list
 @pytest.mark.parametrize("options", [["--check"], ["--replace"], []])
 def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
     """OPS-06: a check, or a restore of a file that is no backup, makes no data folder and no keys."""
-    ended = manage("restore", *options, __file__, data=tmp_path / "data")
+    ended = manage_forked("restore", *options, __file__, data=tmp_path / "data")
 
     assert (ended.returncode, "is not a complete backup" in ended.stderr) == (1, True)
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +70,7 @@ def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -
 def test_unprepared_database_is_said(tmp_path: Path) -> None:
     (tmp_path / "parley.sqlite3").touch()
 
-    ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)
+    ended = manage_forked("backup", str(tmp_path / "x.tar"), data=tmp_path)
 
     assert (ended.returncode, "unapplied migration(s)" in ended.stderr) == (1, True)
     assert not (tmp_path / "x.tar").exists()
@@ -79,7 +79,7 @@ def test_unprepared_database_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["purge", "prune"])
 @pytest.mark.parametrize("days", ["-1", "99999999999", "9" * 5000, "x"])
 def test_days_have_a_range(tmp_path: Path, command: str, days: str) -> None:
-    ended = manage(command, f"--days={days}", data=tmp_path)
+    ended = manage_forked(command, f"--days={days}", data=tmp_path)
 
     assert ended.returncode == 2
     assert "is not a number of days from 0 to 36500" in ended.stderr
@@ -87,9 +87,9 @@ def test_days_have_a_range(tmp_path: Path, command: str, days: str) -> None:
 
 def test_database_of_an_earlier_version_is_backed_up(tmp_path: Path) -> None:
     """OPS-06: the database can be backed up between the installation of a new version and its first start."""
-    manage("migrate", "chat", "0045", data=tmp_path)
+    manage_forked("migrate", "chat", "0045", data=tmp_path)
 
-    ended = manage("backup", str(tmp_path / "x.tar"), data=tmp_path)
+    ended = manage_forked("backup", str(tmp_path / "x.tar"), data=tmp_path)
 
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert manage("verify", data=tmp_path).returncode == 1
+    assert manage_forked("verify", data=tmp_path).returncode == 1
