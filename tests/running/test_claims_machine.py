@@ -91,13 +91,13 @@ class Fault:
 
 
 FAULTS = {
-    "the answer to a claim is lost": Fault("never served", lease_keeper, "reconcile", nothing_unserved, 10),
+    "the answer to a claim is lost": Fault("never served", lease_keeper, "reconcile", nothing_unserved, 4),
     "the network is silent": Fault("text is published by", claims_machine, "SAFE_SHARE", math.inf, 7),
-    "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 2),
+    "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 1),
     "a failover hands out an epoch twice": Fault(
         "of another one|closed as failed", locking.RunColumns, "admits", same_epoch, 1
     ),
-    "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 1),
+    "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 0),
     "the loser is not told": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),
     "a turn ends its process": Fault("again and again", resume, "MOST_ATTEMPTS", 10**9, 5),
 }
