@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import urljoin
 
@@ -38,6 +40,15 @@ async def shows_briefly(page: Page, condition: str, argument: str = "") -> None:
     }})"""
     async with asyncio.timeout(PATIENCE / 1000):
         await page.evaluate(script, argument)
+
+
+@asynccontextmanager
+async def without_login(page: Page) -> AsyncIterator[None]:
+    """End the login of a page in its browser for the block. Then restore it, as if the user had signed in again."""
+    cookies = await page.context.cookies()
+    await page.context.clear_cookies(name="parley_session")
+    yield
+    await page.context.add_cookies([each for each in cookies if each["name"] == "parley_session"])  # type: ignore[misc]
 
 
 # A part of Chromium's report of a response with a status from 400 to 499.

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.console import collect_reports
 from tests.browser.gallery import Showcase, visit
-from tests.browser.person import PATIENCE, Person
+from tests.browser.person import PATIENCE, Person, without_login
 from tests.browser.screens import sign_in_as
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -133,11 +133,9 @@ async def test_entries_survive_the_end_of_the_login(ana: Person, model: WireServ
     await desk.press("Question 1", "Edit")
     text = desk.page.get_by_role("textbox", name="Text")
     await text.fill("Mine")
-    cookies = await desk.page.context.cookies()
-    await desk.page.context.clear_cookies(name="parley_session")
-    await desk.save()
-    await expect(desk.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    await desk.page.context.add_cookies([cookie for cookie in cookies if cookie["name"] == "parley_session"])  # type: ignore[misc]
+    async with without_login(desk.page):
+        await desk.save()
+        await expect(desk.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     await key(ana.messages.first, "e")
     await ana.page.get_by_role("textbox", name="Edit message").fill("Theirs")
     await ana.page.get_by_role("button", name="Save", exact=True).click()

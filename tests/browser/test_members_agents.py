@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.person import Person
+from tests.browser.person import Person, without_login
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
 
@@ -123,11 +123,9 @@ async def test_entries_survive_the_end_of_the_login(ana: Person) -> None:
     page = await open_new_agent(ana)
     await page.get_by_label("Name", exact=True).fill("Release writer")
     await page.get_by_label("System prompt").fill("Write release notes.")
-    cookies = await page.context.cookies()
-    await page.context.clear_cookies(name="parley_session")
-    await page.get_by_role("button", name="Create agent").click()
-    await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    await page.context.add_cookies([cookie for cookie in cookies if cookie["name"] == "parley_session"])  # type: ignore[misc]
+    async with without_login(page):
+        await page.get_by_role("button", name="Create agent").click()
+        await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     await page.reload()  # as after the user has signed in, in this or another tab
     await expect(page.locator("#toasts")).to_contain_text("Your entries are back. They aren’t saved yet.")
     await expect(page.get_by_label("Name", exact=True)).to_have_value("Release writer")
