@@ -40,7 +40,7 @@ class McpServerForm(RevisedForm):
     headers = LinesField(
         label=_("Secret headers"),
         required=False,
-        widget=forms.Textarea({"class": "vLargeTextField", "rows": 3, "autocomplete": "off"}),
+        widget=forms.Textarea({"class": "vLargeTextField", "rows": 3, "autocomplete": "off", "data-secret": True}),
         help_text=_(
             "One per line, as “Name: value”. Stored encrypted and never shown again. Empty: keep the stored ones."
         ),

@@ -43,7 +43,7 @@ export function openDialog(dialog) {
   });
 }
 
-const isChoice = ({ type }) => type === "radio" || type === "checkbox";
+export const isChoice = ({ type }) => type === "radio" || type === "checkbox";
 
 /** Returns the values of fields in their order, to be stored as a draft. */
 export const readFields = (fields) => fields.map((field) => (isChoice(field) ? field.checked : field.value));
