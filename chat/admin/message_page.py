@@ -267,7 +267,7 @@ def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
     if isinstance(error, NoSuchMessage) and row is not None:
         return _("The message was removed while you were editing. Your text is safe: restore the message first.")
     if error.code == "stale":
-        return _("Someone else edited this message while you were typing. Save again to replace their version.")
+        return _("This message has changed since you opened the form. Save again to replace the saved version.")
     return error.message
 
 

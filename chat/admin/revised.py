@@ -33,7 +33,7 @@ class RevisedForm(Form):
             data = self.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
             data["revision"] = str(present)
             self.data = data
-            text = _("Someone else changed this while you were editing. Save again to replace their version.")
+            text = _("This has changed since you opened the form. Save again to replace the saved version.")
             link = _("Open the saved version in a new tab")
             self.add_error(None, format_html('{} <a href="?" target="_blank">{}</a>', text, link))
         return values

@@ -168,7 +168,7 @@ def with_conflicts(form: SessionForm, conflicts: list[Conflict]) -> SessionForm:
     again = SessionForm(form.session, data, with_text="title" in form.fields)
     for conflict in conflicts:
         again.add_error(
-            conflict.name, _("Someone else changed this while you were editing. Save again to replace their version.")
+            conflict.name, _("This has changed since you opened the form. Save again to replace the saved version.")
         )
     return again
 

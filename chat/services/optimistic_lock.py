@@ -22,7 +22,7 @@ def require_current(row: ChatMessage, seen: int | None, current: object) -> None
         return
     raise ServiceError(
         "stale",
-        _("Someone else edited this message in the meantime."),
+        _("This message was edited in the meantime."),
         current=current,
         revision=row.revision,
         by=last.user.sender if last.user else "",

@@ -55,7 +55,7 @@ def test_change_of_an_older_version_is_refused_once(admin_client: Client, worksp
     seen = str(server.revision)
     assert admin_client.post(page, form(workspace, name="first", revision=seen)).status_code == 302
     refused = admin_client.post(page, form(workspace, name="second", revision=seen)).content.decode()
-    assert "Someone else changed this while you were editing." in refused
+    assert "This has changed since you opened the form." in refused
     assert 'value="second"' in refused
     server.refresh_from_db()
     assert server.name == "first"

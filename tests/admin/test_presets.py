@@ -177,7 +177,7 @@ def test_change_of_an_older_version_is_refused_once(root: Client) -> None:
     assert root.post(page_of(row), {**first, "title": "First"}).status_code == 302
     refused = root.post(page_of(row), {**first, "title": "Second"})
     shown = form_in(refused, "agentpreset_form")
-    assert "Someone else changed this while you were editing." in said(refused)
+    assert "This has changed since you opened the form." in said(refused)
     assert shown["title"] == "Second"
     row.refresh_from_db()
     assert row.title == "First"
@@ -199,7 +199,7 @@ def test_changes_of_members_agents_are_counted_and_logged(root: Client, ana: Use
     SecurityEvent.objects.all().delete()
     values = {**WRITER, "name": row.name, "title": "Theirs"}
     assert root.post(page_of(row), values).status_code == 302
-    with pytest.raises(ServiceError, match="Someone else has changed"):
+    with pytest.raises(ServiceError, match="has changed since you opened it"):
         members_agents.change(
             author=ana,
             workspace_id=workspace.pk,

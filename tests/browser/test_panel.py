@@ -37,7 +37,7 @@ async def test_prompt_is_changed_for_all_users(ana: Person, browser: Browser, mo
     await press(ana, "Save").click()
     await expect(panel(ana)).to_contain_text("Saved")
     await expect(prompt(bo)).to_have_value("Be brief. 简短。\n")
-    await expect(panel(bo)).to_contain_text("Just changed by someone else")
+    await expect(panel(bo)).to_contain_text("Just changed elsewhere")
     model.script(reply("Yes."))
     await bo.say("Hi")
     await expect(bo.answers).to_have_count(1)

@@ -120,7 +120,7 @@ def test_a_conflict_is_shown_until_the_user_decides(browser: Client, ana: User, 
         assert (refused.status_code, title()) == (422, "Theirs")
         assert revision(html) == opened
         assert 'value="Ours"' in html
-        assert "Replace their changes with mine" in html
+        assert "Replace the saved version with mine" in html
     [newer] = re.findall(r'name="replace" value="(\d+)"', html)
     members_agents.change(given=AgentSettings("Theirs again"), **key)
     assert browser.post(page, {**form, "replace": newer}).status_code == 422

@@ -238,7 +238,7 @@ def _lock(
     row = Row.objects.select_for_update().filter(name=name).first()
     if row is None:
         raise NoSuchAgentHere
-    words = _("Someone else has changed this agent since you opened it.")
+    words = _("This agent has changed since you opened it.")
     if seen is not None and row.revision not in seen:
         raise ServiceError("stale", words, revision=row.revision)
     if revision not in (None, row.revision):

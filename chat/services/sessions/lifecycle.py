@@ -265,7 +265,7 @@ def set_system_prompt(*, session: Session, author: User, system_prompt: str, see
     tx.require_active()
     present = tx.session.system_prompt
     if seen is not None and present not in (seen, system_prompt):
-        raise ServiceError("stale", _("Someone else changed the system prompt in the meantime."), current=present)
+        raise ServiceError("stale", _("The system prompt was changed in the meantime."), current=present)
     change(tx, author, system_prompt=validate_characters(system_prompt))
 
 
