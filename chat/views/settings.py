@@ -49,7 +49,9 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
         said = PARTS[part](request) if part in PARTS else ""
     except ServiceError as refused:
         request.user.refresh_from_db()  # the page shows the stored values, not the refused ones
-        return _page(request, {"refused": {part: refused.message}, **tokens.refused_form(request)}, status=422)
+        stale_note = number(request.POST.get("note_id", "")) if refused.code == "stale" else None
+        values = {"refused": {part: refused.message}, "stale_note": stale_note, **tokens.refused_form(request)}
+        return _page(request, values, status=422)
     if isinstance(said, HttpResponse):
         return said
     messages.success(request, said)
@@ -158,7 +160,7 @@ def _memory(request: SignedInRequest) -> str:
         memory.keep_mine(user=request.user, text=text)
         return _("Note added.")
     note_id = number(request.POST.get("note_id", "")) or 0
-    memory.change_mine(user=request.user, note_id=note_id, act=act, text=text)
+    memory.change_mine(user=request.user, note_id=note_id, act=act, text=text, seen=request.POST.get("version"))
     return _("Note removed. You can restore it below.") if act == "remove" else _("Saved.")
 
 

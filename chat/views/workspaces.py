@@ -42,13 +42,18 @@ def workspace_settings(request: SignedInRequest, workspace: Workspace) -> HttpRe
             PARTS[part](request, workspace)
     except ServiceError as refused:
         status = 403 if isinstance(refused, Forbidden) else 422
-        return _page(request, workspace, {part.replace("-", "_"): refused.message}, status=status)
+        stale_note = number(request.POST.get("note_id", "")) if refused.code == "stale" else None
+        problem = {part.replace("-", "_"): refused.message}
+        return _page(request, workspace, problem, stale_note=stale_note, status=status)
     is_in = may(request.user, Permission.SEE_MEMBERS, workspace.pk)
     return redirect("workspace-settings", workspace.pk) if is_in else redirect("home")
 
 
 def _rename(request: SignedInRequest, workspace: Workspace) -> None:
-    workspaces.rename(author=request.user, workspace_id=workspace.pk, name=request.POST.get("name", ""))
+    given = request.POST
+    workspaces.rename(
+        author=request.user, workspace_id=workspace.pk, name=given.get("name", ""), seen=given.get("version")
+    )
     messages.success(request, _("Saved."))
 
 
@@ -120,7 +125,8 @@ def _notes(request: SignedInRequest, workspace: Workspace) -> None:
         messages.success(request, _("Note added.") if made.accepted else _("Note proposed."))
         return
     note_id = number(request.POST.get("note_id", "")) or 0
-    memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act=act, text=text)
+    seen = request.POST.get("version")
+    memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act=act, text=text, seen=seen)
     messages.success(request, _("Note removed. You can restore it below.") if act == "remove" else _("Saved."))
 
 
@@ -142,6 +148,7 @@ def _page(
     workspace: Workspace,
     refused: dict[str, str] | None = None,
     made: dict[str, Any] | None = None,
+    stale_note: int | None = None,
     status: int = 200,
 ) -> HttpResponse:
     found = workspaces.members_of(request.user, workspace.pk)
@@ -168,6 +175,7 @@ def _page(
         "longest_name": workspaces.LONGEST_NAME,
         "asked": request.POST if refused else {},
         "notes": notes,
+        "stale_note": stale_note,
         "removed_notes": removed if Permission.MANAGE_NOTES in granted else (),
         "refused": refused or {},
     }

@@ -139,6 +139,38 @@ def test_removed_note_is_not_changed(client: Client, ana: User, act: str) -> Non
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("whose", ["mine", "ours"])
+def test_newer_note_is_not_overwritten_unseen(client: Client, ana: User, whose: str) -> None:
+    """CTX-08: a form based on an older text shows the newer one and keeps the user's. Saved again, it replaces it."""
+    client.force_login(ana)
+    workspace = lifecycle.create_session(owner=ana).workspace
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.OWNER)
+    if whose == "mine":
+        address, part, note = reverse("settings"), "memory", memory.keep_mine(user=ana, text="Old.")
+    else:
+        address, part = reverse("workspace-settings", args=[workspace.pk]), "notes"
+        note = memory.keep_ours(author=ana, workspace_id=workspace.pk, text="Old.")
+    MemoryNote.objects.update(text="Newer.")
+    form = {"part": part, "act": "edit", "note_id": note.pk, "text": "Mine.", "version": "Old."}
+    response = client.post(address, form)
+    page = BeautifulSoup(response.content, "html.parser")
+    field, problem, version = (
+        page.find(id=f"note-{note.pk}"),
+        page.find(id="note-problem"),
+        page.select("[name=version]"),
+    )
+    note.refresh_from_db()
+    assert (response.status_code, note.text) == (422, "Newer.")
+    assert field is not None
+    assert problem is not None
+    assert field.get_text().strip() == "Mine."
+    assert "Newer." in problem.get_text()
+    client.post(address, {**form, "version": version[-1]["value"]})
+    note.refresh_from_db()
+    assert note.text == "Mine."
+
+
+@pytest.mark.django_db
 def test_proposals_take_no_room_from_notes(ana: User, bo: User) -> None:
     """CTX-08: a member's waiting proposals are limited, and accepting one needs room for a note.
     Removed proposals do not displace a removed note, which can still be restored.

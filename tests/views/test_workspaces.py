@@ -212,3 +212,22 @@ def test_settings_of_a_workspace_say_what_they_are(
     refused = client.get(reverse("webhooks", args=[workspace.pk]))
     assert refused.status_code == 403
     assert "Your role in this workspace doesn’t allow that. Ask an owner or admin." in refused.content.decode()
+
+
+def test_newer_name_is_not_overwritten_unseen(client: Client, ana: User) -> None:
+    """UI-20: a form based on an older name keeps the entry and shows the newer name. Saved again, it replaces it."""
+    workspace = create_session(owner=ana).workspace
+    Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.OWNER)
+    Workspace.objects.update(name="Newer")
+    client.force_login(ana)
+    address = reverse("workspace-settings", args=[workspace.pk])
+    form = {"part": "name", "name": "Mine", "version": "Old"}
+    response = client.post(address, form)
+    page = response.content.decode()
+    workspace.refresh_from_db()
+    assert (response.status_code, workspace.name) == (422, "Newer")
+    assert "Save again to replace “Newer”." in page
+    assert 'value="Mine"' in page
+    client.post(address, {**form, "version": "Newer"})
+    workspace.refresh_from_db()
+    assert workspace.name == "Mine"

@@ -51,18 +51,23 @@ def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | 
 
 
 @transaction.atomic
-def change_mine(*, user: User, note_id: int, act: str, text: str = "") -> MemoryNote:
-    """Edit, remove or restore a user's own note. `act` is "edit", "remove" or "restore". Raise ServiceError."""
+def change_mine(*, user: User, note_id: int, act: str, text: str = "", seen: str | None = None) -> MemoryNote:
+    """Edit, remove or restore a user's own note. `act` is "edit", "remove" or "restore".
+
+    Raise ServiceError, "stale" if an edit is based on the text `seen` and the note has another one now.
+    """
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, user=user).first()
-    return _apply(note, act, text, user=user)
+    return _apply(note, act, text, seen, user=user)
 
 
 @transaction.atomic
-def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text: str = "") -> MemoryNote:
+def change_ours(
+    *, author: User, workspace_id: int, note_id: int, act: str, text: str = "", seen: str | None = None
+) -> MemoryNote:
     """Accept, edit, remove or restore a note of a workspace. Members may remove their own proposals.
 
     `act` is "accept", "edit", "remove" or "restore". Raise Forbidden for other users, and ServiceError, such as Invalid
-    if there are too many notes to accept or restore one.
+    if there are too many notes to accept or restore one, or "stale" as `change_mine` does.
     """
     Workspace.objects.select_for_update().filter(pk=workspace_id).first()
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, workspace=workspace_id).first()
@@ -71,14 +76,17 @@ def change_ours(*, author: User, workspace_id: int, note_id: int, act: str, text
     may_withdraw = is_in and is_own_proposal and act == "remove"
     if not may(author, Permission.MANAGE_NOTES, workspace_id) and not may_withdraw:
         raise Forbidden(_("Only owners and admins of the workspace can do that."))
-    return _apply(note, act, text, workspace=workspace_id)
+    return _apply(note, act, text, seen, workspace=workspace_id)
 
 
-def _apply(note: MemoryNote | None, act: str, text: str, **whose: Any) -> MemoryNote:
+def _apply(note: MemoryNote | None, act: str, text: str, seen: str | None, **whose: Any) -> MemoryNote:
     if note is None:
         raise ServiceError("no_such_note", _("This note no longer exists."))
     if act in ("edit", "accept") and note.removed_at is not None:
         raise ServiceError("no_such_note", _("This note was removed in the meantime. Restore it first."))
+    if act in ("edit", "accept") and seen not in (None, note.text):
+        words = _("This note has changed since you opened the page. Save again to replace the saved version.")
+        raise ServiceError("stale", words)
     match act:
         case "edit":
             note.text = _validate(text)

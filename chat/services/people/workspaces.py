@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat import names
 from chat.access import memberships_of, workspace_for, workspace_where
-from chat.errors import Invalid, NotForGuests
+from chat.errors import Invalid, NotForGuests, ServiceError
 from chat.models import Membership, User, Workspace
 from chat.overrides.composed_queries import Composed
 from chat.permissions import Permission, roles_with
@@ -164,16 +164,20 @@ def enter(*, user: User, workspace_id: int | None) -> None:
 
 
 @transaction.atomic
-def rename(*, author: User, workspace_id: int, name: str) -> Workspace:
+def rename(*, author: User, workspace_id: int, name: str, seen: str | None = None) -> Workspace:
     """Rename a workspace. Members see the new name on the next page that they open.
 
-    Raise NoSuchWorkspace, Forbidden, and Invalid for a name that is empty or too long.
+    `seen` is the name that the user has changed. Raise NoSuchWorkspace, Forbidden, Invalid for a name that is empty or
+    too long, and ServiceError "stale" if the workspace has neither the name `seen` nor the new one.
     """
     managed = workspace_where(author, Permission.RENAME_WORKSPACE, workspace_id)
+    workspace = Workspace.objects.select_for_update().get(pk=managed.pk)
     cleaned = names.clean(name)
+    if seen not in (None, workspace.name) and cleaned != workspace.name:
+        words = _("The name has changed since you opened the page. Save again to replace “%(name)s”.")
+        raise ServiceError("stale", words % {"name": workspace.name})
     if not 0 < len(cleaned) <= LONGEST_NAME:
         raise Invalid(_("Enter a name of up to %(count)d characters.") % {"count": LONGEST_NAME})
-    workspace = Workspace.objects.select_for_update().get(pk=managed.pk)
     if workspace.name != cleaned:
         workspace.name = cleaned
         workspace.save(update_fields=["name"])
