@@ -116,6 +116,21 @@ async def test_notifications_need_the_browsers_permission(ana: Person, server: S
     await expect(ana.page.locator("#toasts")).to_contain_text("Saved")
 
 
+async def test_dismissed_question_about_notifications_can_be_asked_again(ana: Person, server: Server) -> None:
+    """If the user closes the browser's question, the page says that it can be asked again, not that it is blocked."""
+    # A window without a head cannot show the question.
+    await ana.page.add_init_script("Notification.requestPermission = async () => globalThis.answer ?? 'default'")
+    await ana.page.goto(f"{server.address}/settings/")
+    box = ana.page.get_by_role("switch", name="Browser notifications")
+    await box.click()
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Notifications weren’t turned on")
+    await expect(box).not_to_be_checked()
+    await ana.page.evaluate("globalThis.answer = 'denied'")
+    await box.click()
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Notifications are blocked")
+    ana.check_console()
+
+
 async def test_picture_is_shown_to_others(ana: Person, browser: Browser, server: Server) -> None:
     """Choosing a picture uploads it without another step. Other users in a session see it."""
     bo = await invited(ana, browser, "Bo")

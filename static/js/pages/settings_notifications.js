@@ -33,10 +33,11 @@ async function update() {
   pushPart.hidden = !notifyBox.checked && now !== "home-screen";
 }
 
-/** Asks the browser for permission and shows a refusal. Resolves to whether notifications may be shown. */
+/** Asks the browser for permission and shows why it was not given. Resolves to whether notifications may be shown. */
 async function requestPermission() {
-  const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
-  byId("notify-refused").hidden = answer === "granted" || !("Notification" in window);
+  const answer = "Notification" in window ? await Notification.requestPermission() : "unsupported";
+  byId("notify-refused").hidden = answer !== "denied";
+  byId("notify-dismissed").hidden = answer !== "default"; // the user has closed the question, and can be asked again
   return answer === "granted";
 }
 
