@@ -138,6 +138,27 @@ async def test_message_waits_for_its_files(ana: Person, model: WireServer) -> No
     ana.reports = [report for report in ana.reports if REFUSED not in report]
 
 
+async def test_browser_asks_before_an_upload_is_left(ana: Person) -> None:
+    """While a file is uploaded, the browser asks before the page is left. After the upload it does not."""
+    gate = asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        await gate.wait()
+        await route.continue_()
+
+    await ana.page.route("**/attachments", slow)
+    await ana.composer.click()  # browsers ask only users who have used the page
+    await attach(ana, NOTES)
+    await expect(chips(ana)).to_contain_text("% uploaded")
+    async with ana.page.expect_event("dialog") as asking:
+        await ana.page.evaluate("() => { setTimeout(() => location.reload()); }")
+    await (await asking.value).dismiss()
+    gate.set()
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")
+
+
 @pytest.mark.any_browser
 async def test_files_can_be_dropped_anywhere_on_the_session(ana: Person) -> None:
     """UI-09: while files are dragged, the page shows that they can be dropped.

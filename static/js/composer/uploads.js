@@ -102,7 +102,10 @@ function setAwaited(isWaiting) {
   field.form.querySelector(".send span").textContent = isWaiting ? words.uploading : words.send;
 }
 
+/** Lets the browser ask before the user leaves during an upload. After it, sends the message that waits for it. */
 function sendIfUploaded() {
+  // Set only during uploads, because browsers may not keep pages for the Back button that have a handler.
+  globalThis.onbeforeunload = isUploading() ? (event) => event.preventDefault() : null;
   const wasAwaited = isAwaited;
   if (!hasFailed()) clearNoticeAfterSuccess("uploads");
   if (isUploading()) return;
