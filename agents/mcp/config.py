@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from agents.tool_names import PREFIX
 from agents.toolbox.address_policy import host_pattern
 
 # Separates the names of the server and of the tool. A server's name cannot contain it, so its first place counts.
 SEPARATOR = "__"
 # In place of a server's name, this names other agents (agents/delegates.py).
-AGENTS = "agent"
+AGENTS = PREFIX.removesuffix(SEPARATOR)
 DEFAULT_TIME_LIMIT = 60.0
 DEFAULT_ANSWER_LIMIT = 900.0
 Approval = Literal["unless_read_only", "always", "never"]

@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from yarl import URL
 
 from agents.messages import File, Message, Text, ToolResult
+from agents.tool_names import is_delegate
 
 # The most addresses of one host that are compared. No useful page has more.
 MOST_CANDIDATES = 5_000
@@ -123,8 +124,6 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
     yield "" for the text of another agent that has read text from elsewhere, and for a summary: a model may have made
     up the addresses in it.
     """
-    from agents.delegates import is_delegate  # late, because it needs the hosts of MCP servers, which need this module
-
     own = set(own_tools)
     names: dict[str, str] = {}
     for message in messages:
