@@ -105,7 +105,7 @@ function setAwaited(isWaiting) {
 /** Lets the browser ask before the user leaves during an upload. After it, sends the message that waits for it. */
 function sendIfUploaded() {
   // Set only during uploads, because browsers may not keep pages for the Back button that have a handler.
-  globalThis.onbeforeunload = isUploading() ? (event) => event.preventDefault() : null;
+  onbeforeunload = isUploading() ? (event) => event.preventDefault() : null;
   const wasAwaited = isAwaited;
   if (!hasFailed()) clearNoticeAfterSuccess("uploads");
   if (isUploading()) return;

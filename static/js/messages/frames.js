@@ -7,7 +7,7 @@ import { announce, announceMessage, clearNotice } from "../ui/notice.js";
 import { isFinished, prepareRendered, removeMessage, upsertMessage } from "./list.js";
 import { showInTab } from "./notifications.js";
 import { keepScrollPosition } from "./scroll.js";
-import { live, page } from "./session.js";
+import { live, page, shownTitle } from "./session.js";
 
 // Messages whose sequence numbers change because earlier ones were removed or restored.
 
@@ -50,8 +50,6 @@ export function setPart(name, html) {
   if (name === "title") showInTab();
   if (name === "agent") updateAgentName();
 }
-
-const shownTitle = () => page.querySelector("[data-part=title]").textContent;
 
 function updateSession({ parts, status, archived, archiver, replies, automatic, mode, agents, icons }) {
   const titleBefore = shownTitle();

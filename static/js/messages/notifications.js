@@ -2,7 +2,7 @@
 // Also reports to the server how far the user has read.
 import { format, words } from "../ui/i18n.js";
 import { notifyIfAway, rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
-import { live, ownMentions, page } from "./session.js";
+import { live, ownMentions, page, shownTitle } from "./session.js";
 
 // The browser's tab shows the number of unread messages and waiting sessions, the title, and the state as an icon.
 
@@ -12,8 +12,7 @@ const tabState = { unread: 0, waiting: 0, working: false, offline: false };
 /** Updates the browser's tab after changes of `tabState`, or of the session's title. */
 export function showInTab(changes = {}) {
   Object.assign(tabState, changes);
-  const title = page.querySelector("[data-part=title]").textContent.trim();
-  showTabTitle(`${title} · Parley`, tabState.unread + tabState.waiting);
+  showTabTitle(`${shownTitle()} · Parley`, tabState.unread + tabState.waiting);
   const address = icon.href.replace(/favicon[\w-]*\.svg$/, `favicon${iconSuffix()}.svg`);
   if (icon.href !== address) icon.href = address;
 }
@@ -57,8 +56,7 @@ function notifyQuestion(isLate = false) {
 
 /** Shows a notification about this session. */
 function notifySession(body) {
-  const title = page.querySelector("[data-part=title]").textContent.trim();
-  notifyIfAway(title, body, { session: page.dataset.session });
+  notifyIfAway(shownTitle(), body, { session: page.dataset.session });
 }
 
 /** Shows in the tab how many sessions of the list wait for the user, and how many other sessions mention the user. */

@@ -154,6 +154,8 @@ function createRefusal(code, message) {
 }
 
 export const page = document.getElementById("main");
+/** Returns the title of the session that the page shows. */
+export const shownTitle = () => page.querySelector("[data-part=title]").textContent.trim();
 export const canEdit = page.dataset.canEdit === "yes";
 // Guests of the workspace can't choose models or create sessions.
 export const isGuest = page.dataset.guest === "yes";
