@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from tests.support.entering import enter
-from tests.support.server import Server
+from tests.support.server import ForkedServer
 from tests.wire.server import WireServer
 
 pytestmark = pytest.mark.server
@@ -25,7 +25,7 @@ async def test_environment_alone_connects_a_model(vendor: str, data: Path) -> No
         address = {"OPENAI_BASE_URL": model.openai_url}
         if vendor == "anthropic":
             address = {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-test"}
-        server = Server(data, **address)
+        server = ForkedServer(data, **address)
         await asyncio.to_thread(server.start)
         try:
             answers, frames = await _ask(server, "calculate 6 * 7")
@@ -55,7 +55,7 @@ async def test_each_request_begins_as_the_one_before(kind: str, api: str, data: 
         file.write_text(
             f'[providers.mine]\ntype = "{kind}"\nbase_url = "{url}"\n' + (f'api = "{api}"\n' if api else "")
         )
-        server = Server(data, PARLEY_CONFIG=str(file), TITLES="words")
+        server = ForkedServer(data, PARLEY_CONFIG=str(file), TITLES="words")
         await asyncio.to_thread(server.start)
         try:
             await _ask(server, "calculate 6 * 7", "calculate 7 * 8")
@@ -78,7 +78,7 @@ def _without_marks(value: Any) -> Any:
     return [_without_marks(each) for each in value] if isinstance(value, list) else value
 
 
-async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, Any]]]:
+async def _ask(server: ForkedServer, *texts: str) -> tuple[list[str], list[dict[str, Any]]]:
     """Sign in by the link, send over the events socket, and return the answers and the frames until the turns are
     done."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
@@ -96,7 +96,7 @@ async def _ask(server: Server, *texts: str) -> tuple[list[str], list[dict[str, A
     return spoken, [*frames, *rest]
 
 
-async def _models_are_listed(client: aiohttp.ClientSession, server: Server) -> None:
+async def _models_are_listed(client: aiohttp.ClientSession, server: ForkedServer) -> None:
     """Wait until the home page offers the model, which can take longer on a busy machine than the page waits."""
     async with asyncio.timeout(30):
         while True:
