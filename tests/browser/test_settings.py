@@ -118,8 +118,10 @@ async def test_notifications_need_the_browsers_permission(ana: Person, server: S
 
 async def test_dismissed_question_about_notifications_can_be_asked_again(ana: Person, server: Server) -> None:
     """If the user closes the browser's question, the page says that it can be asked again, not that it is blocked."""
-    # A window without a head cannot show the question.
-    await ana.page.add_init_script("Notification.requestPermission = async () => globalThis.answer ?? 'default'")
+    # Without a window, the browser cannot show the question: it is blocked.
+    await ana.page.add_init_script(
+        "Object.defineProperty(Notification, 'permission', { get: () => globalThis.answer ?? 'default' })"
+    )
     await ana.page.goto(f"{server.address}/settings/")
     box = ana.page.get_by_role("switch", name="Browser notifications")
     await box.click()

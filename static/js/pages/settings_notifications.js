@@ -35,7 +35,8 @@ async function update() {
 
 /** Asks the browser for permission and shows why it was not given. Resolves to whether notifications may be shown. */
 async function requestPermission() {
-  const answer = "Notification" in window ? await Notification.requestPermission() : "unsupported";
+  await globalThis.Notification?.requestPermission();
+  const answer = globalThis.Notification?.permission;
   byId("notify-refused").hidden = answer !== "denied";
   byId("notify-dismissed").hidden = answer !== "default"; // the user has closed the question, and can be asked again
   return answer === "granted";
