@@ -63,6 +63,12 @@ async def begin(page: Page, text: str) -> None:
     await expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
 
 
+async def answered(page: Page) -> None:
+    """Wait until the agent has answered. Before its answer, the page may still show that it is idle."""
+    await expect(page.locator("article.assistant").first).to_be_visible()
+    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+
+
 async def say(page: Page, text: str) -> None:
     """Write a text and press Send, because on a phone Enter starts a new line."""
     await page.locator("#text").fill(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, Page, expect
 
 from tests.browser.person import choose_in_account_menu
-from tests.browser.screens import Showcase, begin, beside, enter, enter_small, is_phone, open_rail, screen
+from tests.browser.screens import Showcase, answered, begin, beside, enter, enter_small, is_phone, open_rail, screen
 from tests.support import files
 
 IMAGE: FilePayload = {"name": "Lageplan.png", "mimeType": "image/png", "buffer": files.picture("PNG", (300, 200))}
@@ -45,7 +45,7 @@ async def message_source(page: Page, showcase: Showcase) -> None:
 async def toast(page: Page, showcase: Showcase) -> None:
     """A toast with Undo."""
     await begin(page, "who")
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await answered(page)
     await page.locator("article.user").press("Delete")
     await expect(page.locator("#toasts")).to_contain_text("Message deleted")
     await page.get_by_role("button", name="Undo").hover()
@@ -152,7 +152,7 @@ async def panel_context_end(page: Page, showcase: Showcase) -> None:
 async def panel_context_past(page: Page, showcase: Showcase) -> None:
     """The request for an answer, after the user has edited the question."""
     await begin(page, "tools")
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await answered(page)
     await page.locator("article.user").press("e")
     await page.get_by_role("textbox", name="Edit message").fill("Try your tools, please.")
     await page.get_by_role("button", name="Save", exact=True).click()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.screens import Showcase, begin, beside, enter_small, screen
+from tests.browser.screens import Showcase, answered, begin, beside, enter_small, screen
 
 
 async def _begun(page: Page) -> Locator:
     """Start a session with an answer, and return its first message."""
     await begin(page, "Who are you, and what can you do?")
-    await expect(page.locator("article.assistant")).to_be_visible()
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await answered(page)
     return page.locator("article.user")
 
 
@@ -47,7 +46,7 @@ async def removed(page: Page, showcase: Showcase) -> None:
     answer = page.locator("article.assistant")
     await answer.press("r")
     await expect(page.locator("main.session")).not_to_have_attribute("data-status", "idle")
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await answered(page)
     await message.press("Delete")
     await expect(message).to_have_count(0)
     await page.locator("#more").click()

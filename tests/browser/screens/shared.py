@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import Showcase, begin, enter, open_rail, say, screen, sign_in_as
+from tests.browser.screens import Showcase, answered, begin, enter, open_rail, say, screen, sign_in_as
 
 
 @screen
@@ -54,12 +54,11 @@ async def retry_question(page: Page, showcase: Showcase) -> None:
 async def retried(page: Page, showcase: Showcase) -> None:
     """An answer that was replaced by a retry, with Undo."""
     await begin(page, "who")
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
+    await answered(page)
     await page.locator("article.assistant").press("r")
     await expect(page.locator("#toasts")).to_contain_text("replaced")
     await expect(page.locator("[data-attempts='2']")).to_have_count(1)
-    await expect(page.locator("main.session")).to_have_attribute("data-status", "idle")
-    await expect(page.locator("article.assistant")).to_be_visible()
+    await answered(page)
 
 
 @screen
