@@ -35,11 +35,11 @@ async function update() {
 
 /** Asks the browser for permission and shows why it was not given. Resolves to whether notifications may be shown. */
 async function requestPermission() {
-  await globalThis.Notification?.requestPermission();
-  const answer = globalThis.Notification?.permission;
-  byId("notify-refused").hidden = answer !== "denied";
-  byId("notify-dismissed").hidden = answer !== "default"; // the user has closed the question, and can be asked again
-  return answer === "granted";
+  const isGranted = (await globalThis.Notification?.requestPermission()) === "granted";
+  const present = isGranted ? "granted" : globalThis.Notification?.permission;
+  byId("notify-refused").hidden = present !== "denied";
+  byId("notify-dismissed").hidden = present !== "default"; // the user has closed the question, and can be asked again
+  return isGranted;
 }
 
 /** Turns push messages on or off in this browser, if it supports them. */
