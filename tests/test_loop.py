@@ -83,10 +83,12 @@ def test_connection_that_a_server_has_closed_ends_with_the_loop(
     assert bool(found) is is_open
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(("make", "is_open"), LOOPS)
 def test_tls_connection_ends_with_its_loop_if_only_one_side_has_closed_it(
-    tmp_path: Path, make: Callable[[], asyncio.AbstractEventLoop], is_open: bool
+    tmp_path: Path, make: Callable[[], asyncio.AbstractEventLoop], is_open: bool, times: int
 ) -> None:
+    """A client may close it more than once."""
     context, trusted = certificates(tmp_path)
     is_over = threading.Event()
 
@@ -96,7 +98,8 @@ def test_tls_connection_ends_with_its_loop_if_only_one_side_has_closed_it(
 
     async def connect(address: tuple[str, int], trusted: ssl.SSLContext) -> None:
         _reader, writer = await asyncio.open_connection(*address, ssl=trusted, server_hostname=HOST)
-        writer.close()
+        for _time in range(times):
+            writer.close()
 
     loop = make()
     with socket.create_server(("127.0.0.1", 0)) as listener, unclosed() as found:
