@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
-from agents.mcp.explaining import explanation
+from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation
 from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
 
 logger = logging.getLogger(__name__)
@@ -40,12 +40,8 @@ MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
 MAX_PAGES = 20
-# The message of the SDK's own error.
-CLOSED = "Connection closed"
 # What models read if it is unknown whether the server has executed a call.
 CHECK = "If it changes something, check whether it did before you repeat it."
-# The SDK's message for the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
-NOT_FOUND = "Not Found"
 PARLEY = types.Implementation(name="Parley", version="1")
 
 CHANGES = (

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from mcp.shared.exceptions import MCPError
 
+CLOSED = "Connection closed"
+# For the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
+NOT_FOUND = "Not Found"
 # The SDK's messages, and what has happened. Messages of servers are shown unchanged.
 _MESSAGES = {
-    "Connection closed": "it closed the connection",
+    CLOSED: "it closed the connection",
     "Server returned an error response": "it answered with an HTTP error",
     "Session terminated": "it has ended the session",
-    "Not Found": "it answered with the HTTP status 404 (Not Found)",
+    NOT_FOUND: "it answered with the HTTP status 404 (Not Found)",
     "server answered a request with 202 Accepted": "it accepted the request, but did not answer it",
 }
 # The beginnings of longer messages.

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aiohttp import web
+
+from agents.mcp import example_server
+from agents.messages import Json
+
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
 # An MCP server that requires a sign-in, with its authorization server.
 AUTH_SERVER = SERVER.with_name("auth_server.py")
@@ -35,3 +40,11 @@ def serving(*command: str) -> Iterator[str]:
     finally:
         process.kill()
         process.wait(20)
+
+
+def http_answer(message: Json) -> web.Response:
+    """Answer a message over HTTP as the demo agent's example server. {} stands for a request that is not a POST."""
+    if "id" not in message:
+        return web.Response(status=202 if message else 405)
+    result = example_server.answer(message["method"], message.get("params") or {})
+    return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})

@@ -9,10 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agents.errors import ToolError
-from agents.mcp import example_server
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.http import connect
+from tests.support.mcp_server import http_answer
 
 HTML: dict[str, Any] = {"text": "<p>Sign in</p>", "content_type": "text/html"}
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -31,12 +31,7 @@ async def test_failures_of_a_call_are_explained(words: str) -> None:
 
     async def answer(request: web.Request) -> web.Response:
         message = await request.json() if request.method == "POST" else {}
-        if "id" not in message:
-            return web.Response(status=202 if message else 405)
-        if message["method"] == "tools/call":
-            return web.Response(**ANSWERS[words])
-        result = example_server.answer(message["method"], message.get("params") or {})
-        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return web.Response(**ANSWERS[words]) if message.get("method") == "tools/call" else http_answer(message)
 
     app = web.Application()
     app.router.add_route("*", "/mcp", answer)

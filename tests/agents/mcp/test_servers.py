@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents.mcp import connection, example_server
+from agents.mcp import connection
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.examine import examine
 from agents.mcp.pool import PromptRefusedError, Servers
@@ -24,6 +24,7 @@ from agents.messages import ToolCall, ToolResult
 from agents.sandbox.command import Sandbox
 from agents.sandbox.folder import make_folder
 from agents.tools import Tool, ToolContext
+from tests.support.mcp_server import http_answer
 
 SERVER = str(Path(__file__).with_name("server.py"))
 NONSENSE = Path(__file__).with_name("nonsense.py")
@@ -349,11 +350,8 @@ async def test_a_web_server_without_sessions_that_is_gone_is_not_connected(gone:
         message = await request.json() if request.method == "POST" else {}
         if message.get("method") in missing:
             return web.Response(status=404)
-        if "id" not in message:
-            return web.Response(status=202 if message else 405)
-        begun += message["method"] == "initialize"
-        result = example_server.answer(message["method"], message.get("params") or {})
-        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        begun += message.get("method") == "initialize"
+        return http_answer(message)
 
     app = web.Application()
     app.router.add_route("*", "/mcp", answer)
