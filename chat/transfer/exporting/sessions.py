@@ -73,7 +73,7 @@ class UnreadableError(ServiceError):
 
     def __init__(self) -> None:
         words = _(
-            "This session can’t be exported, because a value of it in the database can’t be read. On the server, "
+            "This session can’t be exported, because it contains a value that can’t be read. On the server, "
             "“manage.py verify” names the value."
         )
         super().__init__(self.CODE, words)
