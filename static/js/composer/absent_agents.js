@@ -2,7 +2,7 @@
 import { page, sendCommand } from "../messages/session.js";
 import { format, words } from "../ui/i18n.js";
 import { showToast } from "../ui/toast.js";
-import { fetchNames } from "./completion.js";
+import { fetchNames } from "./mentions.js";
 
 const TOAST_SECONDS = 20; // seconds
 

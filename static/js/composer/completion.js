@@ -5,11 +5,11 @@
 // - `find(query)` returns items, or a promise for them. An item is {label, detail, icon}, or has a `face` as its icon.
 // - `accept(item, range, key)` inserts an item. It returns true if the list stays closed until the text changes.
 // - `needsChoice(query)` is optional. If it returns true, no item is active until the user chooses one.
-import { fetchJson } from "../net/http.js";
 import { availableCommands, commandBySlash } from "../ui/commands.js";
 import { createElement, createIcon } from "../ui/dom.js";
 import { field, insertText, isComposing, setText } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
+import { lazyImport } from "../ui/loading.js";
 import { announce, showNotice } from "../ui/notice.js";
 import { OptionList } from "../ui/options.js";
 
@@ -77,12 +77,7 @@ async function matchingArguments(name, typed) {
   return matching.map((choice) => ({ icon: slashCommand.icon, ...choice, slashCommand }));
 }
 
-// Mentions: "@" and a name completes the agents, or "agent" if there is only one, and the people of the session.
-
-const CACHE_MS = 60_000;
-const page = document.getElementById("main");
-let cachedNames = null; // a promise
-let fetchedAt = 0;
+// Mentions: after "@". What they suggest is loaded on first use.
 
 /** Suggests the session's agents, and its people except the user. */
 export const mentionSource = {
@@ -91,19 +86,7 @@ export const mentionSource = {
     return found && { from: caret - found[1].length - 1, query: found[1].toLowerCase() };
   },
   async find(query) {
-    const agentsInSession = JSON.parse(page.dataset.agents || "[]");
-    const takenNames = agentsInSession.length
-      ? (await peopleOfSession()).flatMap(({ name, username }) => [name, username])
-      : [];
-    const agents = agentsInSession.map((each) => {
-      const mention = mentionText(each, agentsInSession, takenNames); // inserted after the "@"
-      return { label: each.title, detail: each.name, mention, icon: each.icon || "bot" };
-    });
-    const agent = { label: "agent", detail: page.dataset.agent, icon: "bot" };
-    const several = agents.filter(({ label, detail }) => matchesQuery({ name: label, username: detail }, query));
-    if (agents.length) return [...several, ...(await matchingPeople(query))];
-    const people = await matchingPeople(query);
-    return matchesQuery({ name: agent.label, username: agent.detail }, query) ? [agent, ...people] : people;
+    return (await lazyImport(() => import("./mentions.js")))?.findMentions(query) ?? [];
   },
   accept({ label, mention = label }, { from, to }) {
     insertText(`@${mention} `, from, to);
@@ -111,49 +94,7 @@ export const mentionSource = {
   },
 };
 
-/**
- * Returns the text that mentions an agent after an "@". It is the agent's title, unless another agent or a user has the
- * same name, or the server would not recognize the whole title. Then it is the agent's name, which is unique but can
- * end in random letters.
- */
-function mentionText({ name, title }, agentsInSession, people) {
-  const otherNames = agentsInSession.filter((each) => each.name !== name).flatMap((each) => [each.name, each.title]);
-  const isTaken = ["agent", ...otherNames, ...people].some((each) => each.toLowerCase() === title.toLowerCase());
-  return !isTaken && /^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]*[\p{L}\p{N}])?$/u.test(title) ? title : name;
-}
-
-/** Resolves to suggestions of the people who match the query, other than the user. */
-async function matchingPeople(query) {
-  const otherPeople = (await peopleOfSession()).filter(({ id }) => String(id) !== page.dataset.viewerId);
-  return otherPeople.filter((person) => matchesQuery(person, query)).map(createSuggestion);
-}
-
-function matchesQuery({ name, username }, query) {
-  if (!query) return true;
-  return [name, username, ...name.split(/\s+/)].some((word) => word.toLowerCase().startsWith(query));
-}
-
-function createSuggestion({ id, name, username, initials, color }) {
-  const face = createElement("span", {
-    className: `face small ${color}`,
-    data: { person: id },
-    ariaHidden: "true",
-    textContent: initials,
-  });
-  return { label: name, detail: username, face };
-}
-
-const peopleOfSession = async () => (await fetchNames())?.people ?? [];
-
-/** Resolves to {people, absent}: the people of the session and the agents that can be added. Cached for a minute. */
-export function fetchNames() {
-  if (Date.now() - fetchedAt < CACHE_MS) return cachedNames;
-  fetchedAt = Date.now();
-  cachedNames = fetchJson(`/sessions/${page.dataset.session}/people`);
-  cachedNames.then((names) => names ?? (fetchedAt = 0)); // after a failure the next call tries again
-  return cachedNames;
-}
-
+const page = document.getElementById("main");
 const MAX_SUGGESTIONS = 50;
 const list = document.getElementById("completion");
 let sources = [];
