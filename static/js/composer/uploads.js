@@ -102,10 +102,11 @@ function setAwaited(isWaiting) {
   field.form.querySelector(".send span").textContent = isWaiting ? words.uploading : words.send;
 }
 
-/** Lets the browser ask before the user leaves during an upload. After it, sends the message that waits for it. */
+/** Lets the browser ask before a file is lost by leaving. After the uploads, sends the message that waits for them. */
 function sendIfUploaded() {
-  // Set only during uploads, because browsers may not keep pages for the Back button that have a handler.
-  onbeforeunload = isUploading() ? (event) => event.preventDefault() : null;
+  // Set only while needed, because browsers may not keep pages for the Back button that have a handler.
+  const wouldLose = uploads.some(({ state, canRetry }) => state === "sending" || (state === "failed" && canRetry));
+  onbeforeunload = wouldLose ? (event) => event.preventDefault() : null;
   const wasAwaited = isAwaited;
   if (!hasFailed()) clearNoticeAfterSuccess("uploads");
   if (isUploading()) return;
