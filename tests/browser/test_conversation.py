@@ -65,6 +65,21 @@ async def test_wide_code_and_tables_go_beyond_the_column(ana: Person, model: Wir
     assert await width_of(bubble.locator(".table-wrap")) <= await width_of(bubble)
 
 
+async def test_code_never_ends_on_the_border_of_its_bubble(ana: Person, model: WireServer) -> None:
+    """UI-05: a code block is as wide as the text, or extends to the edge of the page even if it needs less."""
+    blocks = [f"```\n{'x' * letters}\n```" for letters in (20, 96, 99, 103, 130)]
+    model.script(reply("Text\n\n" + "\n\n".join(blocks)))
+    await ana.page.set_viewport_size({"width": 1700, "height": 900})
+    await ana.say("Go")
+    await expect(ana.answers.first.locator(".code")).to_have_count(5)
+    await ana.sees_state("idle")
+    wide = [await width_of(code) for code in await ana.answers.first.locator(".code").all()]
+    assert wide[0] == wide[1] < wide[2] - 64
+    assert wide[2:] == [wide[2]] * 3
+    await ana.page.set_viewport_size({"width": 1250, "height": 900})
+    assert [await width_of(code) for code in await ana.answers.first.locator(".code").all()] == wide[:1] * 5
+
+
 async def width_of(element: Locator) -> float:
     box = await element.bounding_box()
     assert box is not None
