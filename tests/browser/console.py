@@ -49,7 +49,7 @@ def collect_reports(page: Page, *expected: str) -> list[str]:
             report(FAILED.format(response.status, response.status_text))
 
     page.on("console", handle_message)
-    page.on("pageerror", lambda error: report(str(error)))
+    page.on("pageerror", lambda error: report(error.stack or str(error)))
     if page.context.browser and page.context.browser.browser_type.name == "firefox":
         page.on("response", handle_response)
     return reports
