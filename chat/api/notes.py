@@ -66,6 +66,11 @@ class NewNote(Body):
     text: str = Field(min_length=1, max_length=LONGEST_NOTE, examples=["We use metric units."], description=TEXT)
 
 
+SEEN = (
+    "The text that you have read. If it has changed since, the request is refused as `stale`, with the `current` text."
+)
+
+
 class NoteChange(Body):
     """Changes of a note. Fields that are left out or null keep their values."""
 
@@ -73,12 +78,14 @@ class NoteChange(Body):
     accepted: bool | None = Field(
         None, description="`true` accepts a proposal. To reject a proposal, remove it instead."
     )
+    seen_text: str | None = Field(None, max_length=LONGEST_NOTE, description=SEEN)
 
 
 class MyNoteChange(Body):
     """A change of one of your notes."""
 
     text: str = Field(min_length=1, max_length=LONGEST_NOTE, description=TEXT)
+    seen_text: str | None = Field(None, max_length=LONGEST_NOTE, description=SEEN)
 
 
 @router.get("/me/notes", response=Notes, operation_id="listMyNotes", summary="List the notes about you")
@@ -96,7 +103,7 @@ def add_my_note(request: ApiRequest, body: NewNote) -> HttpResponse:
 @router.patch("/me/notes/{note_id}", response=NoteOut, operation_id="changeMyNote", summary="Change a note about you")
 def change_my_note(request: ApiRequest, note_id: int, body: MyNoteChange) -> HttpResponse:
     """Change the text of a note. Agents get the new text with their next response."""
-    return _mine(request, note_id, "edit", body.text)
+    return _mine(request, note_id, "edit", body.text, body.seen_text)
 
 
 @router.delete(
@@ -165,12 +172,10 @@ def change_workspace_note(request: ApiRequest, workspace_id: int, note_id: int, 
     workspace = workspace_where(request.user, Permission.SEE_MEMBERS, workspace_id)
     if body.text is None and not body.accepted:
         raise Invalid(_("Choose what to do with the note."))
-    if body.text is not None:
-        note = memory.change_ours(
-            author=request.user, workspace_id=workspace.pk, note_id=note_id, act="edit", text=body.text
-        )
-    if body.accepted:
-        note = memory.change_ours(author=request.user, workspace_id=workspace.pk, note_id=note_id, act="accept")
+    act, text = ("accept" if body.accepted else "edit"), body.text or ""
+    note = memory.change_ours(
+        author=request.user, workspace_id=workspace.pk, note_id=note_id, act=act, text=text, seen=body.seen_text
+    )
     return json_response(request, _note(note))
 
 
@@ -211,8 +216,8 @@ def _list_response(request: ApiRequest, query: NotesQuery, **whose: object) -> H
     return json_response(request, {"notes": [_note(each) for each in (removed if query.removed else kept)]})
 
 
-def _mine(request: ApiRequest, note_id: int, act: str, text: str = "") -> HttpResponse:
-    note = memory.change_mine(user=request.user, note_id=note_id, act=act, text=text)
+def _mine(request: ApiRequest, note_id: int, act: str, text: str = "", seen: str | None = None) -> HttpResponse:
+    note = memory.change_mine(user=request.user, note_id=note_id, act=act, text=text, seen=seen)
     return json_response(request, _note(note))
 
 

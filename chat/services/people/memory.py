@@ -54,7 +54,7 @@ def keep_ours(*, author: User, workspace_id: int, text: str, session: Session | 
 def change_mine(*, user: User, note_id: int, act: str, text: str = "", seen: str | None = None) -> MemoryNote:
     """Edit, remove or restore a user's own note. `act` is "edit", "remove" or "restore".
 
-    Raise ServiceError, "stale" if an edit is based on the text `seen` and the note has another one now.
+    Raise ServiceError, "stale" with the `current` text if an edit is based on the text `seen` and that has changed.
     """
     note = MemoryNote.objects.select_for_update().filter(pk=note_id, user=user).first()
     return _apply(note, act, text, seen, user=user)
@@ -86,7 +86,7 @@ def _apply(note: MemoryNote | None, act: str, text: str, seen: str | None, **who
         raise ServiceError("no_such_note", _("This note was removed in the meantime. Restore it first."))
     if act in ("edit", "accept") and seen not in (None, note.text):
         words = _("This note has changed since you opened the page. Save again to replace the saved version.")
-        raise ServiceError("stale", words)
+        raise ServiceError("stale", words, current=note.text)
     match act:
         case "edit":
             note.text = _validate(text)
