@@ -91,7 +91,13 @@ class Compression(GZipMiddleware):
             return response
         pieces = response.streaming_content if isinstance(response, StreamingHttpResponse) else None
         response = super().process_response(request, response)
-        if isinstance(pieces, AsyncIterator) and response.has_header("Content-Encoding"):
+        if not response.has_header("Content-Encoding"):
+            return response
+        # Without a length, the response is sent in chunks, and an empty chunk ends it. If the connection breaks before,
+        # Firefox takes a compressed response with a length for complete, such as the text of a message to edit.
+        if getattr(request, "scope", {}).get("http_version") != "1.0":  # has no chunks
+            response.headers.pop("Content-Length", None)
+        if isinstance(pieces, AsyncIterator):
             response.streaming_content = _one_stream(pieces, self.max_random_bytes)  # type: ignore[attr-defined]  # as above
         return response
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from io import BytesIO
 
 import pytest
-from aiohttp import ClientWebSocketResponse, FormData
+from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar, FormData, HttpVersion10
 
 from agents.messages import Json
 from tests.servers.conftest import MAX_MESSAGE_CHARS, Person
@@ -94,6 +94,25 @@ async def test_longest_message_is_taken_however_it_is_written(person: Person) ->
     as_json = {"Content-Type": "application/json"}
     async with person.http.post(f"/api/sessions/{session}/messages", data=body, headers=as_json) as sent:
         assert sent.status == 201, await sent.text()
+
+
+async def test_client_knows_whether_a_compressed_page_is_complete(person: Person) -> None:
+    """It is sent in chunks, because Firefox does not notice that a compressed page is shorter than its length.
+
+    Only clients that do not know chunks get a length.
+    """
+    async with person.http.get("/") as home:
+        assert home.headers["Transfer-Encoding"] == "chunked"
+        assert "Content-Length" not in home.headers
+    jar = CookieJar(unsafe=True)
+    async with (
+        ClientSession(
+            person.server.address, version=HttpVersion10, cookie_jar=jar, cookies=person.server.cookies
+        ) as old,
+        old.get("/") as home,
+    ):
+        assert home.headers["Content-Encoding"] == "gzip"
+        assert "Content-Length" in home.headers
 
 
 async def test_a_page_and_its_errors(person: Person) -> None:
