@@ -94,7 +94,7 @@ async function fetchList() {
   if (isRenaming()) return refreshSoon() ?? false;
   const query = new URLSearchParams({ ...view, current: list.dataset.current, workspace: currentWorkspace() });
   const text = await fetchText(`${list.dataset.address}?${query}`);
-  if (text === null) return false;
+  if (!text?.includes("rail-places")) return false; // without it, no later update would work (see listWorkspaces)
   if (isRenaming()) return refreshSoon() ?? false;
   await replaceContent(text);
   return true;
