@@ -5,7 +5,6 @@ Tests measure the CPU time of their own thread, which other processes do not cha
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from random import Random
 from time import thread_time
@@ -27,7 +26,7 @@ from chat.rendering.text.user_text import user_text_html
 from tests.rendering.documents import ANSWER, pieces
 from tests.rendering.families import FAMILIES
 from tests.rendering.test_live_text import Viewer
-from tests.support.effort import cases
+from tests.support.effort import cases, shorten_collections
 
 # The CPU seconds that one callback of the event loop may take.
 BUDGET = 0.1
@@ -37,12 +36,10 @@ SIZES = [*((name, 20_000, 700) for name in FAMILIES), *((name, 200_000, 9_000) f
 SIZES += [(name, 2_000_000, 14_000) for name in ("references", "pictures", "lines")]
 
 
-@pytest.fixture(autouse=True)
-def _no_collections() -> Iterator[None]:
-    """A garbage collector that skips the objects of earlier tests, which a server does not have."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
+@pytest.fixture(autouse=True, scope="module")
+def _short_collections() -> None:
+    """Leave the objects of earlier tests out of garbage collections, because a server does not have them."""
+    shorten_collections()
 
 
 def assert_not_much_larger(blocks: Sequence[str], text: str) -> None:

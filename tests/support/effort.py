@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from typing import TypeVar
@@ -24,3 +25,9 @@ def share_of(items: Sequence[Case], number: int) -> Sequence[Case]:
 def one_of(items: Sequence[Case], number: int) -> Sequence[Case]:
     """Return the items to try in round `number`: all, or one, for tests with many more rounds than items."""
     return items if ALL else items[number % len(items) :][:1]
+
+
+def shorten_collections() -> None:
+    """Leave all present objects out of later garbage collections."""
+    gc.collect()
+    gc.freeze()
