@@ -19,11 +19,11 @@ from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, 
 from chat.projections.compaction import plan
 from chat.queries import presets
 from chat.queries.context_rows import context_rows
-from chat.row_statements import update_row
 from chat.runs import lease
 from chat.runs.changes import InsertSummary
 from chat.services.messages.ordering import restore_rows
 from chat.services.messages.senders import sender_in
+from chat.services.runs.turns import start_run
 from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction
 
@@ -50,11 +50,7 @@ def compact(*, session: Session, author: User) -> None:
 
 def begin(tx: SessionTransaction, started_by: int | None) -> None:
     """Open a turn without messages, in which the session's worker makes a summary."""
-    run = tx.run
-    run.turn_id, run.turn_started_at = ids.turn_id(), timezone.now()
-    run.state, run.compacting = RunState.RUNNING, True
-    run.stopped_by, run.started_by_id = None, started_by
-    update_row(run, ["turn_id", "turn_started_at", "state", "compacting", "stopped_by", "started_by"])
+    start_run(tx.run, ids.turn_id(), started_by, compacting=True)
     tx.events.append(StatusChanged("thinking", activity="compacting"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -35,13 +36,8 @@ def open_turn(
     With the id of a schedule as `workflow_id`, the mode of the turn is `run` (MSG-09). `repeats` is the id of the
     failed turn whose agent answers again.
     """
-    turn_id, now = ids.turn_id(), timezone.now()
-    tx.run.turn_id = turn_id
-    tx.run.turn_started_at = now
-    tx.run.state = RunState.RUNNING
-    tx.run.stopped_by = None
-    tx.run.started_by_id = started_by
-    update_row(tx.run, ["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
+    turn_id = ids.turn_id()
+    now = start_run(tx.run, turn_id, started_by)
     marker = ChatMessage(type=MessageType.TURN_START, turn_id=turn_id, workflow_id=workflow_id, timestamp=now)
     marker.mode = turn_mode(tx.session, marker)
     if follows or list(agents) != [tx.session.agent]:
@@ -50,6 +46,18 @@ def open_turn(
         marker.arguments = {AGENTS: list(agents), REPEATS: repeats}
     tx.insert("turn_start", marker)
     return turn_id
+
+
+def start_run(run: SessionRun, turn_id: str, started_by: int | None, *, compacting: bool = False) -> datetime:
+    """Set the columns of a run for a turn that runs from now on, and return the time of its start.
+
+    `started_by` is None if no user started it.
+    """
+    now = timezone.now()
+    run.turn_id, run.turn_started_at, run.state = turn_id, now, RunState.RUNNING
+    run.started_by_id, run.stopped_by, run.compacting = started_by, None, compacting
+    update_row(run, ["turn_id", "turn_started_at", "state", "started_by", "stopped_by", "compacting"])
+    return now
 
 
 def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bool:
@@ -146,12 +154,7 @@ def resume_turn(tx: SessionTransaction, turn_id: str, author: User) -> None:
     markers = tx.messages().filter(turn_id=turn_id, type=MessageType.TURN_START)
     for marker in markers.exclude(workflow_id=""):
         tx.update("message_updated", marker, {"workflow_id": "", "mode": tx.session.mode})
-    tx.run.turn_id = turn_id
-    tx.run.turn_started_at = timezone.now()
-    tx.run.state = RunState.RUNNING
-    tx.run.stopped_by = None
-    tx.run.started_by_id = author.pk
-    update_row(tx.run, ["turn_id", "turn_started_at", "state", "stopped_by", "started_by"])
+    start_run(tx.run, turn_id, author.pk)
     tx.events.append(StatusChanged("thinking"))
     lease.request(tx.session.pk)
 
