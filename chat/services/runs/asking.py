@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -33,19 +32,15 @@ def withdraw(tx: SessionTransaction, message_id: str, why: str) -> None:
     """Let a call continue without an answer. If it was answered in the meantime, change nothing."""
     row = tx.messages().get(pk=message_id)
     if row.status == MessageStatus.WAITING and open_record(row.asked) is not None:
-        asked = with_last(row.asked, {"withdrawn": why})
-        tx.update("message_updated", row, {"status": MessageStatus.RUNNING, "asked": asked})
-        _go_on(tx, row)
+        _close_question(tx, row, {"withdrawn": why})
 
 
 def skip(tx: SessionTransaction) -> None:
     """Let running calls continue without an answer, because a user has sent a message instead."""
     for row in tx.messages().filter(ASKING):
         if open_record(row.asked) is not None:
-            fields = {"status": MessageStatus.RUNNING, "asked": with_last(row.asked, {"withdrawn": "skipped"})}
-            tx.update("message_updated", row, fields)
-            _go_on(tx, row)
-            _wake(tx)
+            _close_question(tx, row, {"withdrawn": "skipped"})
+            _wake_runner(tx)
 
 
 def open_question(row: ChatMessage) -> Elicitation | None:
@@ -62,19 +57,21 @@ def record_answer(tx: SessionTransaction, row: ChatMessage, author: User, answer
         "answered_by_id": author.pk,
         "answered_at": timezone.now().isoformat(),
     }
-    fields: dict[str, Any] = {"status": MessageStatus.RUNNING, "asked": with_last(row.asked, record)}
-    tx.update("message_updated", row, fields)
-    _go_on(tx, row)
-    _wake(tx)
+    _close_question(tx, row, record)
+    _wake_runner(tx)
 
 
-def _wake(tx: SessionTransaction) -> None:
+def _wake_runner(tx: SessionTransaction) -> None:
     wakeup = Wakeup(WakeupKind.ANSWER, tx.session.pk, tx.run.turn_id, tx.run.owner_id or "")
     transaction.on_commit(partial(send, wakeup))
 
 
-def _go_on(tx: SessionTransaction, row: ChatMessage) -> None:
-    """Publish that the call runs again, unless another call has an open question."""
+def _close_question(tx: SessionTransaction, row: ChatMessage, values: Json) -> None:
+    """Add values to the record of a call's open question, and let the call run again.
+
+    Publish the status, unless another call has an open question.
+    """
+    tx.update("message_updated", row, {"status": MessageStatus.RUNNING, "asked": with_last(row.asked, values)})
     if tx.run.state == RunState.RUNNING and not tx.messages().filter(ASKING).exists():
         tx.events.append(StatusChanged("tool_calling", row.tool_name))
         notify_session_lists(sessions=[tx.session.pk])
