@@ -25,6 +25,7 @@ from chat.models import (
 from chat.overrides.composed_queries import Composed
 from chat.queries import presets
 from chat.queries.cast import agents_from, known_agent, title_of, turn_mode
+from chat.runs import lease
 from chat.runs.lease import Claim
 from chat.runs.turn_state import OpenText, OpenTool, ResponseText, TurnState, WritingCall
 from chat.services.runs.turns import deliver_queued
@@ -78,8 +79,7 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
 
 def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
     """Read the open turn of a session that was claimed before; return None if the claim is lost."""
-    claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
-    run = claimed.select_related("session").first()
+    run = lease.run_of(claim).select_related("session").first()
     return _snapshot(run.session, run, mono) if run is not None else None
 
 

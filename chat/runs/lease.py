@@ -132,8 +132,8 @@ def request(session_id: str) -> None:
 
 def _another_run() -> dict[str, Any]:
     """Return the changes of a row that request a run."""
-    waiting_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
-    return {"wanted": F("wanted") + 1, "due_since": waiting_since}
+    due_since = Case(When(wanted__gt=F("done"), then=F("due_since")), default=Now())
+    return {"wanted": F("wanted") + 1, "due_since": due_since}
 
 
 def wake_on_commit(*session_ids: str) -> None:
@@ -206,9 +206,14 @@ def _running_by_workspace() -> dict[int, int]:
     return dict(claimed.values_list("session__workspace_id").annotate(Count("pk")))
 
 
+def run_of(claim: Claim) -> QuerySet[SessionRun]:
+    """Return the run of a claim as a query, which finds no row if the claim is lost."""
+    return SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
+
+
 def adopt(claim: Claim) -> Claim | None:
     """Claim a session again that the worker owns but does not run. Return None if its row is locked or has changed."""
-    owned = SessionRun.objects.filter(pk=claim.session_id, owner=claim.worker_id, epoch=claim.epoch)
+    owned = run_of(claim)
     with transaction.atomic():
         if not _locked(owned).exists():
             return None
@@ -235,9 +240,8 @@ def run_rows(worker_id: str, session_ids: Collection[str]) -> dict[str, RunRow]:
 
 def give_back(claim: Claim, *, failed: bool = True) -> None:
     """Release a claim whose session is still due. If it has `failed`, it counts as an attempt at the turn."""
-    claimed = SessionRun.objects.filter(pk=claim.session_id, epoch=claim.epoch, owner=claim.worker_id)
     attempts = F("attempts") if failed else Greatest(F("attempts"), 1) - 1
-    if claimed.update(owner=None, attempts=attempts):
+    if run_of(claim).update(owner=None, attempts=attempts):
         wake_on_commit(claim.session_id)
 
 
