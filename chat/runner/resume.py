@@ -120,15 +120,14 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     )
     # Pending calls do not count as cut: a retry leaves them in place, too, and the run executes them.
     cut = any(row.status in IN_FLIGHT or row.is_asking for row in rows)
-    is_done = is_answered(rows) and not state.tools
     return TurnSnapshot(
         state,
-        cut,
-        is_done,
-        run.state == RunState.CANCELLING,
-        run.written,
-        run.attempts > MOST_ATTEMPTS,
-        run.compacting,
+        cut=cut,
+        answered=is_answered(rows) and not state.tools,
+        cancelling=run.state == RunState.CANCELLING,
+        written=run.written,
+        exhausted=run.attempts > MOST_ATTEMPTS,
+        compacting=run.compacting,
     )
 
 

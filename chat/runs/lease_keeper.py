@@ -64,20 +64,20 @@ def reconcile(
     stops: dict[str, str] = {}
     lost: list[Claim] = []
     unserved: list[Claim] = []
-    suspected: set[Claim] = set()
+    suspected: list[Claim] = []
     for session_id, claim in running.items():
         row = found.get(session_id)
         is_of_another = row is None or row.epoch != claim.epoch or row.owner not in (claim.worker_id, None)
         if row is None or is_of_another or claim.worker_id != worker_id:
             lost.append(claim)
         elif row.owner is None and row.state != RunState.IDLE:
-            (lost.append if claim in suspects else suspected.add)(claim)
+            (lost if claim in suspects else suspected).append(claim)
         elif row.state == RunState.CANCELLING:
             stops[session_id] = row.turn_id
     for session_id, row in found.items():
         if row.owner == worker_id and session_id not in running:
             claim = Claim(session_id, row.epoch, worker_id)
-            (unserved.append if claim in suspects else suspected.add)(claim)
+            (unserved if claim in suspects else suspected).append(claim)
     return Reconciliation(lost, stops, unserved, frozenset(suspected))
 
 
@@ -124,7 +124,14 @@ class LeaseKeeper:
         self._has_freed = False
         leaving = [session_id for session_id, row in found.items() if row.is_leaving and row.owner == self.worker_id]
         return HeartbeatResult(
-            self.worker_id, began, result.lost, result.stops, adopted, freed, leaving, self._is_drained
+            self.worker_id,
+            began,
+            lost=result.lost,
+            stops=result.stops,
+            adopted=adopted,
+            freed=freed,
+            leaving=leaving,
+            drained=self._is_drained,
         )
 
     def free_dead_workers(self) -> bool:

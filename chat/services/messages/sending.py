@@ -111,7 +111,7 @@ def add_message(
     tx.save(*titles.set_first_title(tx, row))
     if agents and not tx.run.delegating and not (schedule is not None and tx.run.state == RunState.WAITING):
         lease.request(session.pk)
-    return Sent(row.pk, row.status == MessageStatus.QUEUED, False, row.turn_id, row.sequence)
+    return Sent(row.pk, queued=row.status == MessageStatus.QUEUED, turn_id=row.turn_id, sequence=row.sequence)
 
 
 def _new_message(tx: SessionTransaction, author: User, text: str, schedule: Schedule | None) -> ChatMessage:
@@ -137,7 +137,7 @@ def _sent_before(session: Session, author: User, key: str, digest: str | None) -
         raise ServiceError("key_taken", _("This message key is already used. Send the message again."))
     require_same_request(row.key_digest, digest)
     is_queued = row.status == MessageStatus.QUEUED and row.removed_at is None
-    return Sent(row.pk, is_queued, True, row.turn_id, row.sequence)
+    return Sent(row.pk, queued=is_queued, repeated=True, turn_id=row.turn_id, sequence=row.sequence)
 
 
 def _begin_turn(tx: SessionTransaction, row: ChatMessage, agents: Sequence[str], attachment_ids: Sequence[str]) -> None:

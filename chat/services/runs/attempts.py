@@ -89,8 +89,12 @@ def measure(
     people = {who(row) for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER}
     responses = {row.response_id for row in rows if row.response_id} - {own_response}
     is_last_answer = not people and (whole_turn or len(responses) <= 1)
-    messages = sum(row.type not in TURN_MARKERS for row in rows)
-    return Withdrawal(messages, len(people), len(people - {author.pk}), is_last_answer)
+    return Withdrawal(
+        messages=sum(row.type not in TURN_MARKERS for row in rows),
+        people=len(people),
+        others=len(people - {author.pk}),
+        last_answer=is_last_answer,
+    )
 
 
 def withdraw(
@@ -142,7 +146,7 @@ def switch_attempt(
     if anchor is None:
         raise NoSuchMessage
     if number == anchor.attempt_current:
-        return Withdrawal(0, 0, 0, last_answer=True, after=anchor.pk)
+        return Withdrawal(messages=0, people=0, others=0, last_answer=True, after=anchor.pk)
     found = {each: name for name, each in numbers(session.pk, [anchor]).items()}
     if number not in found:
         raise NoSuchAttempt
@@ -208,13 +212,13 @@ def attempts_of(session: Session) -> list[Attempt]:
     numbered = numbers(session.pk, ChatMessage.objects.in_conversation(session.pk).filter(attempt_count__gt=0))
     return [
         Attempt(
-            name,
-            str(record.before.get("anchor", "")),
-            numbered.get(name),
-            counts[name]["messages"],
-            counts[name]["people"] + counts[name]["names"],
-            record.user,
-            record.created_at,
+            id=name,
+            after=str(record.before.get("anchor", "")),
+            number=numbered.get(name),
+            messages=counts[name]["messages"],
+            people=counts[name]["people"] + counts[name]["names"],
+            user=record.user,
+            at=record.created_at,
         )
         for name, record in sorted(firsts.items(), key=lambda each: -each[1].pk)
         if name in counts
