@@ -15,9 +15,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
+from chat import ids
 from chat.bus import publisher
 from chat.bus.events import ChatEvent, MessageChanged, MessageEventName, MessageRemoved, SessionChanged, UsageChanged
-from chat.errors import NoSuchSession, ServiceError
+from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.webhooks import HAS_WEBHOOKS
 from chat.row_statements import insert_rows, lock_row_with, lock_rows, update_returning, update_row
@@ -77,6 +78,13 @@ class SessionTransaction:
     def messages(self) -> QuerySet[ChatMessage]:
         """Return the messages of the conversation, unordered."""
         return ChatMessage.objects.in_conversation(self.session.pk)
+
+    def message(self, message_id: str) -> ChatMessage:
+        """Return a message of the conversation. Raise NoSuchMessage, also for queued and removed messages."""
+        row = self.messages().filter(pk=message_id).first() if ids.may_be_one(message_id) else None
+        if row is None:
+            raise NoSuchMessage
+        return row
 
     def next_revision(self) -> int:
         self.session.revision += 1

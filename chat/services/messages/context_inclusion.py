@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.bus.events import ContextChanged
-from chat.errors import Busy, NoSuchMessage
+from chat.errors import Busy
 from chat.models import ChatMessage, MessageRevision, RunState, Session, User
 from chat.services.messages.editing import CONTENT_TYPES
 from chat.services.sessions.user_state import keep_read
@@ -44,9 +44,7 @@ def include_before(
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     before = tx.session.revision
-    anchor = tx.messages().filter(pk=message_id).first()
-    if anchor is None:
-        raise NoSuchMessage
+    anchor = tx.message(message_id)
     candidates = tx.messages().filter(
         sequence__lt=anchor.sequence, type__in=CONTENT_TYPES, include_in_context=not included
     )

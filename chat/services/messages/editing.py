@@ -114,7 +114,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     require_idle(tx.run)
-    after = None if after_id is None else _in_conversation(tx, after_id)
+    after = None if after_id is None else tx.message(after_id)
     following = tx.messages().filter(sequence=(after.sequence or 0) + 1 if after else 1).first()
     if after and following and same_response(after, following):
         raise ServiceError(
@@ -264,13 +264,6 @@ def open_row(session: Session, message_id: str, *, removed: bool = False) -> tup
     if row is None:
         raise NoSuchMessage
     return tx, row
-
-
-def _in_conversation(tx: SessionTransaction, message_id: str) -> ChatMessage:
-    row = tx.messages().filter(pk=message_id).first() if ids.may_be_one(message_id) else None
-    if row is None:
-        raise NoSuchMessage
-    return row
 
 
 def require_unused(tx: SessionTransaction, row: ChatMessage) -> None:

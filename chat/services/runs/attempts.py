@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import ids
-from chat.errors import NoSuchMessage, ServiceError
+from chat.errors import ServiceError
 from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageRole, MessageType, Session, User
 from chat.projections.context import who
 from chat.queries.attachments import fetch_attachments
@@ -142,9 +142,7 @@ def switch_attempt(
     Returns and raises as `restore_attempt` does.
     """
     tx = SessionTransaction.lock(session.pk)
-    anchor = tx.messages().filter(pk=message_id).first()
-    if anchor is None:
-        raise NoSuchMessage
+    anchor = tx.message(message_id)
     if number == anchor.attempt_current:
         return Withdrawal(messages=0, people=0, others=0, last_answer=True, after=anchor.pk)
     found = {each: name for name, each in numbers(session.pk, [anchor]).items()}

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import ids
-from chat.errors import NoSuchMessage, ServiceError
+from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
 from chat.overrides.composed_queries import Composed
 from chat.queries import presets
@@ -38,8 +38,6 @@ from chat.services.transaction import SessionTransaction
 
 # Types of rows that can follow the last message of a turn that was cut off.
 ENDS = (MessageType.TURN_DONE, MessageType.ERROR)
-
-
 _TO_ANSWER = Composed(lambda session_id: ChatMessage.objects.to_answer(session_id).values_list("pk")[:1])
 
 
@@ -188,10 +186,7 @@ def _lock_idle(session: Session, message_id: str) -> tuple[SessionTransaction, C
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     require_idle(tx.run)
-    row = _live(session.pk).filter(pk=message_id).first()
-    if row is None:
-        raise NoSuchMessage
-    return tx, row
+    return tx, tx.message(message_id)
 
 
 def _withdraw_and_resume(
