@@ -184,9 +184,15 @@ def _cancel(user: User, session: Session, command: commands.CancelRun) -> Json:
 
 @handles(commands.Retry)
 def _retry(user: User, session: Session, command: commands.Retry) -> Json:
-    limits: Json = {"at_most": command.at_most, "preview": command.preview}
-    about: Json = {"message_id": command.id, "edited": command.edited}
-    return asdict(control.retry_here(session=session, author=user, **about, **limits))
+    withdrawal = control.retry_here(
+        session=session,
+        author=user,
+        message_id=command.id,
+        edited=command.edited,
+        at_most=command.at_most,
+        preview=command.preview,
+    )
+    return asdict(withdrawal)
 
 
 @handles(commands.ContinueAnswer)
@@ -196,21 +202,31 @@ def _continue(user: User, session: Session, _command: commands.ContinueAnswer) -
 
 @handles(commands.RunTools)
 def _run_tools(user: User, session: Session, command: commands.RunTools) -> Json:
-    limits: Json = {"at_most": command.at_most, "preview": command.preview}
-    return asdict(control.run_tools(session=session, author=user, message_id=command.id, **limits))
+    withdrawal = control.run_tools(
+        session=session, author=user, message_id=command.id, at_most=command.at_most, preview=command.preview
+    )
+    return asdict(withdrawal)
 
 
 @handles(commands.RestoreAttempt)
 def _restore_attempt(user: User, session: Session, command: commands.RestoreAttempt) -> Json:
-    limits: Json = {"at_most": command.at_most, "preview": command.preview}
-    return asdict(attempts.restore_attempt(session=session, author=user, attempt=command.attempt, **limits))
+    withdrawal = attempts.restore_attempt(
+        session=session, author=user, attempt=command.attempt, at_most=command.at_most, preview=command.preview
+    )
+    return asdict(withdrawal)
 
 
 @handles(commands.SwitchAttempt)
 def _switch_attempt(user: User, session: Session, command: commands.SwitchAttempt) -> Json:
-    limits: Json = {"at_most": command.at_most, "preview": command.preview}
-    about: Json = {"message_id": command.id, "number": command.number}
-    return asdict(attempts.switch_attempt(session=session, author=user, **about, **limits))
+    withdrawal = attempts.switch_attempt(
+        session=session,
+        author=user,
+        message_id=command.id,
+        number=command.number,
+        at_most=command.at_most,
+        preview=command.preview,
+    )
+    return asdict(withdrawal)
 
 
 @handles(commands.Edit)
