@@ -97,8 +97,6 @@ def list_conversations(
     outlines: list[Outline] = []
     problems: list[str] = []
     for kind, body in _parts("outlines", file, client=client, limits=limits):
-        if kind == reading.ERROR:
-            raise _refusal(Error.model_validate_json(body), limits)
         if kind == reading.PROBLEM:
             problems.append(problem_message(Problem.model_validate_json(body)))
         else:
@@ -174,8 +172,6 @@ class _Import:
             _parts("conversations", self._file, *arguments, client=self._client, limits=self._limits)
         ) as parts:
             for kind, body in parts:
-                if kind == reading.ERROR:
-                    raise _refusal(Error.model_validate_json(body), self._limits)
                 if kind == reading.PROBLEM:
                     self.outcome.problems.append(problem_message(Problem.model_validate_json(body)))
                     continue
@@ -196,10 +192,13 @@ class _Import:
             for kind, body in parts:
                 if kind == reading.END:
                     break
-                if kind == reading.ERROR:
-                    raise _refusal(Error.model_validate_json(body), self._limits)
-                if not taken:
-                    taken = self._add_part(made, kind, body)
+                if taken:
+                    continue  # read the parts up to the end of the conversation, but add none
+                try:
+                    made.add(kind, body)
+                except IdsTaken:
+                    made.discard()
+                    taken = True
             if not taken:
                 self.outcome.imported.append(made.finish(loss_notes(head.left, head.kinds)))
         except IdsTaken:
@@ -210,15 +209,6 @@ class _Import:
             made.discard()
         return not taken
 
-    def _add_part(self, made: SessionImport, kind: bytes, body: bytes) -> bool:
-        """Add a part. Return True if its ids are taken."""
-        try:
-            made.add(kind, body)
-        except IdsTaken:
-            made.discard()
-            return True
-        return False
-
 
 def _parts(
     function: str,
@@ -227,7 +217,10 @@ def _parts(
     client: Disconnect | None,
     limits: OperatorLimits | None,
 ) -> Generator[tuple[bytes, bytes], None, None]:
-    """Read a file in this or in a child process, and yield the kind and body of each part. Raise ServiceError."""
+    """Read a file in this or in a child process, and yield the kind and body of each part.
+
+    Raise ServiceError, also for a part that reports an error.
+    """
     return_connection()
     with ExitStack() as stack:
         most = limits.most if limits else limit_bytes()
@@ -243,7 +236,10 @@ def _parts(
             for piece in pieces:
                 if client is not None and client.is_set():
                     raise _failure("cancelled")
-                yield piece[:1], piece[1:]
+                kind, body = piece[:1], piece[1:]
+                if kind == reading.ERROR:
+                    raise _refusal(Error.model_validate_json(body), limits)
+                yield kind, body
         except WorkFailed as failed:
             raise _failure(failed.reason) from failed
         finally:

@@ -229,7 +229,7 @@ class SessionImport:
             "%(count)s files could not be used: %(names)s.",
             len(self._lost),
         )
-        loss_notes = ngettext(
+        left_out = ngettext(
             "%(count)s file was left out: an import can have up to %(most)s files "
             "and take up to a minute to read them.",
             "%(count)s files were left out: an import can have up to %(most)s files "
@@ -248,7 +248,7 @@ class SessionImport:
         )
         notes = (
             (lost, len(self._lost)),
-            (loss_notes, self._left_out),
+            (left_out, self._left_out),
             (queued, self._head.waiting),
             (unfinished, self._head.at_work),
         )
