@@ -101,12 +101,11 @@ def export_session(
     return export_json(session, whole=role.covers(SessionRole.EDITOR))
 
 
-def export_json(session: Session, *, whole: bool = True, files: bool = True) -> Iterator[str]:
+def export_json(session: Session, *, whole: bool = True) -> Iterator[str]:
     """Write a session as a JSON document that can be imported again. Each message is on one line.
 
     With `whole`, include removed messages and all revisions, which editors may see. Otherwise write only the
-    conversation, which a viewer may see and fork. With `files`, include the bytes of attachments in base64, which are
-    read during writing.
+    conversation, which a viewer may see and fork. The bytes of attachments are in base64, and read during writing.
     """
     yield f'{{"format": {_dump(as_json.FORMAT)}, "version": {as_json.VERSION},\n'
     yield f'"session": {_dump(as_json.session_record(session))},\n'
@@ -117,7 +116,7 @@ def export_json(session: Session, *, whole: bool = True, files: bool = True) -> 
         requests = read_in_batches(ModelRequest.objects.filter(session=session), BATCH)
         yield from _array("requests", map(as_json.request_record, requests))
         yield ",\n"
-    yield from _array("messages", _messages(session, whole=whole, files=files), with_files=files)
+    yield from _array("messages", _messages(session, whole=whole), with_files=True)
     yield "}\n"
 
 
@@ -133,12 +132,12 @@ def _markdown(session: Session, zone: tzinfo) -> Iterator[str]:
         yield from (as_markdown.message(row, texts[row.pk], files[row.pk], zone) for row in rows)
 
 
-def _messages(session: Session, *, whole: bool, files: bool) -> Iterator[Json]:
+def _messages(session: Session, *, whole: bool) -> Iterator[Json]:
     for rows in _batches(session, whole=whole):
         texts, attached = _texts(rows), _files(rows)
         revisions = _revisions(rows) if whole else defaultdict(list)
         for row in rows:
-            records = [as_json.attachment_record(each, _mark(each) if files else None) for each in attached[row.pk]]
+            records = [as_json.attachment_record(each, _mark(each)) for each in attached[row.pk]]
             yield as_json.message_record(row, texts[row.pk], revisions[row.pk], records)
 
 
