@@ -69,12 +69,12 @@ BUILT_IN: Mapping[str, Capabilities] = {
 }
 
 
-def takes(model: str, provider: ProviderConfig, table: Mapping[str, Capabilities] = BUILT_IN) -> Capabilities:
+def takes(model: str, provider: ProviderConfig) -> Capabilities:
     """Return what a model accepts, from the model's configuration, else its provider's, else the table.
 
     Other servers with OpenAI's format get images by the table, but PDF files only if the configuration says so.
     """
-    listed = find_fact(model, table) or NOTHING
+    listed = find_fact(model, BUILT_IN) or NOTHING
     may_pdf = provider.type != "openai" or provider.is_openai
     own = provider.models.get(model)
     images = (own.vision if own else None, provider.vision, listed.images)

@@ -41,23 +41,23 @@ class Offer:
     skipped: tuple[Skipped, ...] = ()
 
 
-async def examine(server: AddedServer, tokens: Tokens | None = None, seconds: float = SECONDS) -> Offer:
-    """Connect to a server, read its lists and disconnect, within `seconds`. Errors are returned as the `problem`."""
+async def examine(server: AddedServer, tokens: Tokens | None = None) -> Offer:
+    """Connect to a server, read its lists and disconnect, within SECONDS. Errors are returned as the `problem`."""
     auth = Bearer(tokens) if tokens is not None else None
     try:
         async with (
-            asyncio.timeout(seconds),
+            asyncio.timeout(SECONDS),
             http.connect(server.config, server.headers, auth) as (incoming, outgoing),
             ClientSession(
                 dispatcher=(dispatcher := ListsDispatcher(incoming, outgoing)),
-                read_timeout_seconds=seconds,
+                read_timeout_seconds=SECONDS,
                 client_info=PARLEY,
             ) as session,
         ):
             await session.initialize()
             return replace(await _offer(session), skipped=dispatcher.skipped())
     except TimeoutError:
-        return Offer(problem=f"it did not answer within {seconds:g} seconds")
+        return Offer(problem=f"it did not answer within {SECONDS:g} seconds")
     except Exception as error:  # any failure of the server is the answer that the user wants to see
         if isinstance(first := first_of(error), MCPError):
             logger.info("%s did not answer as an MCP server: %s", server.name, first)
