@@ -24,7 +24,7 @@ from chat.command_frames import MalformedCommand, parse
 from chat.commands import Command, Editing, Fork, MarkRead, Ping, SessionCommand, Sync
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable
-from chat.live.credentials import Credential, Login, Token
+from chat.live.credentials import Token, login_of
 from chat.live.feed import Feed
 from chat.live.hub import Hub
 from chat.live.sign_ins import role_and_name, user_of_browser
@@ -40,7 +40,6 @@ from chat.log_context import add_log_ids
 from chat.models import ApiToken, SessionRole, User
 from chat.origin import Origin, origin_of_socket, using_origin
 from chat.runner import runtime
-from chat.security.session_store import hash_key
 from chat.services.people import api_tokens
 
 logger = logging.getLogger(__name__)
@@ -156,6 +155,7 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             await asyncio.wait([self._handling])
 
     def make_socket_queue(self, role: SessionRole | None = None, name: str = "") -> SocketQueue:
+        """Return the queue of this socket. The hub closes it when its token or login ends (LIVE-06)."""
         # The server's function sends a frame past the layers of ASGI, which cost several times the write.
         extensions: Any = self.scope.get("extensions") or {}
         send_now: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", never_sends)
@@ -165,18 +165,11 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
             self._close_with,
             user_id=self.user.pk,
             send_now=send_now,
-            credential=self._credential(),
+            credential=Token(self.token.pk) if self.token else login_of(self.user, self.scope["session"]),
             name=name or self.user.sender,
             language=self.language(),
             role=role,
         )
-
-    def _credential(self) -> Credential | None:
-        """Return the token or login of the socket. The socket is closed when it ends (LIVE-06)."""
-        if self.token is not None:
-            return Token(self.token.pk)
-        key = self.scope["session"].session_key
-        return Login(hash_key(key), self.user.pk, self.user.get_session_auth_hash()) if key else None
 
     def language(self) -> str:
         """Return the language of the page, which is a parameter of the address."""

@@ -12,12 +12,11 @@ from django.utils.translation import gettext as _
 
 from chat.api.auth import ApiRequest
 from chat.errors import ServiceError
-from chat.live.credentials import Credential, Login, Token
+from chat.live.credentials import Credential, Token, login_of
 from chat.live.feed import Feed
 from chat.live.subscriber import Subscriber
 from chat.models import ApiToken
 from chat.runner import runtime
-from chat.security.session_store import hash_key
 
 # Makes proxies send each chunk immediately. The middleware Compression does not compress such responses.
 HEADERS = {"X-Accel-Buffering": "no"}
@@ -38,8 +37,7 @@ def credential_of(request: ApiRequest) -> Credential | None:
     """Return the token or login that authenticated the request. The stream ends when it expires (LIVE-06)."""
     if isinstance(request.auth, ApiToken):
         return Token(request.auth.pk)
-    key = request.session.session_key
-    return Login(hash_key(key), request.user.pk, request.user.get_session_auth_hash()) if key else None
+    return login_of(request.user, request.session)
 
 
 def require_stream_slot(user_id: int) -> None:

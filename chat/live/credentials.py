@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from django.contrib.sessions.backends.base import SessionBase
 from django.utils import timezone
 
 from chat.models import LoginSession, User
+from chat.security.session_store import hash_key
 from chat.services.people import api_tokens
 
 
@@ -26,6 +28,12 @@ class Token(NamedTuple):
 
 
 Credential = Login | Token
+
+
+def login_of(user: User, session: SessionBase) -> Login | None:
+    """Return the login of a user by a browser's session, or None if the session is not stored."""
+    key = session.session_key
+    return Login(hash_key(key), user.pk, user.get_session_auth_hash()) if key else None
 
 
 def ended(entries: Iterable[Credential]) -> set[Credential]:
