@@ -109,12 +109,12 @@ def _about_mentions(mentions: Sequence[Mentioned]) -> list[Push]:
     unread = states.filter(mentioned_revision__gt=F("read_revision")).values_list("user_id", "session_id")
     concerned = sorted(access.roles(latest.keys() & set(unread)))
     browsers = _browsers_of({user_id for user_id, _session_id in concerned})
-    return [
-        _push(Notice("mentioned", row.session, frozenset([user_id]), row), browser)
-        for user_id, session_id in concerned
-        for row in [latest[user_id, session_id]]
-        for browser in browsers.get(user_id, ())
-    ]
+    pushes = []
+    for user_id, session_id in concerned:
+        row = latest[user_id, session_id]
+        notice = Notice("mentioned", row.session, frozenset([user_id]), row)
+        pushes += [_push(notice, browser) for browser in browsers.get(user_id, ())]
+    return pushes
 
 
 def _browsers_of(user_ids: Iterable[int]) -> dict[int, list[PushSubscription]]:
@@ -145,29 +145,32 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
         *_waiting(concerned, people),
         *_turn_end_notices(concerned, people, {each.turn_id for each in epochs.values()}),
     ]
-    return [_push(notice, browser) for notice in notices for id in notice.user_ids for browser in browsers[id]]
+    return [
+        _push(notice, browser) for notice in notices for user_id in notice.user_ids for browser in browsers[user_id]
+    ]
 
 
 def example(browser: PushSubscription) -> Push:
     """Return a test message, with which a user can check that notifications reach the browser."""
     with _language_of(browser):
         title, body = "Parley", _("Notifications work in this browser.")
-    return _message(browser, "", (title, body), reverse("settings"), TEST_SECONDS, "high")
+    return _message(browser, "", title, body, reverse("settings"), TEST_SECONDS, "high")
 
 
 def _waiting(runs: Sequence[SessionRun], people: dict[str, set[int]]) -> Iterator[Notice]:
     """Yield notices for the users who can answer. Users who have approved all waiting calls, or may not, get none."""
     waiting = [run for run in runs if run.state == RunState.WAITING and not run.delegating]
-    rows = ChatMessage.objects.filter(session__in=[run.pk for run in waiting], status=MessageStatus.WAITING)
+    asking = ChatMessage.objects.filter(session__in=[run.pk for run in waiting], status=MessageStatus.WAITING)
     asks: dict[str, list[ChatMessage]] = {run.pk: [] for run in waiting}
-    for row in rows.filter(removed_at=None, subsession__isnull=True).order_by("sequence"):
+    for row in asking.filter(removed_at=None, subsession__isnull=True).order_by("sequence"):
         asks[row.session_id].append(row)
     not_asked = _users_not_to_ask([(row, people[run.pk]) for run in waiting for row in asks[run.pk]])
     for run in waiting:
-        left_out = [not_asked[row.pk] for row in asks[run.pk]]
-        asked = people[run.pk] - (set[int].intersection(*left_out) if left_out else set())
-        if asked:
-            yield Notice("waiting", run.session, frozenset(asked), asks[run.pk][-1] if left_out else None)
+        rows = asks[run.pk]
+        # Users who can answer none of the questions.
+        left_out = set[int].intersection(*(not_asked[row.pk] for row in rows)) if rows else set[int]()
+        if asked := frozenset(people[run.pk] - left_out):
+            yield Notice("waiting", run.session, asked, rows[-1] if rows else None)
 
 
 def _users_not_to_ask(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict[str, set[int]]:
@@ -198,10 +201,9 @@ def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], t
     ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
     ends = ends.exclude(end_reason=EndReason.STOPPED)
     failed = set(of_turns.filter(type=MessageType.ERROR).values_list("session_id", flat=True))
-    seen = dict[tuple[int, str], int]()
     states = UserSessionState.objects.filter(session__in=idle, user__in=set[int]().union(*people.values()))
-    for user_id, session_id, revision in states.values_list("user_id", "session_id", "read_revision"):
-        seen[user_id, session_id] = revision
+    values = states.values_list("user_id", "session_id", "read_revision")
+    seen = {(user_id, session_id): revision for user_id, session_id, revision in values}
     for end in ends:
         run = idle[end.session_id]
         mine = people[run.pk].intersection(filter(None, (run.session.owner_id, run.started_by_id)))
@@ -216,7 +218,7 @@ def _push(notice: Notice, browser: PushSubscription) -> Push:
     place = "#waiting" if notice.kind == "waiting" else f"#{notice.about.pk}" if notice.about else ""
     address = reverse("session", args=[notice.session.pk]) + place
     seconds = WAITING_SECONDS if is_urgent else DONE_SECONDS
-    return _message(browser, notice.session.pk, (title, body), address, seconds, "high" if is_urgent else "normal")
+    return _message(browser, notice.session.pk, title, body, address, seconds, "high" if is_urgent else "normal")
 
 
 def _body(notice: Notice) -> str:
@@ -236,12 +238,13 @@ def _body(notice: Notice) -> str:
 def _message(
     browser: PushSubscription,
     session_id: str,
-    texts: tuple[str, str],
+    title: str,
+    body: str,
     address: str,
     seconds: int,
     urgency: Urgency,
 ) -> Push:
-    (title, body), tag = texts, session_id or "test"
+    tag = session_id or "test"
     values = {"title": _cut(title, LONGEST_TITLE), "body": _cut(body, LONGEST_BODY), "url": address, "tag": tag}
     payload = json.dumps(values, ensure_ascii=False).encode()
     target = PushTarget(browser.endpoint, browser.p256dh, browser.auth)
