@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 # The part of the lease, or of the lock's grace period, in which a worker publishes. Later, other workers may soon take
 # its sessions.
 SAFE_SHARE = 0.75
-# Seconds for which a report waits for the event loop. Then the loop counts as blocked, and the lease is not renewed.
+# Seconds for which the result of a beat waits for the event loop. Then the loop counts as blocked, and the lease is not
+# renewed.
 LONGEST_STALL = 60.0
 # Seconds between two checks for workers that have died.
 LOOK_SECONDS = 0.5
@@ -35,25 +36,26 @@ LIMITS = {"statement_timeout": 5_000, "lock_timeout": 1_000, "idle_in_transactio
 
 
 class Heartbeat:
-    """The heartbeat's thread. It calls `running`; `report` and `silence` are called on the event loop that starts it.
+    """The heartbeat's thread. Each beat calls `claims`, from the thread, for the claims that the worker runs.
 
-    `silence(until)` reports that the connection and its lock are lost: other workers may take the sessions after
-    `until`, a time of the monotonic clock in seconds.
+    `on_beat` and `on_disconnect` are called on the event loop that starts the heartbeat: with the result of a beat, and
+    when the connection and its lock are lost. Other workers may take the sessions after the time that `on_disconnect`
+    gets, in seconds of the monotonic clock.
     """
 
     def __init__(
         self,
-        running: Callable[[], Mapping[str, Claim]],
-        report: Callable[[HeartbeatResult], None],
-        silence: Callable[[float], None],
+        claims: Callable[[], Mapping[str, Claim]],
+        on_beat: Callable[[HeartbeatResult], None],
+        on_disconnect: Callable[[float], None],
     ) -> None:
-        self._running = running
-        self._report = report
-        self._silence = silence
+        self._claims = claims
+        self._on_beat = on_beat
+        self._on_disconnect = on_disconnect
         self._loop = asyncio.get_running_loop()
         self._first: asyncio.Future[None] = self._loop.create_future()
-        # When the oldest report that the event loop has not handled yet was made; None if there is none.
-        self._reported_at: float | None = None
+        # The time of the oldest beat whose result the event loop has not handled yet; None if there is none.
+        self._waiting_since: float | None = None
         self._delay = FIRST_DELAY
         self._stopping = False
         self._wake, self._waker = os.pipe()
@@ -94,7 +96,7 @@ class Heartbeat:
     def _beat_until_stopped(self, keeper: LeaseKeeper) -> None:
         is_first = True
         while not self._stopping:
-            waiting_since = self._reported_at
+            waiting_since = self._waiting_since
             if waiting_since is not None and time.monotonic() - waiting_since > LONGEST_STALL:
                 logger.error(
                     "The event loop is blocked; the lease is not renewed, so that other workers take the sessions"
@@ -102,9 +104,9 @@ class Heartbeat:
                 self._wait(keeper.interval)
                 continue
             try:
-                beat = keeper.beat(self._running())
+                beat = keeper.beat(self._claims())
                 is_first, self._delay = False, FIRST_DELAY
-                self._reported_at = self._reported_at or time.monotonic()
+                self._waiting_since = self._waiting_since or time.monotonic()
                 self._loop.call_soon_threadsafe(self._deliver, beat)
                 self._check_until_next_beat(keeper)
             except Exception as error:
@@ -127,7 +129,7 @@ class Heartbeat:
         if _is_disconnected():
             connection.close()
             keeper.disconnected()
-            self._loop.call_soon_threadsafe(self._silence, time.monotonic() + keeper.grace * SAFE_SHARE)
+            self._loop.call_soon_threadsafe(self._on_disconnect, time.monotonic() + keeper.grace * SAFE_SHARE)
         delay, self._delay = self._delay, min(LONGEST_DELAY, self._delay * 2)
         return jittered(delay)
 
@@ -146,8 +148,8 @@ class Heartbeat:
         return bool(woken)
 
     def _deliver(self, beat: HeartbeatResult) -> None:
-        self._reported_at = None
-        self._report(beat)
+        self._waiting_since = None
+        self._on_beat(beat)
         if not self._first.done():
             self._first.set_result(None)
 
