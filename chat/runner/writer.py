@@ -146,16 +146,13 @@ class Writer:
                 self._deliver(jobs, texts, batch)
         except Exception as error:
             logger.exception("Could not deliver the results of a batch of changes")
-            for queued in jobs:
-                if not queued.done.done():
-                    queued.done.set_exception(error)
+            _fail(jobs, error)
 
     def _take_due_texts(self, sessions: set[str]) -> list[PendingText]:
         """Take the texts to write now.
 
-        Every 250 ms these are all texts. Otherwise they are long texts and those of `sessions`, because changes of a
-        session
-        may end the message of its text.
+        Every 250 ms these are all texts. Otherwise they are long texts, and texts of `sessions`, because the changes of
+        a session may end the message of its text.
         """
         now = time.monotonic()
         if self._closing or now - self._texts_written >= TEXT_INTERVAL:
@@ -186,19 +183,17 @@ class Writer:
 
     async def _write_by_session(self, jobs: list[_QueuedJob], texts: list[PendingText]) -> None:
         """Write each session in its own transaction, so that one bad change does not affect the others."""
-        sessions = {each.job.claim.session_id for each in jobs} | {text.claim.session_id for text in texts}
+        sessions = {queued.job.claim.session_id for queued in jobs} | {text.claim.session_id for text in texts}
         for session_id in sessions:
-            mine = [queued for queued in jobs if queued.job.claim.session_id == session_id]
+            its_jobs = [queued for queued in jobs if queued.job.claim.session_id == session_id]
             its_texts = [text for text in texts if text.claim.session_id == session_id]
             try:
-                batch = await self._record([queued.job for queued in mine], its_texts, wait=True)
+                batch = await self._record([queued.job for queued in its_jobs], its_texts, wait=True)
             except Exception as error:
                 logger.exception("Could not write the changes of session %s", session_id)
-                for queued in mine:
-                    if not queued.done.done():
-                        queued.done.set_exception(error)
+                _fail(its_jobs, error)
                 continue
-            self._deliver(mine, its_texts, batch)
+            self._deliver(its_jobs, its_texts, batch)
 
     async def _record(self, jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
         """Write a batch, and retry while the database is unavailable. Claims and job numbers make a repeat harmless."""
@@ -274,6 +269,13 @@ def _record_or_skip_locked(jobs: Sequence[Job], texts: Sequence[PendingText], wa
             if sqlstate(error) != LOCK_TIMEOUT:
                 raise
     return record(jobs, texts, wait=False)
+
+
+def _fail(jobs: Sequence[_QueuedJob], error: Exception) -> None:
+    """Set an error as the result of the jobs that have no result yet."""
+    for queued in jobs:
+        if not queued.done.done():
+            queued.done.set_exception(error)
 
 
 def _retrieve_exception(done: asyncio.Future[Recorded]) -> None:
