@@ -82,6 +82,10 @@ class Schedule(models.Model):
         """Return the id, because the text is written by a user."""
         return self.id
 
+    def pause(self, reason: str) -> None:
+        """Turn the schedule off for a reason. The caller saves the row."""
+        self.is_on, self.next_at, self.paused = False, None, reason
+
     @property
     def revision(self) -> int:
         """The time of the last change by a user, in microseconds, to detect conflicts. Runs do not change it."""

@@ -89,7 +89,13 @@ def _start(schedule_id: str, session_id: str, now: datetime) -> bool:
     except NoSuchSession:
         return False
     row = Schedule.objects.select_related("session", "owner").filter(pk=schedule_id, next_at__lte=now).first()
-    if row is None or (due := _claim(row, now)) is None or _must_wait(row, tx.session):
+    if row is None or (due := _claim(row, now)) is None:
+        return False
+    settle_last_run(row)  # it may pause the schedule after too many failures
+    if reason := row.paused or _obstacle(row, tx.session):
+        _pause(row, reason)
+        return False
+    if is_queued(row):
         return False
     key = f"schedule:{row.pk}:{due:%Y%m%dT%H%M%SZ}"
     try:
@@ -114,15 +120,6 @@ def _claim(row: Schedule, now: datetime) -> datetime | None:
         return None
     row.next_at = following
     return due
-
-
-def _must_wait(row: Schedule, session: Session) -> bool:
-    """Pause a schedule that can no longer run. Return True if it was paused, or if its last message is still queued."""
-    settle_last_run(row)
-    reason = row.paused or _obstacle(row, session)
-    if reason:
-        _pause(row, reason)
-    return bool(reason) or is_queued(row)
 
 
 def settle(deadline: Deadline | None = None) -> None:
@@ -157,12 +154,8 @@ def _refuse(row: Schedule, refused: ServiceError, now: datetime) -> None:
     row.last_run_at, row.last_message_id = now, ""
     row.last_outcome, row.last_error = Schedule.Outcome.REFUSED, refused.code[:40]
     count_failure(row)
-    row.save(
-        update_fields=[
-            *("last_run_at", "last_message_id", "last_outcome", "last_error"),
-            *("failures", "is_on", "paused", "next_at"),
-        ]
-    )
+    columns = ["last_run_at", "last_message_id", "last_outcome", "last_error", "failures", "is_on", "paused", "next_at"]
+    row.save(update_fields=columns)
 
 
 def _obstacle(row: Schedule, session: Session) -> str:
@@ -176,5 +169,5 @@ def _obstacle(row: Schedule, session: Session) -> str:
 
 def _pause(row: Schedule, reason: str) -> None:
     logger.info("Schedule %s was paused: %s", row.pk, reason)
-    row.is_on, row.paused, row.next_at = False, reason, None
+    row.pause(reason)
     row.save(update_fields=["is_on", "paused", "next_at"])

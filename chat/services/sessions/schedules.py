@@ -146,7 +146,7 @@ def pause_for_staff(*, author: User, schedule_id: str, session_id: str) -> bool:
     row, _tx = _locked_for_staff(schedule_id, session_id)
     if not row.is_on:
         return False
-    row.is_on, row.next_at, row.paused = False, None, Schedule.Pause.STAFF
+    row.pause(Schedule.Pause.STAFF)
     row.save()
     record(Kind.SCHEDULE_PAUSED, actor=author, person=row.owner_id, target=row)
     return True
@@ -207,7 +207,7 @@ def count_failure(row: Schedule) -> None:
     """Count a failed run, and pause the schedule if it is one too many. The caller saves the row."""
     row.failures += 1
     if row.failures >= MOST_FAILURES and row.is_on:
-        row.is_on, row.paused, row.next_at = False, Schedule.Pause.FAILURES, None
+        row.pause(Schedule.Pause.FAILURES)
 
 
 def is_queued(row: Schedule) -> bool:
