@@ -28,9 +28,16 @@ from chat.errors import ServiceError, unavailable
 from chat.live.credentials import Token
 from chat.live.turn_wait import TurnWait
 from chat.mcp.caller import SCOPE_KEY, Caller
-from chat.mcp.tools import TOOLS, ListSessions, McpTool, Pending, ReadSession, turn_result
-from chat.mcp.tools import list_sessions as sessions_for
-from chat.mcp.tools import read_session as page_for
+from chat.mcp.tools import (
+    TOOLS,
+    ListSessions,
+    McpTool,
+    Pending,
+    ReadSession,
+    list_sessions,
+    read_session,
+    turn_result,
+)
 from chat.models import SessionRole
 
 logger = logging.getLogger(__name__)
@@ -120,7 +127,7 @@ class ParleyServer:
     ) -> types.ListResourcesResult:
         caller = _caller(context)
         given = _validate(ListSessions, {"cursor": params.cursor if params else None, "limit": 50})
-        page = await self._run_for_resource(caller, lambda: sessions_for(caller, given))
+        page = await self._run_for_resource(caller, lambda: list_sessions(caller, given))
         resources = [
             types.Resource(
                 uri=f"{SCHEME}{each['id']}", name=each["title"] or each["id"], mime_type=MARKDOWN, title=each["title"]
@@ -144,7 +151,7 @@ class ParleyServer:
         if not uri.startswith(SCHEME):
             raise MCPError(types.INVALID_PARAMS, f"Not a session of Parley: {uri[:200]}")
         given = _validate(ReadSession, {"session": uri.removeprefix(SCHEME), "limit": 200})
-        text = await self._run_for_resource(caller, lambda: str(page_for(caller, given)))
+        text = await self._run_for_resource(caller, lambda: str(read_session(caller, given)))
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)]
         )
