@@ -117,7 +117,8 @@ def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> 
     try:
         with transaction.atomic():
             written = _begin(author, session_id, text, key or None, worker_id)
-        begun, claimed = written or (None, None)
+        if written is not None:  # outside of the transaction: a turn that was not committed must not run
+            begun, claimed = written
     except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after `_lock_and_read` has read
         return None
     finally:

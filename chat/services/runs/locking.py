@@ -89,12 +89,12 @@ def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransactio
     for row in rows:
         session, run = row_of(Session, row[:of_session]), row_of(SessionRun, row[of_session : of_session + of_run])
         revision_before, last_sequence, has_queued, has_webhooks = row[of_session + of_run :]
-        is_seen_whole = revision_before == session.revision
+        is_consistent = revision_before == session.revision
         tx = SessionTransaction(
             session,
             run,
-            last_sequence if is_seen_whole else None,
-            has_queued=bool(has_queued) or not is_seen_whole,
+            last_sequence if is_consistent else None,
+            has_queued=bool(has_queued) or not is_consistent,
             has_webhooks=bool(has_webhooks),
         )
         locked.append(tx)
