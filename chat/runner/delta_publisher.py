@@ -29,8 +29,7 @@ class OutgoingText:
     """The text of one streaming message that is being published.
 
     `length` and `sent` count characters; `kind` is the type of the message. Nothing is sent until the message itself
-    has
-    been committed and published (`announced`).
+    has been committed and published (`announced`).
     """
 
     session_id: str

@@ -91,9 +91,9 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
 
 
 def _first_token(state: TurnState, now: Now) -> TurnState:
-    return (
-        state if state.first_token_ms is not None else replace(state, first_token_ms=milliseconds(state.requested, now))
-    )
+    if state.first_token_ms is not None:
+        return state
+    return replace(state, first_token_ms=milliseconds(state.requested, now))
 
 
 def _end_open(state: TurnState, now: Now, **fields: object) -> Reduced:

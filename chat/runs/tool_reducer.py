@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from agents.events import (
     ToolAnswered,
@@ -51,10 +51,8 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     tool = find_tool(state, call.id)
     if tool is None:
         return state, []
-    begun = replace(tool, began=now.mono, waiting=False)
-    tools = tuple(begun if each is tool else each for each in state.tools)
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "running", "timestamp": now.wall})
-    return replace(state, tools=tools), [update, ReportStatus("tool_calling", tool.name)]
+    return _with_tool(state, tool, began=now.mono, waiting=False), [update, ReportStatus("tool_calling", tool.name)]
 
 
 def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
@@ -62,8 +60,7 @@ def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
     tool = find_tool(state, call_id)
     if tool is None:
         return state, []
-    tools = tuple(replace(tool, output=text) if each is tool else each for each in state.tools)
-    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", {"result": text})]
+    return _with_tool(state, tool, output=text), [UpdateMessage(tool.id, "message_updated", {"result": text})]
 
 
 def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
@@ -71,8 +68,7 @@ def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
     tool = find_tool(state, call_id)
     if tool is None or tool.began is None:
         return state, []
-    tools = tuple(replace(tool, asking=True) if each is tool else each for each in state.tools)
-    return replace(state, tools=tools), [AskPeople(tool.id, question), ReportStatus("waiting")]
+    return _with_tool(state, tool, asking=True), [AskPeople(tool.id, question), ReportStatus("waiting")]
 
 
 def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
@@ -80,8 +76,7 @@ def _tool_answered(state: TurnState, call_id: str, withdrawn: str) -> Reduced:
     tool = find_tool(state, call_id)
     if tool is None or not tool.asking:
         return state, []
-    tools = tuple(replace(tool, asking=False) if each is tool else each for each in state.tools)
-    return replace(state, tools=tools), [WithdrawQuestion(tool.id, withdrawn)] if withdrawn else []
+    return _with_tool(state, tool, asking=False), [WithdrawQuestion(tool.id, withdrawn)] if withdrawn else []
 
 
 def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
@@ -89,13 +84,12 @@ def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
     tool = find_tool(state, event.call.id)
     if tool is None or tool.waiting:
         return state, []
-    tools = tuple(replace(tool, waiting=True) if each is tool else each for each in state.tools)
     fields: Json = {"status": "waiting", "question": event.kind, "timestamp": now.wall}
     if not event.needs.is_plain:
         fields["approval"] = {"needed": event.needs.approvals, "approvers": event.needs.approvers, "decisions": []}
     if event.origin:
         fields["origin"] = clean(event.origin)[:LONGEST_ORIGIN]
-    return replace(state, tools=tools), [UpdateMessage(tool.id, "message_updated", fields)]
+    return _with_tool(state, tool, waiting=True), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
 def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
@@ -103,9 +97,8 @@ def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     tool = find_tool(state, call.id)
     if tool is None or tool.waiting:
         return state, []
-    tools = tuple(replace(tool, waiting=True, delegated=True) if each is tool else each for each in state.tools)
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "waiting", "timestamp": now.wall})
-    return replace(state, tools=tools), [update, Delegate(tool.id)]
+    return _with_tool(state, tool, waiting=True, delegated=True), [update, Delegate(tool.id)]
 
 
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
@@ -128,6 +121,11 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     if any(each.asking for each in tools):
         tell = ReportStatus("waiting")
     return replace(state, tools=tools), [update, tell]
+
+
+def _with_tool(state: TurnState, tool: OpenTool, **values: Any) -> TurnState:
+    """Return the state in which one of its calls has other values."""
+    return replace(state, tools=tuple(replace(each, **values) if each is tool else each for each in state.tools))
 
 
 def find_tool(state: TurnState, call_id: str) -> OpenTool | None:
