@@ -308,24 +308,22 @@ def _read_copy(name: str, config: Json) -> AgentPreset | None:
     if tools is None or type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS:
         return None
     title = config.get("agent_title")
-    shown = title if isinstance(title, str) and title else name
     hosts = _texts(config.get("allowed_hosts", []))
     if hosts is None:
         return None
-    rules = rules_of(config.get("approval"))
-    prompts = prompts_of(config.get("prompts"))
     return AgentPreset(
-        name,
-        shown,
-        "",
-        "",
-        "",
-        tools,
-        rounds,
-        prompts,
-        Reasoning.of(config),
-        hosts,
-        rules,
+        name=name,
+        title=title if isinstance(title, str) and title else name,
+        # `own` adds these from the session, or from the entry of another agent.
+        provider="",
+        model="",
+        system_prompt="",
+        tools=tools,
+        max_rounds=rounds,
+        prompts=prompts_of(config.get("prompts")),
+        reasoning=Reasoning.of(config),
+        allowed_hosts=hosts,
+        rules=rules_of(config.get("approval")),
         knowledge=_texts(config.get(KNOWLEDGE)) or (),
         icon=icon_of(config),
     )

@@ -212,11 +212,9 @@ class QuestionCard:
         arguments = self.tool.arguments
         if not isinstance(arguments, dict) or not all(isinstance(each, str) for each in arguments.values()):
             return []
-        return (
-            []
-            if any("\r" in each for each in arguments.values())
-            else [Argument(name, text, None) for name, text in arguments.items()]
-        )
+        if any("\r" in each for each in arguments.values()):
+            return []
+        return [Argument(name, text, None) for name, text in arguments.items()]
 
     @property
     def source(self) -> str:
