@@ -67,6 +67,9 @@ class Deadline:
         return is_late or (self._stopping is not None and self._stopping.is_set())
 
 
+NO_DEADLINE = Deadline()
+
+
 class Pacer:
     """Pauses between the batches of a job, so that other writers can use the database. Blocks the calling thread."""
 

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from chat.models import JobLease
-from chat.services.batches import Deadline, Pacer
+from chat.services.batches import NO_DEADLINE, Deadline, Pacer
 
 # Index pages that one transaction rewrites: about 2 MB, in a tenth of a second.
 PAGES = 500
@@ -30,7 +30,7 @@ def is_requested() -> bool:
     return JobLease.objects.filter(name=JOB, finished_at=None).exists()
 
 
-def overwrite_deleted(deadline: Deadline | None = None) -> bool:
+def overwrite_deleted(deadline: Deadline = NO_DEADLINE) -> bool:
     """Remove deleted rows from SQLite's index and log. Must not be called in a transaction.
 
     Return False if the deadline came first or a reader needs the log; the request stays then.
@@ -38,7 +38,7 @@ def overwrite_deleted(deadline: Deadline | None = None) -> bool:
     if connection.vendor != "sqlite":
         JobLease.objects.filter(name=JOB).update(finished_at=timezone.now())
         return True
-    deadline, pacer = deadline or Deadline(), Pacer()
+    pacer = Pacer()
     pages = -PAGES  # a negative number begins the merge of everything, a positive one continues it
     while _merge_index(pages):
         if deadline.is_over:

@@ -24,7 +24,7 @@ from chat.models import (
     WorkspaceInvitation,
 )
 from chat.projections.requests import RequestRows, after_deletion
-from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.batches import MAX_ROWS, NO_DEADLINE, Counts, Deadline, Pacer, batches
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
 from chat.services.messages.ordering import close_gaps
@@ -39,13 +39,13 @@ def cutoff() -> datetime | None:
     return timezone.now() - timedelta(days=days) if days else None
 
 
-def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
+def purge(*, before: datetime | None, deadline: Deadline = NO_DEADLINE) -> Counts:
     """Purge rows that were deleted before a time, uploads that were not sent, and sessions abandoned in a crash.
 
     If `before` is None, rows that users deleted stay. Return how many rows were purged, by kind. If the deadline comes
     first, a later round purges the rest.
     """
-    counts, deadline = Counts(), deadline or Deadline()
+    counts = Counts()
     _erase_all(incomplete.abandoned(), counts, deadline)
     counts["uploads"] += attachments.delete_old_unsent()
     if before is not None:

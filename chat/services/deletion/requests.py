@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Attachment, ChatMessage, Erasure, MessageRevision, Session, User
 from chat.queries import subsessions
-from chat.services.batches import Counts, Deadline
+from chat.services.batches import NO_DEADLINE, Counts, Deadline
 from chat.services.deletion import overwriting, sessions, users
 from chat.services.people.security_log import Kind as Event
 from chat.services.people.security_log import record
@@ -67,7 +67,7 @@ def request_user(*, user: User, author: User | None) -> Erasure:
     return _request(Kind.USER, str(user.pk), author)
 
 
-def carry_out(erasure: Erasure, deadline: Deadline | None = None) -> bool:
+def carry_out(erasure: Erasure, deadline: Deadline = NO_DEADLINE) -> bool:
     """Execute an erasure request. Return False if the deadline came first; the maintenance job continues it."""
     counts = Counts(erasure.counts)
     try:

@@ -30,7 +30,7 @@ from chat.models import (
 )
 from chat.queries.session_people import people_in
 from chat.runs import lease
-from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.batches import MAX_ROWS, NO_DEADLINE, Counts, Deadline, Pacer, batches
 from chat.services.deletion.log_scrubbing import scrub_session
 from chat.services.messages import attachments
 from chat.services.people import guests
@@ -76,13 +76,12 @@ def erase_unused(*, owner: User, session_id: str) -> None:
         close(session_id)
 
 
-def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
+def erase_rows(session_id: str, counts: Counts | None = None, deadline: Deadline = NO_DEADLINE) -> bool:
     """Delete a session with all its rows and files. Return False if the deadline came first.
 
     Adds the numbers of deleted rows, by kind, to `counts`.
     """
     counts = Counts() if counts is None else counts
-    deadline = deadline or Deadline()
     if not close(session_id):
         _delete_folders(session_id)  # a crash may have left the folders
         return True

@@ -38,7 +38,7 @@ from chat.models import (
 )
 from chat.queries.attachments import fetch_attachments
 from chat.services import import_uploads
-from chat.services.batches import MAX_ROWS, Counts, Deadline, Pacer, batches
+from chat.services.batches import MAX_ROWS, NO_DEADLINE, Counts, Deadline, Pacer, batches
 from chat.services.deletion.log_scrubbing import scrub_session, scrub_user
 from chat.services.deletion.names import ERASED_SENDER, erase_names
 from chat.services.deletion.purging import delete_messages
@@ -101,10 +101,9 @@ def close_account(user: User, author: User | None) -> None:
     notify_access_changed(user.pk)
 
 
-def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline | None = None) -> bool:
+def erase_user(user_id: int, counts: Counts | None = None, deadline: Deadline = NO_DEADLINE) -> bool:
     """Erase a user whose account is closed. Return False if the deadline came first."""
     counts = Counts() if counts is None else counts
-    deadline = deadline or Deadline()
     user = User.objects.filter(pk=user_id).first()
     if user is None:
         return True

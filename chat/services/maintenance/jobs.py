@@ -13,7 +13,7 @@ from django.utils import timezone
 from chat.models import Erasure, JobLease, LoginSession, SecurityEvent, SignInLink
 from chat.queries import subsessions
 from chat.services import import_uploads
-from chat.services.batches import Counts, Deadline
+from chat.services.batches import NO_DEADLINE, Counts, Deadline
 from chat.services.deletion import overwriting, purging, requests
 from chat.services.maintenance import leases
 from chat.services.people import mcp_servers, push
@@ -33,11 +33,10 @@ PURGE_EVERY = timedelta(days=1)
 BATCH = 1000
 
 
-def run(deadline: Deadline | None = None) -> bool:
+def run(deadline: Deadline = NO_DEADLINE) -> bool:
     """Run the jobs that are due. Return False if none is, or if another process runs them."""
     if not _is_due() or not (holder := leases.acquire(JOB, LEASE_SECONDS)):
         return False
-    deadline = deadline or Deadline()
     try:
         answering.expire(deadline)
         lapsing.lapse()
@@ -58,9 +57,8 @@ def run(deadline: Deadline | None = None) -> bool:
     return True
 
 
-def purge(*, before: datetime | None, deadline: Deadline | None = None) -> Counts:
+def purge(*, before: datetime | None, deadline: Deadline = NO_DEADLINE) -> Counts:
     """Delete expired rows, purge, and store the time. Return how many rows were purged, by kind."""
-    deadline = deadline or Deadline()
     try:
         delete_expired(deadline)
     except Exception:  # the next day tries again; the purge continues

@@ -18,7 +18,7 @@ from chat.access import may_schedule
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import Schedule, Session
 from chat.recurrence import latest_until, next_after
-from chat.services.batches import Deadline
+from chat.services.batches import NO_DEADLINE, Deadline
 from chat.services.messages.sending import add_message
 from chat.services.sessions.schedules import count_failure, end_of, is_queued, record_run, settle_last_run
 from chat.services.transaction import SessionTransaction
@@ -34,9 +34,9 @@ INTERVAL = 10.0
 WRONG_CLOCK = timedelta(hours=1)
 
 
-def check_schedules(now: datetime | None = None, deadline: Deadline | None = None) -> float:
+def check_schedules(now: datetime | None = None, deadline: Deadline = NO_DEADLINE) -> float:
     """Start the runs that are due and record the ends of others. Return the seconds until the next check."""
-    now, deadline = now or timezone.now(), deadline or Deadline()
+    now = now or timezone.now()
     settle(deadline)
     bring_forward(now)
     count = start_due(now, deadline)
@@ -48,9 +48,9 @@ def check_schedules(now: datetime | None = None, deadline: Deadline | None = Non
     return min(INTERVAL, wait) if wait > 0 else 0.0 if count else INTERVAL
 
 
-def start_due(now: datetime, deadline: Deadline | None = None) -> int:
+def start_due(now: datetime, deadline: Deadline = NO_DEADLINE) -> int:
     """Start the runs that are due. Return how many messages were sent."""
-    deadline, count = deadline or Deadline(), 0
+    count = 0
     due = Schedule.objects.filter(next_at__lte=now).order_by("next_at").values_list("pk", "session_id")
     for schedule_id, session_id in list(due[:BATCH]):
         if deadline.is_over:
@@ -122,9 +122,8 @@ def _claim(row: Schedule, now: datetime) -> datetime | None:
     return due
 
 
-def settle(deadline: Deadline | None = None) -> None:
+def settle(deadline: Deadline = NO_DEADLINE) -> None:
     """Record how runs ended, for schedules whose last run is recorded as running."""
-    deadline = deadline or Deadline()
     running = Schedule.objects.filter(last_outcome=Schedule.Outcome.RUNNING)
     for schedule_id, session_id in list(running.values_list("pk", "session_id")[: 10 * BATCH]):
         if deadline.is_over:
