@@ -66,7 +66,8 @@ class Maintenance:
         while True:
             await asyncio.sleep(wait)
             try:
-                wait = await self._starts.run(scheduled_runs.check_schedules, None, Deadline(stopping=self._stopping))
+                deadline = Deadline(stopping=self._stopping)
+                wait = await self._starts.run(scheduled_runs.check_schedules, deadline=deadline)
             except Exception as error:  # likewise
                 wait = scheduled_runs.INTERVAL
                 logger.warning("Could not check for due schedules: %r", error)

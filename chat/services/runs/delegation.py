@@ -141,7 +141,10 @@ def report(caller_id: str) -> int:
 
 
 def report_later(caller_id: str | None) -> None:
-    """Report when the caller's transaction commits. If the process ends before, the maintenance job reports."""
+    """Report when the transaction commits; None is a session that works for no other one.
+
+    If the process ends before, the maintenance job reports.
+    """
     if caller_id:
         transaction.on_commit(partial(report, caller_id))
 
@@ -213,7 +216,7 @@ def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json |
 
 
 def stop(session_id: str, author_id: int | None) -> None:
-    """Stop the agents that work for a session which is being stopped, in the caller's transaction."""
+    """Stop the agents that work for a session which is being stopped or deleted, in the caller's transaction."""
     for child in subsessions.below(session_id):
         lease.ask_to_stop(child, author_id)
 

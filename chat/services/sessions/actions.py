@@ -121,10 +121,8 @@ def delete(user: User, session_id: str) -> None:
     set_deleted(session=session)
     record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
     lease.ask_to_stop(session.pk, user.pk)
-    for child in subsessions.below(session.pk):
-        lease.ask_to_stop(child, user.pk)
-    if session.caller_session_id:
-        delegation.report_later(session.caller_session_id)
+    delegation.stop(session.pk, user.pk)
+    delegation.report_later(session.caller_session_id)
 
 
 @transaction.atomic
