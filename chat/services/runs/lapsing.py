@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 
 from django.db import transaction
@@ -35,16 +35,15 @@ def _later(where: Callable[[], Q]) -> None:
 
     The maintenance job finds the other cases: rights that end in another way, and processes that end before the check.
     """
-    transaction.on_commit(lambda: _lapse(outdated(where())), robust=True)
+    transaction.on_commit(lambda: lapse(where()), robust=True)
 
 
-def lapse() -> int:
-    """Mark the approvals that their users could not give now as lapsed. Return the number of changed sessions."""
-    return _lapse(outdated())
+def lapse(where: Q | None = None) -> int:
+    """Mark the approvals that their users could not give now as lapsed. Return the number of changed sessions.
 
-
-def _lapse(session_ids: Iterable[str]) -> int:
-    return sum(map(_lapse_in, session_ids))
+    `where` is as in `outdated`.
+    """
+    return sum(map(_lapse_in, outdated(where)))
 
 
 def outdated(where: Q | None = None) -> list[str]:
