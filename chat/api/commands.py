@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from django.http import HttpResponse
+
 from agents.messages import Json
-from chat.api.auth import ApiRequest
-from chat.api.responses import if_match_revisions
+from chat.api.auth import ApiRequest, session_of
+from chat.api.responses import if_match_revisions, json_response
 from chat.command_frames import command_of
 from chat.commands import SessionCommand
 from chat.dispatch import amend, amend_message, fork_message
 from chat.errors import NoSuchMessage, ServiceError
+from chat.queries.messages import message_snapshot
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
@@ -52,6 +55,15 @@ def run_fork(request: ApiRequest, session_id: str, message_id: str, **fields: An
     command = make_command("fork", id=checked_id(message_id), **fields)
     seen = if_match_revisions(request)
     return fork_message(user=request.user, session_id=session_id, message_id=message_id, command=command, seen=seen)
+
+
+def message_response(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
+    """Return a message as it is now, with its revision in the ETag. Raise NoSuchSession, NoSuchMessage."""
+    session = session_of(request, session_id)
+    message = message_snapshot(checked_id(message_id))
+    if message is None or message.session_id != session.pk:
+        raise NoSuchMessage
+    return json_response(request, message.to_json(), revision=message.revision)
 
 
 def checked_id(text: str, error: Callable[[], ServiceError] = NoSuchMessage) -> str:

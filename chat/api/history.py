@@ -13,13 +13,13 @@ from pydantic import Field
 from agents.messages import Json
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
-from chat.api.commands import checked_id, run_message_command
+from chat.api.commands import checked_id, message_response, run_message_command
 from chat.api.message_schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.api.responses import json_response
 from chat.commands import Number
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import ChatMessage, SessionRole, User
-from chat.queries import history, messages
+from chat.queries import history
 from chat.queries.history import History, Words
 
 router = Router(tags=["History"])
@@ -102,16 +102,13 @@ def list_versions(request: ApiRequest, session_id: str, message_id: str, query: 
 )
 def restore_version(request: ApiRequest, session_id: str, message_id: str, version: int) -> HttpResponse:
     """Edit a message so that it has the text of a version again. The edit is a new change in the history."""
-    session = session_of(request, session_id, SessionRole.EDITOR)
+    session_of(request, session_id, SessionRole.EDITOR)
     row = _row(request, session_id, message_id)
     texts = history.version_of(row, version) if 0 <= version < 2**62 else None
     if texts is None:
         raise ServiceError("no_such_version", _("Version not found."))
     run_message_command(request, session_id, message_id, "edit", text=texts.get("text", ""))
-    message = messages.message_snapshot(row.pk)
-    if message is None or message.session_id != session.pk:
-        raise NoSuchMessage
-    return json_response(request, message.to_json(), revision=message.revision)
+    return message_response(request, session_id, message_id)
 
 
 @router.get(

@@ -13,14 +13,13 @@ from pydantic import Field, model_validator
 
 from chat.api import message_fields
 from chat.api.auth import ApiRequest, session_of
-from chat.api.commands import checked_id, run_command, run_message_command, run_message_commands
+from chat.api.commands import message_response, run_command, run_message_command, run_message_commands
 from chat.api.message_schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.api.streams import require_stream_slot
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_KNOWN, Number
-from chat.errors import NoSuchMessage
 from chat.queries import messages as message_queries
 from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
 
@@ -217,7 +216,7 @@ def get_message(request: ApiRequest, session_id: str, message_id: str) -> HttpRe
 
     A removed message is not found (404).
     """
-    return _current(request, session_id, message_id)
+    return message_response(request, session_id, message_id)
 
 
 @router.patch(
@@ -238,7 +237,7 @@ def change_message(request: ApiRequest, session_id: str, message_id: str, body: 
     if body.include_in_context is not None:
         changes.append(("include" if body.include_in_context else "exclude", {}))
     run_message_commands(request, session_id, message_id, changes)
-    return _current(request, session_id, message_id)
+    return message_response(request, session_id, message_id)
 
 
 @router.delete(
@@ -267,7 +266,7 @@ def answer_message(request: ApiRequest, session_id: str, message_id: str, body: 
     fit the question.
     """
     run_message_command(request, session_id, message_id, "answer", value=body.value)
-    return _current(request, session_id, message_id)
+    return message_response(request, session_id, message_id)
 
 
 @router.post(
@@ -279,7 +278,7 @@ def answer_message(request: ApiRequest, session_id: str, message_id: str, body: 
 def restore_message(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
     """Restore a removed message at its place. A message that was not removed stays unchanged."""
     run_message_command(request, session_id, message_id, "restore")
-    return _current(request, session_id, message_id)
+    return message_response(request, session_id, message_id)
 
 
 @router.post(
@@ -330,11 +329,3 @@ def include_before(
     since = body.since if body else None
     result = run_message_command(request, session_id, message_id, "include_before", since=since)
     return json_response(request, result, tagged=False)
-
-
-def _current(request: ApiRequest, session_id: str, message_id: str) -> HttpResponse:
-    session = session_of(request, session_id)
-    message = message_queries.message_snapshot(checked_id(message_id))
-    if message is None or message.session_id != session.pk:
-        raise NoSuchMessage
-    return json_response(request, message.to_json(), revision=message.revision)
