@@ -171,19 +171,19 @@ class _Turn:
         runnable = []
         origin = self._foreign_origin()
         for place, call in enumerate(calls):
-            many = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
-            first = many or self._before_running(tools.get(call.name), call, origin)
-            if isinstance(first, ToolWaiting) and self.agent.unattended:
-                first = ToolReturned(failed_result(call, NOT_RUN_UNATTENDED))
-            if first is None:
+            surplus = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
+            instead = surplus or self._before_running(tools.get(call.name), call, origin)
+            if isinstance(instead, ToolWaiting) and self.agent.unattended:
+                instead = ToolReturned(failed_result(call, NOT_RUN_UNATTENDED))
+            if instead is None:
                 runnable.append(call)
                 continue
-            if isinstance(first, ToolReturned):
-                results[call.id] = first.result
+            if isinstance(instead, ToolReturned):
+                results[call.id] = instead.result
             else:
-                self.is_waiting |= isinstance(first, ToolWaiting)
-                self.is_delegating |= isinstance(first, ToolDelegated)
-            yield first
+                self.is_waiting |= isinstance(instead, ToolWaiting)
+                self.is_delegating |= isinstance(instead, ToolDelegated)
+            yield instead
         wait = None if self.agent.unattended else self.wait_for_answer
         async with aclosing(run_tools(tools, runnable, self._context(), wait)) as events:
             async for event in events:

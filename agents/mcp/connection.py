@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 import mcp_types as types
@@ -260,7 +260,7 @@ class Connection:
                         await self._wanted.wait()
             self._settled.clear()
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> NoReturn:
         """Connect, and keep the lists up to date. Raise ConnectionError at the end of the connection."""
         self._has_ended = False
         self._news.clear()
