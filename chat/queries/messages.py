@@ -210,11 +210,10 @@ def changes_since(
         return None
     which = {"is_new": since == 0, "all_streaming": all_streaming}
     ids = tuple(also)  # any number of ids, so the query is composed each time
-    rows = (
-        list(_changed_rows(session_id, since, ids, **which))
-        if ids
-        else _composed_change(**which).read(session_id, since)
-    )
+    if ids:
+        rows = list(_changed_rows(session_id, since, ids, **which))
+    else:
+        rows = _composed_change(**which).read(session_id, since)
     live = [row for row in rows if row.removed_at is None]
     removed = [row.pk for row in rows if row.removed_at is not None]
     return Changes(session_snapshot(session), snapshots(live), removed, has_history_since(session, since))

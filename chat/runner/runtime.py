@@ -191,10 +191,10 @@ def figures() -> Figures:
         return Figures()
     runner, hub = _runtime.runner, _runtime.hub
     return Figures(
-        runner.running if runner is not None else 0,
-        runner.lease_age if runner is not None else None,
-        hub.counts() if hub is not None else {},
-        hub.watched if hub is not None else 0,
+        running=runner.running if runner is not None else 0,
+        lease_age=runner.lease_age if runner is not None else None,
+        subscribers=hub.counts() if hub is not None else {},
+        feeds=hub.watched if hub is not None else 0,
     )
 
 

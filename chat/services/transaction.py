@@ -97,11 +97,10 @@ class SessionTransaction:
         self._sequence += 1
         return self._sequence
 
-    def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> ChatMessage:
+    def insert(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
         """Add a row and record its event. The row gets the next sequence number unless it is queued."""
         self.add_rows([row])
         self.record_event(name, row, details)
-        return row
 
     def add_rows(self, rows: Sequence[ChatMessage]) -> None:
         """Add rows in one statement. The caller records their events after it has added their attachments."""

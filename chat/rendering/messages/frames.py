@@ -175,9 +175,9 @@ def usage_frame(usage: Usage) -> Json:
 def context_bar_html(usage: Usage) -> SafeString:
     """Render the offer to summarize earlier messages, or nothing while the context has room."""
     percent = usage.context_percent
-    return (
-        EMPTY if percent is None or percent < CROWDED else _render("parts/context_bar", {"percent": f"{percent:.0f}"})
-    )
+    if percent is None or percent < CROWDED:
+        return EMPTY
+    return _render("parts/context_bar", {"percent": f"{percent:.0f}"})
 
 
 def usage_html(usage: Usage) -> SafeString:

@@ -292,7 +292,8 @@ def _insert_message(tx: SessionTransaction, change: InsertMessage) -> None:
     row = new_row(ChatMessage, id=change.id, **change.fields)
     if row.end_reason == EndReason.STOPPED and tx.run.stopped_by:
         row.stopped_by, row.stopped_by_name = tx.run.stopped_by, sender_in(tx.session, tx.run.stopped_by)
-    outbox.row_added(tx, change.name, tx.insert(change.name, row, change.details))
+    tx.insert(change.name, row, change.details)
+    outbox.row_added(tx, change.name, row)
 
 
 def _update_message(
