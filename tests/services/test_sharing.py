@@ -112,21 +112,21 @@ def test_sessions_of_agents_follow_in_few_queries(
     """
     small, large = with_below(session, 1, 1), create_session(owner=ana)
     children = with_below(large, 6, 5)
-    following.follow(session.pk)
+    following.copy_people_below(session.pk)
     with CaptureQueriesContext(connection) as few:
         sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
-    following.follow(large.pk)
+    following.copy_people_below(large.pk)
     with CaptureQueriesContext(connection) as many:
         sharing.share(session=large, author=ana, user=bo, role=SessionRole.EDITOR)
     assert len(many) == len(few)
     for caller, below in ((session, small), (large, children)):
         assert all(roles_in(child) == roles_in(caller) for child in below)
     with django_capture_on_commit_callbacks() as notices:
-        following.follow(large.pk)
+        following.copy_people_below(large.pk)
     assert notices == []
     Share.objects.filter(session=children[0], user=bo).update(role=SessionRole.VIEWER)
     with django_capture_on_commit_callbacks() as notices:
-        following.follow(large.pk)
+        following.copy_people_below(large.pk)
     assert roles_in(children[0])[bo.pk] == SessionRole.EDITOR
     assert len(notices) == 2  # to the viewers of that session, and to lists
     sharing.unshare(session=large, author=ana, user=bo)

@@ -11,7 +11,7 @@ from chat.queries import subsessions
 from chat.services.transaction import notify_session_lists, publish_on_commit
 
 
-def follow(session_id: str) -> None:
+def copy_people_below(session_id: str) -> None:
     """Copy a session's shares and workspace role to the sessions below it, in the caller's transaction."""
     below = subsessions.below(session_id)
     if not below:

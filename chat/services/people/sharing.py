@@ -20,7 +20,7 @@ from chat.models import Invitation, Membership, Session, SessionRole, Share, Use
 from chat.permissions import Permission
 from chat.queries.session_people import people_of
 from chat.services.people import guests
-from chat.services.people.following import follow, require_own_people
+from chat.services.people.following import copy_people_below, require_own_people
 from chat.services.people.invitation_links import new_link
 from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
@@ -90,7 +90,7 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
     if not Membership.objects.filter(workspace=session.workspace_id, user=user).exists():
         raise ServiceError("not_a_member", _("Only workspace members can be added. Send an invitation link instead."))
     Share.objects.update_or_create(session=session, user=user, defaults={"role": given})
-    follow(session.pk)
+    copy_people_below(session.pk)
     record(Kind.SHARED, actor=author, person=user, target=session, role=given)
     replies.follow_people(tx)
     lapse_in_session_later(session.pk)
@@ -107,7 +107,7 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     taken, _kinds = Share.objects.filter(session=session, user=user).delete()
-    follow(session.pk)
+    copy_people_below(session.pk)
     if taken:
         record(Kind.UNSHARED, actor=author, person=user, target=session)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
@@ -133,7 +133,7 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
     states = UserSessionState.objects.filter(session=session.pk)
     notify_session_lists(users=list(states.values_list("user", flat=True)))
     change(tx, author, workspace_role=str(given))
-    follow(session.pk)
+    copy_people_below(session.pk)
     record(Kind.SHARED if given else Kind.UNSHARED, actor=author, target=session, to="workspace", role=str(given))
     replies.follow_people(tx)
     lapse_in_session_later(session.pk)
@@ -219,7 +219,7 @@ def accept(*, token: str, user: User) -> Session:
         raise _no_such_invitation()
     guests.admit(workspace_id=session.workspace_id, user=user)
     Share.objects.update_or_create(session=session, user=user, defaults={"role": invitation.role})
-    follow(session.pk)
+    copy_people_below(session.pk)
     record(
         Kind.INVITATION_USED, actor=user, person=user, target=session, invitation=invitation.pk, role=invitation.role
     )

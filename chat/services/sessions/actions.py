@@ -18,7 +18,7 @@ from chat.models import RunState, Session, SessionRole, Share, User, UserSession
 from chat.queries import subsessions
 from chat.runs import lease
 from chat.services.people import guests
-from chat.services.people.following import follow, require_own_people
+from chat.services.people.following import copy_people_below, require_own_people
 from chat.services.people.security_log import Kind, record
 from chat.services.runs import delegation
 from chat.services.runs.lapsing import lapse_in_session_later
@@ -188,7 +188,7 @@ def leave(user: User, session_id: str) -> None:
     if session.workspace_role:
         UserSessionState.objects.filter(session=session, user=user).delete()
         notify_session_lists(users=[user.pk])
-    follow(session.pk)
+    copy_people_below(session.pk)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
     replies.follow_people(tx)
