@@ -28,6 +28,7 @@ LONGEST_EXPLANATION = 1_000
 
 
 def main(module: str, memory_mb: str, *files: str) -> None:
+    """Run the jobs that arrive on the channel, which is the standard input."""
     logging.disable()
     channel = socket.socket(fileno=0)
     functions = importlib.import_module(module)

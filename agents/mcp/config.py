@@ -24,6 +24,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def server_name(value: str) -> str:
+    """Return the name of a server. Raise ValueError if it cannot be the beginning of its tools' names."""
     if not re.fullmatch(r"[A-Za-z0-9]+([_-][A-Za-z0-9]+)*", value) or len(value) > 24:
         raise ValueError("a server's name must have 1 to 24 letters and digits, with single - and _ between them")
     if value == AGENTS:

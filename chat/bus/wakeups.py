@@ -80,6 +80,7 @@ def open_sender() -> None:
 
 
 async def close_sender() -> None:
+    """Stop sending wakeups to other processes."""
     global _sender
     sender, _sender = _sender, None
     if sender is not None:

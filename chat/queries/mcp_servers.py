@@ -74,6 +74,7 @@ def row_id(server: AddedServer) -> int:
 
 
 def config_of(row: McpServer) -> ServerConfig:
+    """Return the settings of a workspace's server in the form of the configuration file."""
     return ServerConfig.model_validate(
         {
             "url": row.url,

@@ -284,6 +284,7 @@ def _offered_presets(rows: dict[str, PresetRow]) -> list[AgentPreset]:
 
 
 def of_row(row: PresetRow) -> AgentPreset:
+    """Return the agent that a row describes. A row without a model gets the default one of this server."""
     choice = registry().choice(row.model)
     return AgentPreset(
         name=row.name,

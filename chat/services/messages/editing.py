@@ -257,6 +257,10 @@ def _save(tx: SessionTransaction, row: ChatMessage) -> None:
 
 
 def open_row(session: Session, message_id: str, *, removed: bool = False) -> tuple[SessionTransaction, ChatMessage]:
+    """Lock an active session, and return one of its messages, queued ones included; with `removed`, removed ones, too.
+
+    Raise NoSuchMessage, NoSuchSession, and ServiceError if the session is archived.
+    """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     rows = ChatMessage.objects.filter(session=session.pk, pk=message_id)
