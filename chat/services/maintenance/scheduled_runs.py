@@ -7,6 +7,7 @@ that sends the message, so each message is sent once. After an outage, only the 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -136,13 +137,10 @@ def settle(deadline: Deadline = NO_DEADLINE) -> None:
 
 def _settle_one(schedule_id: str, session_id: str) -> None:
     row = Schedule.objects.filter(pk=schedule_id).first()
-    if row is None or end_of(row) is None:
+    if row is None or end_of(row) is None:  # most runs have not ended, so no lock is taken for them
         return
-    with transaction.atomic():
-        try:
-            SessionTransaction.lock(session_id)
-        except NoSuchSession:
-            return
+    with suppress(NoSuchSession), transaction.atomic():
+        SessionTransaction.lock(session_id)
         row = Schedule.objects.filter(pk=schedule_id).first()
         if row is not None:
             settle_last_run(row)
