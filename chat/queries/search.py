@@ -147,10 +147,13 @@ def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
     indexed, short = _by_length(terms)
     if connection.vendor == "sqlite" and indexed:
         return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MOST_SESSIONS)
-    found = ChatMessage.objects.filter(FOUND, session__in=among.order_by().values("pk"))
-    for term in terms:
-        found = found.filter(text__icontains=term)
+    found = ChatMessage.objects.filter(FOUND, session__in=among.order_by().values("pk")).filter(*_with_all(terms))
     return list(found.order_by("session_id").values_list("session_id", flat=True).distinct()[:MOST_SESSIONS])
+
+
+def _with_all(terms: list[str]) -> list[Q]:
+    """Return the conditions for messages with all terms, for searches without the index."""
+    return [Q(text__icontains=term) for term in terms]
 
 
 def _by_length(terms: list[str]) -> tuple[list[str], list[str]]:
@@ -206,8 +209,8 @@ def _edge(sign: str, boundary: str) -> str:
 
 
 def _messages(visible: QuerySet[Session], terms: list[str], limit: int) -> list[MessageHit]:
-    said = [" ".join(terms)]
-    found = _newest_with(visible, said, limit) if len(terms) > 1 else []
+    # The query as a whole first: its words alone may be in too many newer messages.
+    found = _newest_with(visible, [" ".join(terms)], limit) if len(terms) > 1 else []
     found += _newest_with(visible, terms, POOL * limit)
     rows = list({row.pk: row for row in found}.values())
     rows.sort(key=lambda row: row.timestamp, reverse=True)
@@ -222,9 +225,7 @@ def _newest_with(visible: QuerySet[Session], terms: list[str], limit: int) -> li
     if connection.vendor == "sqlite" and indexed:
         found = found.filter(pk__in=_ask_index("d.message_id", visible, indexed, short, limit))
     else:
-        found = found.filter(session__in=visible)
-        for term in terms:
-            found = found.filter(text__icontains=term)
+        found = found.filter(session__in=visible).filter(*_with_all(terms))
     found = found.defer("text").annotate(head=Left("text", HEAD), chars=Length("text"))
     return list(found.select_related("session__workspace").order_by("-timestamp", "pk")[:limit])
 
