@@ -213,8 +213,9 @@ class Hub:
         return len(self._feeds)
 
     def _pages(self) -> Iterator[SocketQueue]:
-        open_ones = (each for each in self._subscribers() if each.protocol == "page" and not each.closed)
-        return (each for each in open_ones if isinstance(each, SocketQueue))
+        for each in self._subscribers():
+            if isinstance(each, SocketQueue) and each.protocol == "page" and not each.closed:
+                yield each
 
     def _drop_if_unwatched(self, feed: Feed) -> None:
         if feed.subscribers or self._feeds.get(feed.session_id) is not feed:
@@ -327,14 +328,16 @@ class Hub:
     def _check_user_soon(self, user_id: int) -> None:
         """Check the access, role and credentials of a user's subscribers, and notify their session lists."""
         theirs = [each for each in self._subscribers() if each.user_id == user_id]
-        if theirs:
-            watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.subscribers)]
-            self._spawn(self._or_log(self._check_user(watched, theirs)))
-            self._list_notifier.notify(people=[user_id])
+        if not theirs:
+            return
+        watched = [feed for feed in self._feeds.values() if any(each in theirs for each in feed.subscribers)]
 
-    async def _check_user(self, feeds: list[Feed], subscribers: list[Subscriber]) -> None:
-        await self._check_access(feeds)
-        await self._check_credentials(subscribers)
+        async def check() -> None:
+            await self._check_access(watched)
+            await self._check_credentials(theirs)
+
+        self._spawn(self._or_log(check()))
+        self._list_notifier.notify(people=[user_id])
 
     def _check_access_soon(self, feed: Feed) -> None:
         """Check the access to a session in a task, without delaying the stream, then notify the remaining pages."""
