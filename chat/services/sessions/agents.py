@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.messages import Json
+from agents.registry import AgentPreset
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.models import Session, User
@@ -24,6 +25,14 @@ class NoSuchAgent(ServiceError):
         super().__init__("no_such_agent", _("The agent “%(agent)s” isn’t configured here.") % {"agent": agent})
 
 
+def chosen_agent(session: Session, author: User, agent: str) -> AgentPreset:
+    """Return the agent that a user has chosen for a session. Raise NoSuchAgent if it is not offered there."""
+    chosen = presets.offered_preset(agent, author, session.workspace_id) if agent else None
+    if chosen is None:
+        raise NoSuchAgent(agent)
+    return chosen
+
+
 @transaction.atomic
 def add_agent(*, session: Session, author: User, agent: str, again: bool = False) -> None:
     """Add an agent to a session, with a copy of its model, prompt and tools. No effect if it is there already.
@@ -34,9 +43,7 @@ def add_agent(*, session: Session, author: User, agent: str, again: bool = False
     if again:
         _take_back(session, author, agent)
         return
-    chosen = presets.offered_preset(agent, author, session.workspace_id) if agent else None
-    if chosen is None:
-        raise NoSuchAgent(agent)
+    chosen = chosen_agent(session, author, agent)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
     entries = presets.others(tx.session)

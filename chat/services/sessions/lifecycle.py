@@ -24,7 +24,7 @@ from chat.services.messages.sending import send_message
 from chat.services.messages.validation import validate_characters
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import titles
-from chat.services.sessions.agents import NoSuchAgent
+from chat.services.sessions.agents import NoSuchAgent, chosen_agent
 from chat.services.sessions.fields import change, change_config
 from chat.services.sessions.replies import AUTOMATIC, reply_columns
 from chat.services.transaction import SessionTransaction, notify_session_lists
@@ -188,9 +188,7 @@ def set_agent(*, session: Session, author: User, agent: str) -> None:
     A system prompt that a user wrote stays, and so do files that users have chosen. Approvals that people gave in this
     session are removed, because they were for the previous agent. Raise ServiceError.
     """
-    chosen = presets.offered_preset(agent, author, session.workspace_id) if agent else None
-    if chosen is None:
-        raise NoSuchAgent(agent)
+    chosen = chosen_agent(session, author, agent)
     tx = SessionTransaction.lock(session.pk)
     kept = {name: value for name, value in tx.session.config_values.items() if name != APPROVED}
     config = {**kept, **presets.copy_of(chosen)}
