@@ -9,6 +9,7 @@ import pytest
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.messages.sending import send_message
+from chat.services.runs.compaction import compact
 from chat.services.runs.control import cancel, retry, retry_here
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, CUT, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live
@@ -123,6 +124,8 @@ def test_refusal_says_what_the_turn_does(session: Session, ana: User, columns: d
     SessionRun.objects.filter(pk=session.pk).update(turn_id="t_9", **columns)
     with pytest.raises(ServiceError, match=words):
         retry(session=session, author=ana, message_id=row.pk)
+    with pytest.raises(ServiceError, match=words):
+        compact(session=session, author=ana)
 
 
 SPOKEN = [{**row, "response_id": "r_1"} for row in (THOUGHT, ANSWER, TOOL, {**TOOL, "tool_call_id": "c2"})]

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.bus.events import CompactionEnded, StatusChanged
-from chat.errors import Busy, ServiceError
+from chat.errors import ServiceError
 from chat.limits import quotas
-from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, RunState, Session, User
+from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, Session, User
 from chat.projections.compaction import plan
 from chat.queries import presets
 from chat.queries.context_rows import context_rows
@@ -23,7 +23,7 @@ from chat.runs import lease
 from chat.runs.changes import InsertSummary
 from chat.services.messages.ordering import restore_rows
 from chat.services.messages.senders import sender_in
-from chat.services.runs.turns import start_run
+from chat.services.runs.turns import require_idle, start_run
 from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction
 
@@ -38,8 +38,7 @@ def compact(*, session: Session, author: User) -> None:
     with transaction.atomic():
         tx = SessionTransaction.lock(session.pk)
         tx.require_active()
-        if tx.run.state != RunState.IDLE:
-            raise Busy
+        require_idle(tx.run)
         if planned is None:
             raise ServiceError("nothing_to_compact", _("There are no earlier messages to summarize yet."))
         quotas.require_turn(author)
