@@ -159,7 +159,7 @@ def _problems_of_rows(worker_id: str | None) -> Problems:
     missing = schema.missing_migrations()
     problems: Problems = {"database": "", "migrations": f"{len(missing)} have not been applied" if missing else ""}
     if worker_id is None:
-        return problems
+        return {**problems, "lease": ""}
     if missing:  # the table may lack columns
         return {**problems, "lease": None}
     has_lease = Worker.objects.filter(pk=worker_id, lease_until__gt=Now()).exists()

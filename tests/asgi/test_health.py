@@ -16,6 +16,7 @@ from chat.asgi import health as module
 from chat.asgi.health import Health
 from chat.bus.memory_layer import MemoryLayer
 from chat.models import Worker
+from chat.runner import runtime
 from chat.runs import lease
 from tests.support.testing_node import TestNode
 
@@ -70,6 +71,13 @@ async def test_process_that_starts_or_stops_is_alive_but_not_ready(health: Healt
 
     assert (await ask(health, "/readyz"))[:2] == (503, f"not ready\n{component}\n")
     assert (await ask(health, "/healthz"))[0] == 200
+
+
+async def test_process_without_a_worker_has_an_ok_lease(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Monitoring can read the same lines from web processes and workers."""
+    monkeypatch.setattr(runtime, "worker_id", lambda: None)
+
+    assert (await ask(health, "/readyz"))[:2] == (200, READY)
 
 
 async def test_runner_without_a_lease_is_not_ready(health: Health, node: TestNode) -> None:
