@@ -1,4 +1,4 @@
-"""The ids in log lines: of the request or socket, the session, the turn and the worker."""
+"""What log lines contain: the ids of the request or socket, the session, the turn and the worker, and errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from contextvars import ContextVar
 
 class ExpectedEnd(Exception):
     """An exception that ends a response without a fault of the server. The log has only its message, in one line."""
+
+
+def described(error: BaseException) -> str:
+    """Return the class and the text of an error for a log line, as `repr` does. The `repr` of redis-py has no text."""
+    return f"{type(error).__name__}({str(error)!r})"
 
 
 _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids")

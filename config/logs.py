@@ -9,7 +9,7 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from chat.log_context import ExpectedEnd, all_log_ids
+from chat.log_context import ExpectedEnd, all_log_ids, described
 
 # At most BURST records of the same kind are shown in WINDOW seconds. Further ones are only counted.
 BURST = 5
@@ -102,6 +102,20 @@ class EndedResponses(AtInfo):
             return True
         record.msg, record.args = str(error), ()
         return self.at_info(record)
+
+
+class LostRedis(logging.Filter):
+    """A filter that shows an outage of Redis in one line. channels_redis logs it as an error with a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        # The class is found by its module, because importing redis takes 0.1 seconds, and most servers do not need it.
+        is_outage = isinstance(error, OSError) or type(error).__module__ == "redis.exceptions"
+        if record.name == "channels_redis.pubsub" and error is not None and is_outage:
+            record.msg, record.args = "Redis is not available, so live updates are delayed: %s", (described(error),)
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = record.exc_text = None
+        return True
 
 
 class RepeatFilter(logging.Filter):

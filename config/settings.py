@@ -343,13 +343,14 @@ LOGGING = {
     "filters": {
         "refused_requests": {"()": "config.logs.RefusedRequests", "level": LOG_LEVEL},
         "ended_responses": {"()": "config.logs.EndedResponses", "level": LOG_LEVEL},
+        "lost_redis": {"()": "config.logs.LostRedis"},
         "repeats": {"()": "config.logs.RepeatFilter"},
     },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": "lines",
-            "filters": ["refused_requests", "ended_responses", "repeats"],
+            "filters": ["refused_requests", "ended_responses", "lost_redis", "repeats"],
         },
         "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},
     },

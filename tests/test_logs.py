@@ -12,13 +12,14 @@ from typing import Any
 import psycopg
 import pydantic
 import pytest
+import redis
 
 from chat.asgi.log_ids import ids_of
 from chat.db import Threads
 from chat.downloads import CutOffError
 from chat.log_context import add_log_ids, all_log_ids, logging_ids
 from config import logs
-from config.logs import EndedResponses, JsonLines, RefusedRequests, RepeatFilter, TextLines
+from config.logs import EndedResponses, JsonLines, LostRedis, RefusedRequests, RepeatFilter, TextLines
 
 
 def record(name: str = "chat.db", message: str = "It is away: %s", *args: Any, **options: Any) -> logging.LogRecord:
@@ -67,6 +68,25 @@ def test_download_that_is_cut_off_is_one_line() -> None:
     assert (broken.levelname, broken.exc_info) == ("ERROR", (OSError, fault, None))
     assert not EndedResponses().filter(record("asyncio", "socket.send() raised exception."))
     assert EndedResponses().filter(record("asyncio", "Something else"))
+
+
+def test_outage_of_redis_is_one_line_with_its_reason() -> None:
+    """channels_redis logs a traceback each second, and the `repr` of redis-py's errors has no text."""
+    lost, fault = redis.ConnectionError("Error 111 connecting to localhost:6379."), AttributeError("a bug")
+    outage, broken = (
+        record("channels_redis.pubsub", "Unexpected exception", exc_info=(type(error), error, None))
+        for error in (lost, fault)
+    )
+    broken.levelname = "ERROR"
+
+    assert LostRedis().filter(outage)
+    assert (outage.levelname, outage.exc_info) == ("WARNING", None)
+    assert outage.getMessage() == (
+        "Redis is not available, so live updates are delayed: "
+        "ConnectionError('Error 111 connecting to localhost:6379.')"
+    )
+    assert LostRedis().filter(broken)
+    assert (broken.levelname, broken.exc_info) == ("ERROR", (AttributeError, fault, None))
 
 
 def test_text_of_others_is_no_line_and_no_control_sequence() -> None:

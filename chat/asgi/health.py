@@ -19,6 +19,7 @@ from chat import schema
 from chat.asgi.refusals import Scope, Send, send_response
 from chat.bus.publisher import SEND_TIMEOUT, layer
 from chat.db import Threads
+from chat.log_context import described
 from chat.models import Worker
 from chat.runner import runtime
 
@@ -150,7 +151,7 @@ async def _check_layer() -> Problems:
         async with asyncio.timeout(SEND_TIMEOUT):
             await layer().group_send("readiness", {"type": "readiness"})
     except Exception as error:  # the layer's library can raise any error
-        return {"layer": f"it cannot be used: {error!r}"}
+        return {"layer": f"it cannot be used: {described(error)}"}
     return {"layer": ""}
 
 

@@ -26,6 +26,7 @@ from chat.bus.events import (
     encode,
     weight,
 )
+from chat.log_context import described
 
 logger = logging.getLogger(__name__)
 Message = dict[str, Any]
@@ -162,7 +163,7 @@ class Publisher:
             await _send_to_layer(sends)
         except Exception as error:  # viewers catch up from the rows (LIVE-02)
             if not self._pause:  # an outage is logged once, not twenty times a second
-                logger.warning("The channel layer is not available, so live updates are delayed: %r", error)
+                logger.warning("The channel layer is not available, so live updates are delayed: %s", described(error))
             self._pause = min(LONGEST_PAUSE, self._pause * 2 or FIRST_PAUSE)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), self._pause)
@@ -196,7 +197,7 @@ def _send_without_loop(group: str, message: Message) -> None:
     try:
         async_to_sync(_send_to_layer)([(group, message)])
     except Exception as error:
-        logger.warning("The channel layer refused a message: %r", error)
+        logger.warning("The channel layer refused a message: %s", described(error))
 
 
 publisher = Publisher()

@@ -19,6 +19,7 @@ import redis.asyncio
 from django.conf import settings
 
 from chat.bus.wakeups import Wakeup, WakeupKind
+from chat.log_context import described
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class RedisSender:
             self._down = False
         except (redis.RedisError, OSError) as error:
             if not self._down:
-                logger.warning("Redis is not available, so workers poll for work and stops: %r", error)
+                logger.warning("Redis is not available, so workers poll for work and stops: %s", described(error))
             self._down = True
 
 
@@ -96,14 +97,21 @@ async def receive(worker_id: Callable[[], str], has_room: Callable[[], bool]) ->
     client = redis.asyncio.Redis.from_url(
         settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT, socket_connect_timeout=SOCKET_TIMEOUT
     )
+    is_down = False
     try:
         while True:
             keys = [_worker_list(worker_id()), _mention_list(), *([_work_list()] if has_room() else [])]
             try:
                 found: Any = await client.blpop(keys, timeout=BLOCK_SECONDS)  # type: ignore[misc]  # its stub is for both clients
-            except (redis.RedisError, OSError):
-                await asyncio.sleep(RETRY_AFTER)  # senders log the outage
+            except (redis.RedisError, OSError) as error:
+                if not is_down:
+                    logger.warning("Redis is not available, so this worker polls for work: %s", described(error))
+                is_down = True
+                await asyncio.sleep(RETRY_AFTER)
                 continue
+            if is_down:
+                logger.info("Redis is available again and wakes this worker")
+            is_down = False
             if found is not None and (wakeup := decode(found[1])) is not None:
                 yield wakeup
     finally:
@@ -164,7 +172,7 @@ def send_without_loop(wakeup: Wakeup) -> None:
                 pipeline.expire(key, KEPT_SECONDS)
             pipeline.execute()
     except (redis.RedisError, OSError) as error:
-        logger.warning("Redis is not available, so a worker finds the session by polling: %r", error)
+        logger.warning("Redis is not available, so a worker finds the session by polling: %s", described(error))
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
+from chat.log_context import described
 from chat.overrides.limits_memory import SweptMemoryStorage
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,9 @@ class Counters:
                 found = use(self._redis)
             except (StorageError, OSError) as error:
                 if not self._is_paused:
-                    logger.warning("Redis is not available, so each process counts rate limits separately: %r", error)
+                    logger.warning(
+                        "Redis is not available, so each process counts rate limits separately: %s", described(error)
+                    )
                 self._is_paused, self._retry_at = True, time.monotonic() + PAUSE_SECONDS
             else:
                 if self._is_paused:

@@ -30,6 +30,7 @@ from chat.live.sign_ins import SignIns
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.live.subscriptions import Subscriptions
+from chat.log_context import described
 from chat.models import Membership, Share, User
 from chat.queries import messages
 from chat.services.transaction import notify_access_changed
@@ -90,7 +91,7 @@ class Hub:
         try:
             await self._connect()
         except Exception as error:  # the layer's library can raise any error
-            logger.warning("The channel layer is not available, so live updates are delayed: %r", error)
+            logger.warning("The channel layer is not available, so live updates are delayed: %s", described(error))
         self._receiver = self._spawn(self._receive_forever())
         self._spawn(self._beacon_forever())
         self._spawn(self._echo.run_forever())

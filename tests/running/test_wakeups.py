@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -83,11 +85,12 @@ async def test_this_process_acts_on_what_it_can() -> None:
     await worker.close()
 
 
-async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
+async def test_worker_listens_again_after_an_outage(server: Redis, caplog: pytest.LogCaptureFixture) -> None:
     """A wakeup that is sent during an outage of Redis is lost, and workers find the work by polling.
 
-    Later ones arrive.
+    Later ones arrive. The log of the worker reports the outage and its end once, even if the worker sends nothing.
     """
+    caplog.set_level(logging.INFO, "chat.bus.redis_wakeups")
     worker = Worker("one")
     waiting = asyncio.ensure_future(worker.next())
     server.kill()
@@ -98,6 +101,12 @@ async def test_worker_listens_again_after_an_outage(server: Redis) -> None:
         await asyncio.sleep(0.05)
     assert (await waiting).kind is WakeupKind.WORK
     await worker.close()
+    logged = [record.getMessage() for record in caplog.records if "this worker" in record.getMessage()]
+    assert re.fullmatch(
+        r"Redis is not available, so this worker polls for work: ConnectionError\(.+\)\n"
+        "Redis is available again and wakes this worker",
+        "\n".join(logged),
+    )
 
 
 async def test_list_of_work_is_bounded(server: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
