@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from chat import schema
+from chat.management.reaching import explained, require_database
 from config.environment import MOST_DAYS
 
 
@@ -26,10 +27,11 @@ def require_data(*, current: bool = True) -> None:
                 "has never run, start it: the first start creates the database."
             )
     try:
+        require_database()
         missing = schema.missing_migrations()
         is_prepared = not missing or (not current and bool(schema.applied_migrations()))
     except DatabaseError as error:
-        raise CommandError(f"Cannot use the database: {str(error).strip()}. Check DATABASE_URL.") from error
+        raise CommandError(f"Cannot use the database: {explained(error)}") from error
     if not is_prepared:
         raise CommandError(
             f"The database has {len(missing)} unapplied migration(s). Start the server, or run manage.py "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.core import checks
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
+from chat.management.reaching import explained, require_database
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
 from chat.services.maintenance.files_mark import WrongFilesError
@@ -30,11 +31,9 @@ def prepare_database(report: Callable[[str], None]) -> None:
     """
     protect_data()
     try:
+        require_database()
         update_database(report)
     except (WrongSchemaError, WrongFilesError, WrongKeyError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error
     except DatabaseError as error:
-        words = f"Parley cannot use its database: {str(error).strip()}"
-        if connection.vendor == "postgresql":
-            words += ". Check DATABASE_URL, and that the database server is running and accepts connections."
-        raise SystemExit(words) from error
+        raise SystemExit(f"Parley cannot use its database: {explained(error)}") from error

@@ -166,7 +166,22 @@ def test_broken_database_is_one_clear_line(tmp_path: Path) -> None:
 
     ended = manage_forked("serve", data=tmp_path)
 
-    assert (ended.returncode, ended.stderr) == (1, "Parley cannot use its database: file is not a database\n")
+    assert ended.returncode == 1
+    assert re.fullmatch(
+        rf"Parley cannot use its database: {tmp_path}/parley\.sqlite3: file is not a database\. Check .+ a backup\.\n",
+        ended.stderr,
+    )
+
+
+@pytest.mark.parametrize("command", ["serve", "verify"])
+def test_postgresql_that_cannot_be_used_is_one_line_with_the_reason(tmp_path: Path, command: str) -> None:
+    """Before, five warnings of the pool came first, and the last line only said that it got no connection."""
+    ended = manage_forked(command, data=tmp_path, DATABASE_URL="postgres://u:secret@127.0.0.1:9/n")
+
+    assert ended.returncode == 1
+    assert re.fullmatch(
+        r".*annot use (its|the) database: .*127\.0\.0\.1.*refused\. Check DATABASE_URL, and .+\n", ended.stderr
+    )
 
 
 @pytest.mark.parametrize(
