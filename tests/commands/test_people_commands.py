@@ -7,6 +7,7 @@ import zipfile
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -48,6 +49,9 @@ def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(going, START, HI, DONE)
     monkeypatch.setattr("builtins.input", lambda words: "no")
     with pytest.raises(CommandError, match="Nothing was erased"):
+        run("erase", "session", going.pk)
+    monkeypatch.setattr("builtins.input", Mock(side_effect=EOFError))  # a cron job, or `systemd-run --pipe`
+    with pytest.raises(CommandError, match=r"Nothing was erased.*--yes"):
         run("erase", "session", going.pk)
     monkeypatch.setattr("builtins.input", lambda words: going.pk)
     assert run("erase", "session", going.pk).endswith(

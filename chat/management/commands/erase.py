@@ -65,5 +65,11 @@ class Command(DataCommand):
 
     def _ask(self, words: str, name: str, yes: bool) -> None:
         self.stdout.write(words)
-        if not yes and input(f"This cannot be undone. Type {name} to confirm: ").strip() != name:
+        if yes:
+            return
+        try:
+            answer = input(f"This cannot be undone. Type {name} to confirm: ").strip()
+        except EOFError:
+            raise CommandError("Nothing was erased. Without a terminal, confirm with --yes.") from None
+        if answer != name:
             raise CommandError("Nothing was erased.")
