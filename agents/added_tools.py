@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 import sys
 import traceback
@@ -74,7 +75,7 @@ def _files(folder: Path | None) -> Iterator[tuple[str, Callable[[], object]]]:
         del sys.modules[name]
     if folder is None:
         return
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # `Path.is_dir` raises if a parent cannot be read
         yield f"TOOLS_FOLDER={folder}", _raising(NotADirectoryError("the folder does not exist"))
         return
     importlib.invalidate_caches()

@@ -91,7 +91,7 @@ def added_tools(**kwargs: Any) -> list[CheckMessage]:
     except ConfigError:  # reported above
         return []
     folder = settings.TOOLS_FOLDER
-    if folder and not Path(folder).is_dir():
+    if folder and not os.path.isdir(folder):  # `Path.is_dir` raises if a parent cannot be read
         hint = "Set TOOLS_FOLDER to a folder with your tools, or unset it."
         return [Error(f"TOOLS_FOLDER={folder} is not a folder.", hint=hint, id="parley.E019")]
     hint = "See docs/tools.md for how to write a tool. Parley starts without it."
@@ -121,8 +121,11 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     places = {Path(settings.DATA_DIR): "PARLEY_DATA"}
     if connection.vendor == "sqlite":
         places.setdefault(Path(connection.settings_dict["NAME"]).parent, "DATABASE_URL")
+    # `Path.exists` raises if a parent cannot be read.
+    if os.path.exists(settings.PREPARED_STATIC):
+        places[Path(settings.PREPARED_STATIC)] = "PARLEY_DATA"
     workspaces = Path(settings.WORKSPACES)
-    if workspaces.exists() or Path(settings.DATA_DIR) not in workspaces.parents:
+    if os.path.exists(workspaces) or Path(settings.DATA_DIR) not in workspaces.parents:
         places.setdefault(workspaces, "WORKSPACES")
     return [
         Error(

@@ -67,7 +67,7 @@ def protect_data() -> list[str]:
 
 def may_make_keys(database: Mapping[str, Any], command: str) -> bool:
     """Return whether this process may write new keys. `command` is that of `manage.py`, or any other argument."""
-    is_missing = database["ENGINE"] == SQLITE and not Path(database["NAME"]).exists()
+    is_missing = database["ENGINE"] == SQLITE and not os.path.exists(database["NAME"])  # `Path.exists` may raise
     return command not in KEYLESS and not (is_missing and command in NEED_DATA)
 
 
@@ -100,7 +100,11 @@ def _key(folder: Path, name: str, made: str, cost: str, *, may_make: bool) -> st
             _write_once(path, made)
         key = path.read_text().strip()
     except OSError as error:
-        sys.exit(f"Parley cannot use its data folder {folder}: {error.strerror}. Set PARLEY_DATA to a writable folder.")
+        place = path if os.path.exists(path) else folder  # `Path.exists` may raise
+        sys.exit(
+            f"Parley cannot use {place}: {error.strerror}. Set PARLEY_DATA to a writable folder, or run Parley as the "
+            "account that owns this one and its files."
+        )
     except UnicodeDecodeError:
         key = ""
     if len(key) < SHORTEST_KEY:

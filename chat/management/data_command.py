@@ -21,7 +21,14 @@ def require_data(*, current: bool = True) -> None:
     """
     if connection.vendor == "sqlite":
         path = Path(str(connection.settings_dict["NAME"]))
-        if not path.exists():
+        try:
+            is_missing = not path.exists()
+        except OSError as error:  # the folder belongs to another account
+            raise CommandError(
+                f"Cannot use the database: {path}: {error.strerror}. Run the command as the account that owns the "
+                "folder."
+            ) from error
+        if is_missing:
             raise CommandError(
                 f"There is no database at {path}. Set PARLEY_DATA or DATABASE_URL to the server's value. If the server "
                 "has never run, start it: the first start creates the database."

@@ -89,6 +89,14 @@ def test_unwritable_data_folder_is_an_error(settings: Settings, tmp_path: Path) 
     assert found() == ["parley.E002"]
 
 
+def test_unwritable_folder_of_static_files_is_an_error(settings: Settings) -> None:
+    """A start by root leaves such a folder. Later starts then ended with a traceback."""
+    settings.PREPARED_STATIC = Path("/proc")
+
+    (error,) = [message for message in run_checks() if message.id == "parley.E002"]
+    assert error.msg.startswith("Parley cannot write to /proc: ")
+
+
 def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path) -> None:
     """Missing folders are errors, because otherwise tools would be missing and approved commands would fail without a
     reason."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.core.management import get_commands
 
 from config.data_folder import KEYLESS, NEED_DATA
-from tests.commands.process import manage_forked
+from tests.commands.process import ROOT, environment, manage_forked
 from tests.support.agreement import agree
 
 COMMANDS = [
@@ -65,6 +69,40 @@ def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -
 
     assert (ended.returncode, "is not a complete backup" in ended.stderr) == (1, True)
     assert list(tmp_path.iterdir()) == []
+
+
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+@pytest.mark.skipif(
+    IS_ROOT and not all(folder.stat().st_mode & 0o001 for folder in ROOT.parents),
+    reason="no other account can read the sources",
+)
+@pytest.mark.parametrize("has_key", [False, True])
+@pytest.mark.parametrize(
+    ("command", "setting"),
+    [("serve", "PARLEY_DATA"), ("signinlink", "PARLEY_DATA"), ("check", "TOOLS_FOLDER"), ("check", "WORKSPACES")],
+)
+def test_folder_of_another_account_is_one_clear_line(tmp_path: Path, command: str, setting: str, has_key: bool) -> None:
+    """Operators often run a command as themselves, but only Parley's account can read its folder."""
+    settings = {setting: str(tmp_path / "folder"), **({"SECRET_KEY": "given" * 10} if has_key else {})}
+    tmp_path.chmod(0o700 if IS_ROOT else 0)
+    with TemporaryDirectory() as own:
+        Path(own).chmod(0o777)
+        ended = subprocess.run(
+            [sys.executable, "manage.py", command],
+            cwd=ROOT,
+            env={**environment(Path(own)), **settings},
+            user="nobody" if IS_ROOT else None,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    tmp_path.chmod(0o700)
+
+    assert ended.returncode == 1
+    assert str(tmp_path) in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_unprepared_database_is_said(tmp_path: Path) -> None:
