@@ -249,7 +249,10 @@ def processes(**kwargs: Any) -> list[CheckMessage]:
             f"With {several}, Parley runs as several processes, but SECRET_KEY is not set: "
             "each machine would generate its own."
         )
-        hint = "Set SECRET_KEY to the same value on all machines. The current one is in PARLEY_DATA/secret_key."
+        hint = (
+            "Set SECRET_KEY to the same value on all machines. If one process alone has run on this database until "
+            "now, its key is in PARLEY_DATA/secret_key."
+        )
         found.append(Error(text, hint=hint, id="parley.E010"))
     return found
 

@@ -153,6 +153,17 @@ def test_setting_is_judged(settings: Settings, changes: dict[str, object], ids: 
     assert found() == ids
 
 
+def test_missing_key_of_a_team_is_not_said_to_be_in_the_data_folder(settings: Settings) -> None:
+    """If the variable is lost, this start has made a key in the folder, which is not that of the team."""
+    settings.RUNNER = "none"
+
+    (error,) = [message for message in run_checks() if message.id == "parley.E010"]
+    assert error.hint == (
+        "Set SECRET_KEY to the same value on all machines. If one process alone has run on this database until now, "
+        "its key is in PARLEY_DATA/secret_key."
+    )
+
+
 @pytest.mark.parametrize(("workers", "ids"), [("1", []), ("4", ["parley.E008", "parley.E009"])])
 def test_several_web_processes_need_redis(monkeypatch: pytest.MonkeyPatch, workers: str, ids: list[str]) -> None:
     monkeypatch.setenv("WEB_CONCURRENCY", workers)
