@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import DatabaseError, connection
 
 
@@ -11,10 +13,11 @@ def require_database() -> None:
     The pool of connections would log several warnings, and then only report that it got no connection in time.
     """
     if connection.vendor == "postgresql":
-        parameters = connection.get_connection_params()
+        postgres: Any = connection  # the stubs lack the driver
+        parameters = postgres.get_connection_params()
         parameters.pop("pool", None)
-        with connection.wrap_database_errors:
-            connection.Database.connect(**parameters).close()
+        with postgres.wrap_database_errors:
+            postgres.Database.connect(**parameters).close()
 
 
 def explained(error: DatabaseError) -> str:

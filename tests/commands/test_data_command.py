@@ -71,6 +71,8 @@ def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -
     assert list(tmp_path.iterdir()) == []
 
 
+# The number that systems give to an account without rights.
+OTHER_ACCOUNT = 65534
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -93,7 +95,7 @@ def test_folder_of_another_account_is_one_clear_line(tmp_path: Path, command: st
             [sys.executable, "manage.py", command],
             cwd=ROOT,
             env={**environment(Path(own)), **settings},
-            user="nobody" if IS_ROOT else None,
+            user=OTHER_ACCOUNT if IS_ROOT else None,
             capture_output=True,
             text=True,
             check=False,
