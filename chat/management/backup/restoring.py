@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
+from django.utils.text import get_text_list
 
 from chat import schema
 from chat.management.backup import databases
@@ -50,7 +51,9 @@ def require_empty() -> None:
     if any(Path(settings.WORKSPACES).glob("*")):
         places.append(f"{settings.WORKSPACES}")
     if places:
-        raise BackupError(f"There is already data in {', '.join(places)}. Use --replace to move it aside and restore.")
+        raise BackupError(
+            f"There is already data in {get_text_list(places, 'and')}. Use --replace to move it aside and restore."
+        )
 
 
 def restore(archive: Archive, report: Callable[[str], None]) -> None:
