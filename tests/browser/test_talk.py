@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.person import Person
-from tests.browser.test_chat import invited, reply
+from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_retry import PHONE
 from tests.wire.server import WireServer
 
@@ -124,3 +124,47 @@ async def test_stop_fits_beside_what_limits_the_agent(ana: Person, model: WireSe
         await expect(ana.page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
     gate.set()
     await ana.sees_state("idle")
+
+
+async def test_only_the_latest_change_of_whom_the_agent_answers_is_shown(ana: Person, browser: Browser) -> None:
+    """RUN-17: notices of earlier changes, which no longer apply, disappear."""
+    bo = await invited(ana, browser, "Bo", automatic=True)
+    toasts = ana.page.locator("#toasts .toast")
+    await expect(toasts).to_contain_text(["Several people can write here now"])
+    await make_viewer(ana, bo)
+    await expect(toasts.filter(has_text="Several people can write here now")).to_have_count(0)
+    await expect(toasts.filter(has_text="The agent answers every message again")).to_have_count(1)
+
+
+async def test_mention_does_not_decide_the_direction_of_a_line(ana: Person, model: WireServer) -> None:
+    """MSG-12: Arabic text after "@agent" is aligned to the right."""
+    model.script(reply("نعم"))
+    await ana.say("@agent مرحبا\nثانيا")
+    mention = ana.messages.first.locator(".mention")
+    await expect(mention).to_be_visible()
+    right = "element => element.getBoundingClientRect().right"
+    text_right = await ana.messages.first.locator(".plain").evaluate(right)
+    assert await mention.evaluate(right) > text_right - 10
+
+
+async def test_stop_and_send_share_a_line_on_a_phone(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI-09: a phone shows Stop and Send side by side, although the agent answers only mentions."""
+    await ana.page.set_viewport_size(PHONE)
+    await ana.page.get_by_role("button", name="More", exact=True).first.click()
+    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+    await ana.page.get_by_role("menuitemradio", name="Answer only @mentions").click()
+    gate = asyncio.Event()
+    model.script(reply("Slowly", gate=gate))
+    await ana.say("@agent Hello")
+    await expect(ana.answers.first).to_contain_text("Slowly")
+    await ana.composer.fill("And then?")
+    tops = [await button_top(ana.page, name) for name in ("Attach files", "Stop", "Send")]
+    assert max(tops) - min(tops) < 10, tops
+    gate.set()
+    await ana.sees_state("idle")
+
+
+async def button_top(page: Page, name: str) -> float:
+    box = await page.get_by_role("button", name=name, exact=True).bounding_box()
+    assert box is not None
+    return box["y"]

@@ -12,11 +12,16 @@ export const repliesTo = (which) => page.dataset.replies === which;
 const setReplies = (which) => sendCommand({ type: "configure", replies: which });
 const replyLabels = () => ({ all: words.replyToAll, mentions: words.replyToMentions });
 
-/** Shows that the server has changed which messages the agent answers, because people have joined or left. */
+let hideRepliesChange = () => {};
+
+/**
+ * Shows that the server has changed which messages the agent answers, because people have joined or left. Only the
+ * latest change is shown.
+ */
 function showRepliesChange({ detail: now }) {
-  const action = { label: words.replyToAll, run: () => setReplies("all") };
-  if (now === "all") showToast(words.nowRepliesToAll);
-  else showToast(words.nowRepliesToMentions, { action: isGuest ? null : action });
+  hideRepliesChange();
+  const action = now === "all" || isGuest ? null : { label: words.replyToAll, run: () => setReplies("all") };
+  hideRepliesChange = showToast(now === "all" ? words.nowRepliesToAll : words.nowRepliesToMentions, { action });
 }
 
 // The mode of the session: with tools, without, or for a run that no one watches (MSG-09).
