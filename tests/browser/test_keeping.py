@@ -207,3 +207,26 @@ async def test_stop_is_announced(ana: Person, model: WireServer) -> None:
     await ana.stop.click()
     await ana.sees_state("idle")
     await ana.page.wait_for_function("heard.includes('Stopped')")
+
+
+async def test_stop_without_a_connection_leaves_no_trace(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI-07: the page does not show "Stopping…" if the request cannot be sent.
+
+    The notice disappears when the agent is idle, because there is nothing left to stop.
+    """
+    gate = asyncio.Event()
+    model.script(reply("So far", " and on", gate=gate))
+    await ana.say("Talk")
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.page.context.set_offline(True)
+    await ana.sees_connection("You’re offline")
+    await ana.stop.click()
+    notice = ana.page.locator("#notices .notice")
+    await expect(notice).to_contain_text("You’re offline. Try again when you’re connected.")
+    await expect(ana.page.locator("#status")).not_to_contain_text("Stopping")
+    await ana.page.context.set_offline(False)
+    await ana.sees_connection("Connected")
+    await expect(notice).to_be_visible()
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(notice).to_have_count(0)

@@ -1,5 +1,5 @@
 // Writing, dictating and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
-import { isIdle, setPart, showIdleAgain } from "../messages/frames.js";
+import { isIdle, setPart } from "../messages/frames.js";
 import { findPending, showPending } from "../messages/list.js";
 import { scrollToEnd } from "../messages/scroll.js";
 import { live, page, sendCommand } from "../messages/session.js";
@@ -61,9 +61,12 @@ function connectTyping() {
 /** Asks the agent to stop. The request can be repeated safely. */
 async function stopAgent() {
   if (isIdle()) return;
+  const shown = document.getElementById("status");
+  const before = shown.innerHTML;
   setPart("status", words.stopping);
   announce(words.stopping);
-  if (!(await sendCommand({ type: "cancel" }))) showIdleAgain();
+  if (await sendCommand({ type: "cancel" })) return;
+  if (shown.textContent === words.stopping) setPart("status", isIdle() ? "" : before);
 }
 
 function connectStop() {

@@ -92,7 +92,7 @@ function setStatus(status) {
   if (status === "idle" && document.activeElement === stopButton && !TOUCH.matches)
     document.getElementById("text").focus();
   if (stopButton) stopButton.disabled = status === "idle";
-  if (status === "idle") clearNotice("agent");
+  if (status === "idle") for (const about of ["agent", "cancel"]) clearNotice(about);
   if (isTurnChange && status !== "idle")
     announce(format(words.isThinking, { name: page.dataset.agent || words.assistant }));
   if (isTurnChange || (before === "waiting") !== (status === "waiting")) reportListChange({ now: isTurnChange });
