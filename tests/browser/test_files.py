@@ -88,7 +88,7 @@ async def test_files_appear_for_all_users_while_the_agent_works(
     for person in (ana, bo):
         await expect(entry(person, "two")).to_be_visible()
     await expect(ana.answers.last).to_contain_text("Done")
-    await link(bo, "Workspace").click()
+    await link(bo, "Session files").click()
     changes = files(bo).get_by_role("region", name="Last changes")
     await changes.locator("summary").last.click()
     await expect(changes.locator("del").last).to_have_text("first")
@@ -147,7 +147,7 @@ async def test_call_shows_its_changes_and_leads_to_the_file(ana: Person, model: 
     await expect(files(ana).locator("pre")).to_have_text("a = 1\nb = 3\n")
     await link(ana, "Back").press("Enter")
     await expect(entry(ana, "a.py")).to_be_focused()
-    await link(ana, "Workspace").press("Enter")
+    await link(ana, "Session files").press("Enter")
     await expect(link(ana, "Folder src")).to_be_focused()
     ana.check_console()
 
