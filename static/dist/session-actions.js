@@ -1,1 +1,1 @@
-import{Ca as o,Da as r,Ea as m,Fa as p,Ga as t,Ha as e,Ia as f,Ja as i,Ka as x,La as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};
+import{Da as o,Ea as r,Fa as m,Ga as p,Ha as t,Ia as e,Ja as f,Ka as i,La as x,Ma as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};

@@ -155,3 +155,31 @@ async def test_form_keeps_its_input_while_a_switch_is_sent(ana: Person) -> None:
     await expect(switch).not_to_be_checked()
     assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
     ana.reports.clear()
+
+
+async def test_open_dialog_shows_changes_of_other_tabs(ana: Person, model: WireServer) -> None:
+    """UI-24: an open dialog shows schedules that another tab adds, runs and deletes. Its new form keeps the input."""
+    page = ana.page
+    await ana.say("/schedule")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    field = dialog.locator("#schedule-form-new").get_by_label("Message")
+    await field.fill("Half a mess")
+
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await other.get_by_role("textbox", name="Message", exact=True).fill("/schedule Another report.")
+    await other.keyboard.press("Enter")
+    elsewhere = other.get_by_role("dialog", name="Schedules")
+    await elsewhere.get_by_role("button", name="Add schedule").click()
+    await expect(dialog.locator(".schedule-text")).to_have_text(["Another report."])
+    await expect(field).to_have_value("Half a mess")
+    await expect(field).to_be_focused()
+
+    model.script(reply("All quiet."))
+    await elsewhere.get_by_role("button", name="Run now").click()
+    for each in (dialog, elsewhere):
+        await expect(each.get_by_text("Last run:")).to_contain_text("Completed")
+    await elsewhere.get_by_role("button", name="Delete").click()
+    await expect(dialog).to_contain_text("No schedules yet.")
+    await expect(field).to_have_value("Half a mess")
+    ana.check_console()

@@ -1,13 +1,15 @@
 // The dialog of a session's schedules: the messages that are sent at set times.
 import { fetchText, postForm } from "../net/http.js";
 import { readTab, writeTab } from "../net/storage.js";
-import { createElement, fillFields, openDialog, parseHtml, readFields } from "../ui/dom.js";
+import { createElement, fillFields, openDialog, parseHtml, patchElement, readFields } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { localizeTimes } from "../ui/time.js";
 import { showToast } from "../ui/toast.js";
 
 let dialog = null;
 let pendingRequest = null; // a promise, while a request is pending
+let requestCount = 0;
+const REFRESH_MS = 10_000;
 
 const body = () => dialog.querySelector(".dialog-body");
 const formOf = (name) => dialog.querySelector(`#schedule-form-${name}`);
@@ -15,7 +17,7 @@ const openerOf = (name) => dialog.querySelector(`[data-edits="${name}"]`);
 
 /** Opens the dialog. With a text, also opens the form for a new schedule with this text. */
 export async function openSchedules(session, text = "") {
-  const html = await fetchText(`/sessions/${session}/schedules`, { headers: { "HX-Request": "true" } });
+  const html = await fetchDialog(`/sessions/${session}/schedules`);
   if (html === null) return showToast(words.notLoaded);
   if (document.querySelector("dialog:modal")) return;
   dialog = parseHtml(html).querySelector("dialog");
@@ -25,12 +27,53 @@ export async function openSchedules(session, text = "") {
   dialog.addEventListener("input", ({ target }) => storeDraft(target.closest(".schedule-form")));
   localizeTimes(dialog);
   openDialog(dialog);
+  keepCurrent();
   const isNew = text || !dialog.querySelector(".schedule-list");
   if (isNew && formOf("new")) toggleForm("new", true);
   restoreDrafts()?.elements.text.focus();
   if (!text || !formOf("new")) return;
   formOf("new").elements.text.value = text;
   storeDraft(formOf("new"));
+}
+
+const fetchDialog = (address) => fetchText(address, { headers: { "HX-Request": "true" } });
+
+// The list shows the changes of other users and tabs, and the results of runs.
+
+function keepCurrent() {
+  const refreshAfterTurn = ({ detail }) => detail?.own && refresh();
+  const timer = setInterval(refresh, REFRESH_MS);
+  document.addEventListener("parley:list-changed", refreshAfterTurn);
+  dialog.addEventListener("close", () => {
+    clearInterval(timer);
+    document.removeEventListener("parley:list-changed", refreshAfterTurn);
+  });
+}
+
+/** Shows the present list. Does nothing while the user changes a schedule or a request is pending. */
+async function refresh() {
+  const isBusy = () => pendingRequest || body().querySelector(".schedule-list .schedule-form:not([hidden])");
+  if (document.hidden || isBusy()) return;
+  const [shown, count] = [dialog, requestCount];
+  const html = await fetchDialog(body().dataset.at);
+  if (html === null || dialog !== shown || !dialog.open || requestCount !== count || isBusy()) return;
+  const fresh = parseHtml(html).querySelector(".dialog-body");
+  localizeTimes(fresh);
+  showList(...[body(), fresh].map((each) => each.querySelector(".schedule-list, .schedule-none")));
+  if (!dialog.contains(document.activeElement)) body().focus();
+}
+
+/** Replaces the list. Schedules that are still listed keep their elements, and so the focus. */
+function showList(list, fresh) {
+  if (list.nodeName !== fresh.nodeName) return list.replaceWith(fresh);
+  if (fresh.matches(".schedule-none")) return;
+  for (const item of [...list.children]) if (!fresh.querySelector(`#${item.id}`)) item.remove();
+  for (const item of [...fresh.children]) {
+    const before = list.querySelector(`#${item.id}`);
+    if (before) patchElement(before, item);
+    else list.append(item);
+  }
+  for (const form of list.querySelectorAll("form")) form.reset();
 }
 
 // Drafts: what the user has entered survives closing the dialog and a reload, until it is saved or cancelled.
@@ -110,6 +153,7 @@ async function handleSwitch({ target }) {
 /** Sends a form and shows the response. The focus stays on the element with the id `focusOn`, if it still exists. */
 async function sendForm(values, focusOn) {
   if (pendingRequest) return;
+  requestCount++;
   const form = values instanceof FormData ? values : new FormData();
   if (form !== values) for (const [name, value] of Object.entries(values)) form.append(name, value);
   pendingRequest = postForm(body().dataset.at, form);
