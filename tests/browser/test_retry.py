@@ -210,6 +210,7 @@ async def test_others_can_only_suggest_edits(ana: Person, model: WireServer, bro
     await theirs.press("e")
     field = bo.page.get_by_role("textbox", name="Suggest an edit")
     await field.fill("A better question")
+    await expect(bo.page.locator("[data-name=keys]")).to_have_text("Ctrl+Enter to send · Esc to cancel")
     await button(bo, "Send suggestion").click()
     await expect(field).to_have_count(0)
     await ana.page.set_viewport_size({"width": 1200, "height": 400})

@@ -99,6 +99,7 @@ def test_counts_have_their_digits_grouped(language: str) -> None:
         ("梅 Mei", "梅"),
         ("Žofie Malá", "Ž"),
         ("🦊 Fox", "FO"),
+        ("🎉🎉", "🎉"),
         ("", "?"),
         ("  ", "?"),
         ("…", "?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import datetime
 from decimal import Decimal
 from urllib.parse import urlsplit
@@ -108,10 +109,10 @@ def window(count: int) -> str:
 
 
 def initials(name: str) -> str:
-    """Return two letters for an avatar, or one in scripts in which a letter is a word."""
+    """Return two letters for an avatar, one in scripts in which a letter is a word, or the first emoji."""
     words = [word for word in name.split() if word[0].isalnum()]
     if not words:
-        return "?"
+        return next((letter for letter in name if unicodedata.category(letter) == "So"), "?")
     if not words[0].isascii():
         return words[0][0].upper()
     second = words[-1][0] if len(words) > 1 else words[0][1:2]

@@ -124,6 +124,7 @@ class MessageEdit extends Edit {
     if (this.isSuggestion) {
       form.querySelector("[data-name=save]").textContent = words.suggestionSend;
       form.querySelector("label > span").textContent = words.actionSuggest;
+      form.querySelector("[data-name=keys]").textContent = words.editKeysSuggest;
     }
     for (const part of form.querySelectorAll("[data-for]"))
       part.hidden = !message.matches(part.dataset.for) || (this.isSuggestion && part.dataset.name === "again");
