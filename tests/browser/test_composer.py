@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Locator, WebSocket, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_retry import PHONE
 from tests.browser.test_uploads import NOTES, attach, chips
 from tests.wire.server import WireServer
 
@@ -415,3 +416,29 @@ async def test_message_can_be_dictated(ana: Person) -> None:
     await expect(button).to_have_attribute("aria-pressed", "false")
     await expect(ana.composer).to_be_focused()
     ana.check_console()
+
+
+async def test_stop_and_send_share_a_line_on_a_phone(ana: Person, model: WireServer, browser: Browser) -> None:
+    """RUN-07, UI-09: a phone shows Stop and Send side by side, although the agent answers only mentions."""
+    await ana.page.get_by_role("button", name="More", exact=True).first.click()
+    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
+    await ana.page.get_by_role("menuitemradio", name="Answer only @mentions").click()
+    gate = asyncio.Event()
+    model.script(reply("Slowly", gate=gate))
+    await ana.say("@agent Hello")
+    await expect(ana.answers.first).to_contain_text("Slowly")
+    state = await ana.page.context.storage_state()
+    context = await browser.new_context(storage_state=state, viewport=PHONE, has_touch=True, is_mobile=True)
+    phone = await context.new_page()
+    await phone.goto(ana.page.url)
+    await phone.get_by_role("textbox", name="Message", exact=True).fill("And then?")
+    boxes = [
+        await phone.get_by_role("button", name=name, exact=True).bounding_box()
+        for name in ("Attach files", "Stop", "Send")
+    ]
+    tops = [box["y"] for box in boxes if box and box["width"] >= 44 and box["height"] >= 44]
+    assert len(tops) == 3, boxes
+    assert max(tops) - min(tops) < 10, tops
+    await context.close()
+    gate.set()
+    await ana.sees_state("idle")

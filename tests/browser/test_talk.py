@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, make_viewer, reply
@@ -145,26 +145,3 @@ async def test_mention_does_not_decide_the_direction_of_a_line(ana: Person, mode
     right = "element => element.getBoundingClientRect().right"
     text_right = await ana.messages.first.locator(".plain").evaluate(right)
     assert await mention.evaluate(right) > text_right - 10
-
-
-async def test_stop_and_send_share_a_line_on_a_phone(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI-09: a phone shows Stop and Send side by side, although the agent answers only mentions."""
-    await ana.page.set_viewport_size(PHONE)
-    await ana.page.get_by_role("button", name="More", exact=True).first.click()
-    await ana.page.get_by_role("menuitem", name="Agent behavior").click()
-    await ana.page.get_by_role("menuitemradio", name="Answer only @mentions").click()
-    gate = asyncio.Event()
-    model.script(reply("Slowly", gate=gate))
-    await ana.say("@agent Hello")
-    await expect(ana.answers.first).to_contain_text("Slowly")
-    await ana.composer.fill("And then?")
-    tops = [await button_top(ana.page, name) for name in ("Attach files", "Stop", "Send")]
-    assert max(tops) - min(tops) < 10, tops
-    gate.set()
-    await ana.sees_state("idle")
-
-
-async def button_top(page: Page, name: str) -> float:
-    box = await page.get_by_role("button", name=name, exact=True).bounding_box()
-    assert box is not None
-    return box["y"]
