@@ -72,8 +72,9 @@ lint-templates:
 check test test-all: export PYTHONDONTWRITEBYTECODE =
 
 check: export PARLEY_DATA = $(CHECK_DATA)
+# Some tests wait for processes, so three workers keep two cores busy.
 check: lint
-	$(PYTEST) -n 2 -m "not browser and not server and not database" $(addprefix --ignore=tests/,access admin browser flows postgres sqlite)
+	$(PYTEST) -n 3 -m "not browser and not server and not database" $(addprefix --ignore=tests/,access admin browser flows postgres sqlite)
 
 assets:
 	@scripts/node-packages
