@@ -191,7 +191,7 @@ def test_files_in_a_bucket_are_backed_up_and_restored(
 
     assert "Restored." in empty.do("restore", str(archive))
     assert empty.shown() == before
-    assert "There is already data in the database and the files" in empty.run("restore", str(archive)).stderr
+    assert "There is already data in the database, the files and" in empty.run("restore", str(archive)).stderr
 
     store.save("attachments/later", ContentFile(b"later"))
     assert "2 files that were in the bucket before are now under before-restore-" in full.do(
