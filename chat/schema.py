@@ -24,7 +24,7 @@ def require_known() -> None:
         names = ", ".join(f"{app}.{name}" for app, name in sorted(unknown)[:3])
         raise WrongSchemaError(
             f"the database was updated by a newer version of Parley ({names}). Install that version again, or restore "
-            "the backup that it made before the update. See “Going back” in docs/deployment.md."
+            "the backup from before the update. See “Going back” in docs/deployment.md."
         )
 
 

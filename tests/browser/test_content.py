@@ -180,7 +180,7 @@ async def test_copy_button_of_a_table_appears_on_hover_and_focus(
 ) -> None:
     """UI-11: the button is hidden until it gets the focus. On a touch screen it is always visible and covers no cell.
 
-    On paper the button is hidden, and the line of the day is shown.
+    On paper the button is hidden, the line of the day is shown, and messages of other users are black on white.
     """
     model.script(reply(TABLE))
     person = await Person.in_a_session(browser, server.link)
@@ -200,6 +200,8 @@ async def test_copy_button_of_a_table_appears_on_hover_and_focus(
     await expect(button).to_be_hidden()
     await expect(page.locator(".day")).to_have_css("display", "flex")
     await expect(page.locator(".day > button")).to_be_visible()
+    await page.locator("article.mine").evaluate("message => message.classList.remove('mine')")
+    await expect(page.locator("article.user .bubble")).to_have_css("background-color", "rgb(255, 255, 255)")
 
 
 async def test_wide_code_stays_within_the_bubble(ana: Person, model: WireServer) -> None:

@@ -116,7 +116,7 @@ async def test_share_dialog_shows_users_who_join(ana: Person, browser: Browser) 
     await expect(dialog.get_by_label("Invitation link")).to_have_value(link)
     await dialog.get_by_role("button", name="Remove Bo").click()
     question = page.get_by_role("dialog", name="Remove Bo?")
-    await expect(question).to_contain_text("They’ll need a new invitation link")
+    await expect(question).to_contain_text("They lose access until")
     await question.get_by_role("button", name="Cancel").click()
     await expect(dialog.get_by_label("Role of Bo")).to_have_value("viewer")
     await dialog.get_by_label("Invitation link").focus()  # the list doesn’t change under the focus

@@ -69,7 +69,9 @@ def test_a_folder_shows_what_is_in_it(ana_s: Client, session: Session, folder: P
 
 def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings: Settings, tmp_path: Path) -> None:
     settings.WORKSPACES = str(tmp_path / "none")
-    assert "No files yet" in text(get(ana_s, session))
+    answer = get(ana_s, session)
+    assert "No files yet" in text(answer)
+    assert b"files-path" not in answer.content
     assert not (tmp_path / "none").exists()
     assert zipfile.ZipFile(io.BytesIO(body(get(ana_s, session, "session-files-archive")))).namelist() == []
 
