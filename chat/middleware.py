@@ -93,9 +93,9 @@ class Compression(GZipMiddleware):
         response = super().process_response(request, response)
         if not response.has_header("Content-Encoding"):
             return response
-        # Without a length, the response is sent in chunks, and an empty chunk ends it. If the connection breaks before,
-        # Firefox takes a compressed response with a length for complete, such as the text of a message to edit.
-        if getattr(request, "scope", {}).get("http_version") != "1.0":  # has no chunks
+        # A response without a length is sent in chunks, so browsers can tell whether it is complete. Firefox does not
+        # compare a compressed response with its length: after a broken connection, it passes half a message to scripts.
+        if getattr(request, "scope", {}).get("http_version") != "1.0":  # HTTP/1.0 has no chunks
             response.headers.pop("Content-Length", None)
         if isinstance(pieces, AsyncIterator):
             response.streaming_content = _one_stream(pieces, self.max_random_bytes)  # type: ignore[attr-defined]  # as above

@@ -1,4 +1,4 @@
-"""The number of random or repeated cases that a test tries: a share in `make test`, and all in `make test-all`."""
+"""How much work tests do: a share of the random or repeated cases in `make test`, all in `make test-all`."""
 
 from __future__ import annotations
 
