@@ -79,14 +79,13 @@ async def test_change_of_the_list_before_the_page_is_connected_is_shown(ana: Per
 async def test_list_survives_a_response_that_is_no_list(ana: Person) -> None:
     """The list stays as it is if a broken connection or a proxy cuts or replaces the response, and is updated later."""
     update = "() => document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))"
-    row = ana.page.locator("#rail-list").get_by_role("link", name="New session")
-    await expect(row).to_have_count(1)
+    await expect(row(ana, "New session")).to_have_count(1)
     await ana.page.route("**/rail?*", lambda route: route.fulfill(body="<p>Maintenance</p>"), times=1)
     async with ana.page.expect_response("**/rail?*"):
         await ana.page.evaluate(update)
     async with ana.page.expect_response("**/rail?*"):
         await ana.page.evaluate(update)
-    await expect(row).to_have_count(1)
+    await expect(row(ana, "New session")).to_have_count(1)
     assert "Maintenance" not in await ana.page.locator("#rail-list").inner_text()
 
 

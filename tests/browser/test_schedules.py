@@ -6,7 +6,7 @@ import re
 from http import HTTPStatus
 from urllib.parse import urljoin
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.console import FAILED
 from tests.browser.person import Person
@@ -17,6 +17,15 @@ IN_A_LINE = """toast => {
   const [first, ...rest] = [...toast.children].map(each => each.getBoundingClientRect());
   return rest.every(each => each.top < first.bottom && each.bottom > first.top);
 }"""
+
+
+async def dialog_in_another_tab(page: Page, command: str) -> Locator:
+    """Open the dialog of schedules in a second tab of the session, with a command in the composer."""
+    other = await page.context.new_page()
+    await other.goto(page.url)
+    await other.get_by_role("textbox", name="Message", exact=True).fill(command)
+    await other.keyboard.press("Enter")
+    return other.get_by_role("dialog", name="Schedules")
 
 
 async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServer, browser: Browser) -> None:
@@ -101,11 +110,7 @@ async def test_schedule_changed_elsewhere_is_shown_before_it_is_replaced(ana: Pe
     form = dialog.locator(".schedule-list form.schedule-form")
     await form.get_by_label("Message").fill("My report.")
 
-    other = await page.context.new_page()
-    await other.goto(page.url)
-    await other.get_by_role("textbox", name="Message", exact=True).fill("/schedule")
-    await other.keyboard.press("Enter")
-    elsewhere = other.get_by_role("dialog", name="Schedules")
+    elsewhere = await dialog_in_another_tab(page, "/schedule")
     await elsewhere.get_by_role("button", name="Edit").click()
     await elsewhere.locator(".schedule-list").get_by_label("Message").fill("Another report.")
     await elsewhere.get_by_role("button", name="Save").click()
@@ -123,6 +128,7 @@ async def test_schedule_changed_elsewhere_is_shown_before_it_is_replaced(ana: Pe
     await form.get_by_role("button", name="Save").click()
     await expect(dialog.locator(".schedule-text")).to_have_text("My report.")
 
+    other = elsewhere.page
     await other.goto(urljoin(page.url, "/admin/chat/schedule/"))
     await other.locator("#result_list tbody input").check()
     await other.locator("select[name=action]").select_option("Pause…")
@@ -165,11 +171,7 @@ async def test_open_dialog_shows_changes_of_other_tabs(ana: Person, model: WireS
     field = dialog.locator("#schedule-form-new").get_by_label("Message")
     await field.fill("Half a mess")
 
-    other = await page.context.new_page()
-    await other.goto(page.url)
-    await other.get_by_role("textbox", name="Message", exact=True).fill("/schedule Another report.")
-    await other.keyboard.press("Enter")
-    elsewhere = other.get_by_role("dialog", name="Schedules")
+    elsewhere = await dialog_in_another_tab(page, "/schedule Another report.")
     await elsewhere.get_by_role("button", name="Add schedule").click()
     await expect(dialog.locator(".schedule-text")).to_have_text(["Another report."])
     await expect(field).to_have_value("Half a mess")
