@@ -279,8 +279,9 @@ async def mention(page: Page, showcase: Showcase) -> None:
 
 @screen
 async def uploads(page: Page, showcase: Showcase) -> None:
-    """The composer with two uploaded files and a refused file."""
-    await write(page, showcase, "")
+    """The composer with two uploaded files and a refused file, in a new session, because the files stay with it."""
+    await begin(page, "who")
+    await answered(page)
     await page.locator("#files").set_input_files([IMAGE, NOTES, PROGRAM])
     await expect(page.locator(".chip[data-state=ready]")).to_have_count(2)
     await expect(page.locator(".chip[data-state=failed]")).to_have_count(1)
