@@ -157,9 +157,9 @@ class Runner:
 
     def release(self) -> None:
         """Give up a reserved place."""
-        _call_soon(self._loop, self._wake.set)
         with self._reserving:
             self._reserved -= 1
+        _call_soon(self._loop, self._wake.set)
 
     def _on_begun(self, turn: BegunTurn, agent_input: AgentInput | None) -> None:
         with self._reserving:
