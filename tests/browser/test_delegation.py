@@ -153,3 +153,33 @@ async def test_user_who_has_approved_sees_that_others_are_needed(
         await expect(part).not_to_contain_text(wait, use_inner_text=True)
     ana.check_console()
     bo.check_console()
+
+
+async def test_archived_session_of_another_agent_is_restored_and_deleted(
+    ana: Person, browser: Browser, model: WireServer
+) -> None:
+    """RUN-18, UI-11: the owner restores it by its banner and deletes it by its menu, though no list contains it.
+
+    Its other users cannot leave it, because it has the users of the caller's session.
+    """
+    model.script(asks("Find the key"), reply("Under the mat."), reply("We have it."))
+    bo = await invited(ana, browser, "Bo")
+    await ana.say("Where is the key?")
+    await expect(ana.answers.last).to_contain_text("We have it.")
+    for person in (ana, bo):
+        await card(person).get_by_role("link", name="Open session Helper").press("Enter")
+        await expect(person.answers.last).to_contain_text("Under the mat.")
+        await person.page.get_by_role("button", name="More", exact=True).click()
+    await expect(bo.page.get_by_role("menuitem", name="Export…")).to_be_visible()
+    await expect(bo.page.get_by_role("menuitem", name="Leave session")).to_have_count(0)
+    await ana.page.get_by_role("menuitem", name="Archive", exact=True).click()
+    await expect(bo.page.locator("footer")).to_contain_text("Its owner can restore it.")
+    await ana.page.reload()
+    await ana.page.get_by_role("button", name="Restore", exact=True).click()
+    await expect(ana.composer).to_be_focused()
+    await expect(bo.composer).to_be_visible()
+    await ana.page.get_by_role("button", name="More", exact=True).click()
+    await ana.page.get_by_role("menuitem", name="Delete", exact=True).click()
+    await ana.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await ana.page.wait_for_url(lambda url: "/sessions/" not in url)
+    bo.check_console()

@@ -75,7 +75,8 @@ function rowItems(row) {
     { icon: "list-checks", label: words.select, run: () => beginSelection(row) },
     ...(isYes(row, "mine") ? [archive] : []),
   ];
-  return [more, [end]];
+  // A session that works for another one has its users, so no user can leave it alone.
+  return isYes(row, "follows") && !isYes(row, "mine") ? [more] : [more, [end]];
 }
 
 const refusedForms = new Map(); // forms with a title that the server has refused, by the id of the row
@@ -151,10 +152,15 @@ async function saveTitle(row, title, before) {
   }
 }
 
-/** Offers the actions on the open session, for the palette and the header's menu. */
+/**
+ * Offers the actions on the open session, for the palette and the header's menu. The session may have no row: it can be
+ * archived, further down, or work for another session.
+ */
 function addSessionCommands() {
   const row = currentRow();
-  const can = (condition) => () => currentRow() !== null && condition(currentRow());
+  const main = document.getElementById("main");
+  const { role, follows } = main.dataset;
+  const can = (condition) => () => !!role && !main.hasAttribute("data-over") && condition();
   const id = list.dataset.current;
   const pinned = row !== null && isYes(row, "pinned");
   const addSessionCommand = (action, more) =>
@@ -164,21 +170,22 @@ function addSessionCommands() {
     label: pinned ? words.unpin : words.pin,
     icon: pinned ? "pin-off" : "pin",
     run: () => changeSessions(pinned ? "unpin" : "pin", [id]),
-    can: can(() => true),
+    can: can(() => currentRow() !== null),
   });
+  const isOwner = role === "owner";
   addSessionCommand("archive", {
     label: words.archive,
     icon: "archive",
     slash: "archive",
-    can: can((now) => isYes(now, "mine") && !isYes(now, "archived")),
+    can: can(() => isOwner && main.dataset.archived === "no"),
   });
   addSessionCommand("restore", {
     label: words.unarchive,
     icon: "archive-restore",
-    can: can((now) => isYes(now, "archived")),
+    can: can(() => isOwner && main.dataset.archived === "yes"),
   });
-  addSessionCommand("leave", { label: words.leave, icon: "door-open", can: can((now) => !isYes(now, "mine")) });
-  addSessionCommand("delete", { label: words.delete, icon: "trash-2", can: can((now) => isYes(now, "mine")) });
+  addSessionCommand("leave", { label: words.leave, icon: "door-open", can: can(() => !isOwner && follows === "no") });
+  addSessionCommand("delete", { label: words.delete, icon: "trash-2", can: can(() => isOwner) });
 }
 
 /** Opens the menu on a long press, unless the browser fires `contextmenu` first, which opens it, too. */
