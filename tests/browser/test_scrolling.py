@@ -333,3 +333,19 @@ async def test_diagram_that_is_drawn_above_moves_no_line(ana: Person, server: Se
     await settled(line)
     assert await numbered(ana, 149).evaluate("message => message.offsetHeight") > height + 100
     assert abs(await top_of(line) - top) < 2
+
+
+async def test_button_to_the_end_is_hidden_if_all_messages_are_in_view(ana: Person, model: WireServer) -> None:
+    """A retry from the first message, at the beginning of the list, removes all messages out of view."""
+    model.script(reply("One\n\n" * 60, "End"), reply("Two"))
+    await ana.say("Question")
+    await expect(ana.answers).to_contain_text("End")
+    await ana.sees_state("idle")
+    await ana.page.mouse.move(600, 300)
+    await ana.page.mouse.wheel(0, -9000)
+    await expect(latest(ana)).to_be_visible()
+    await ana.messages.first.hover()
+    await ana.messages.first.get_by_role("button", name="Retry from here").click()
+    await expect(ana.answers).to_have_text([re.compile("Two")])
+    await ana.sees_state("idle")
+    await expect(latest(ana)).to_be_hidden()

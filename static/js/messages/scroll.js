@@ -100,6 +100,8 @@ function releaseLine() {
 
 function handleResize() {
   if (isFollowing) return followEnd();
+  // After a removal, the whole list can be in view. No scroll event reports this if its beginning was in view before.
+  if (!destination && distanceToEnd() <= 0) handleScroll();
   if (!heldLine?.each.isConnected) return;
   if (log.scrollTop !== heldLine.at) return releaseLine(); // the user scrolls
   log.scrollTop += topOf(heldLine.each) - heldLine.top;
