@@ -224,8 +224,12 @@ def recent(user: User, count: int, within: Within | None = None) -> list[Listed]
 
 
 def deleted_sessions(user: User) -> list[Session]:
-    """Read the user's own deleted sessions, the last deleted first, without those in which agents worked for others."""
-    return list(deleted_sessions_of(user).filter(caller_session=None).order_by("-deleted_at")[:MOST_DELETED])
+    """Read the user's own deleted sessions, the last deleted first.
+
+    A session that works for another one is left out if that one is deleted, too, because they are restored together.
+    """
+    alone = Q(caller_session=None) | ~Q(caller_session__status=Session.Status.DELETED)
+    return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MOST_DELETED])
 
 
 def others_in(user: User, session_ids: Iterable[str]) -> int:

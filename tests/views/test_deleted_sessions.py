@@ -84,3 +84,16 @@ def test_settings_list_the_deleted_sessions(client: Client, own: Session) -> Non
     assert reverse("session-undelete", args=[own.pk]) in page
     client.post(reverse("session-undelete", args=[own.pk]))
     assert "Deleted sessions" not in client.get(settings).content.decode()
+
+
+def test_settings_list_a_subsession_that_was_deleted_alone(client: Client, own: Session, ana: User) -> None:
+    """UI-11: as the question before its deletion says. With the caller's session, only that one is listed."""
+    child = create_session(owner=ana, title="Find the key")
+    Session.objects.filter(pk=child.pk).update(caller_session=own)
+    delete(client, child)
+    settings = reverse("settings")
+    assert reverse("session-undelete", args=[child.pk]) in client.get(settings).content.decode()
+    delete(client, own)
+    page = client.get(settings).content.decode()
+    assert reverse("session-undelete", args=[child.pk]) not in page
+    assert reverse("session-undelete", args=[own.pk]) in page
