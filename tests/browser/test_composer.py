@@ -385,6 +385,21 @@ async def test_archived_session_can_be_read_and_restored(ana: Person, browser: B
     bo.check_console()
 
 
+async def test_agent_is_stopped_in_an_archived_session(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI-09: the agent works on in a session that is archived, so the banner has a Stop button until it ends."""
+    model.script(reply("A long ", gate=asyncio.Event()))
+    await ana.say("Write")
+    await expect(ana.answers.last).to_contain_text("A long")
+    await ana.composer.fill("/archive")
+    await ana.composer.press("Enter")
+    await expect(ana.composer).to_be_hidden()
+    await ana.stop.press("Enter")
+    await expect(ana.answers.last).to_have_attribute("data-status", "interrupted")
+    await expect(ana.page.locator("#main")).to_be_focused()
+    await expect(ana.stop).to_have_count(0)
+    await expect(ana.page.get_by_role("button", name="Restore", exact=True)).to_be_visible()
+
+
 RECOGNITION = """
 window.SpeechRecognition = class {
     start() { window.heard = this; }

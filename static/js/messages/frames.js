@@ -41,7 +41,7 @@ function markIncluded({ included, places, mark, revision }) {
 
 // The parts of the page about the session itself: title, model, status, figures.
 
-const stopButton = document.querySelector("[data-action=stop]");
+const stopButtons = document.querySelectorAll("[data-action=stop]");
 
 /** Sets the HTML of all elements of a part. */
 export function setPart(name, html) {
@@ -89,9 +89,10 @@ function setStatus(status) {
   const isTurnChange = (before === "idle") !== (status === "idle");
   page.dataset.status = status;
   // Stop is hidden next, so the focus moves to the field. Not on phones, where that would open the keyboard.
-  if (status === "idle" && document.activeElement === stopButton && !TOUCH.matches)
-    document.getElementById("text").focus();
-  if (stopButton) stopButton.disabled = status === "idle";
+  const isLost = status === "idle" && [...stopButtons].includes(document.activeElement);
+  if (isLost && page.dataset.archived === "yes") page.focus({ preventScroll: true });
+  else if (isLost && !TOUCH.matches) document.getElementById("text").focus();
+  for (const button of stopButtons) button.disabled = status === "idle";
   if (status === "idle") for (const about of ["agent", "cancel"]) clearNotice(about);
   if (isTurnChange && status !== "idle")
     announce(format(words.isThinking, { name: page.dataset.agent || words.assistant }));
