@@ -1,4 +1,4 @@
-"""Forms of rows with a `revision`, which refuse to overwrite a newer change unseen."""
+"""Forms that refuse to overwrite a newer change unseen."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ else:
 class RevisedForm(Form):
     """A form with the revision that the user has changed. `templates/admin/change_form.html` renders its field."""
 
-    revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    # The column that changes with each change of the form's fields, and a field for its values.
+    revision_column = "revision"
+    revision: forms.Field = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.initial["revision"] = self.instance.revision
+            self.initial["revision"] = self._present()
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data
         seen = values.pop("revision", None)
-        present = self.instance.revision  # Django reads the row for each request
-        if self.instance.pk and seen not in (None, present):
+        present = self._present()
+        if self.instance.pk and seen not in (None, "", present):
             # The form is shown again with the present revision, so that saving it again overwrites the change.
             data = self.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
             data["revision"] = str(present)
@@ -37,3 +39,6 @@ class RevisedForm(Form):
             link = _("Open the saved version in a new tab")
             self.add_error(None, format_html('{} <a href="?" target="_blank">{}</a>', text, link))
         return values
+
+    def _present(self) -> Any:
+        return getattr(self.instance, self.revision_column)  # Django reads the row for each request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
@@ -13,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import GuardedDeletion, PlainRelations, time_column
 from chat.admin.permissions import StaffRequest
+from chat.admin.revised import RevisedForm
 from chat.models import Membership, Session, User, Workspace
 from chat.services.people import staff, workspace_invitations
 from chat.services.people.security_log import Kind, record
@@ -70,8 +72,17 @@ class MembersInline(PlainRelations, MembershipRows, WorkspaceInline):
     verbose_name, verbose_name_plural = _("member"), _("members")
 
 
+class WorkspaceForm(RevisedForm):
+    """The form of one workspace. Its name serves as its revision, because owners and admins can rename it, too."""
+
+    revision_column = "name"
+    revision = forms.CharField(widget=forms.HiddenInput, required=False, strip=False)
+
+
 @admin.register(Workspace)
 class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
+    form = WorkspaceForm
+    fields = ("name",)
     inlines = (MembersInline,)
     list_display = ("name", "people", "sessions", time_column(Workspace, "created_at"))
     search_fields = ("name", "members__display_name", "members__username")

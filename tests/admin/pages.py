@@ -51,7 +51,10 @@ def _is_sent(field: Tag) -> bool:
 def _value(field: Tag) -> str:
     if field.name == "select":
         options = field.find_all("option")
-        return str(next((each for each in options if each.has_attr("selected")), options[0])["value"])
+        # A field that fetches its options, as for a user, has none while it is empty.
+        return (
+            str(next((each for each in options if each.has_attr("selected")), options[0])["value"]) if options else ""
+        )
     if field.name == "textarea":  # its text begins after the newline that follows the tag
         return field.get_text().removeprefix("\n")
     return str(field.get("value", "on" if field.get("type") == "checkbox" else ""))
