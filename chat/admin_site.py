@@ -13,9 +13,9 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.core.exceptions import BadRequest, FieldDoesNotExist
 from django.db import DataError, NotSupportedError
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -72,6 +72,18 @@ class ParleyAdminSite(AdminSite):
     def app_index(self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None) -> Any:
         """Redirect to the index, because the groups are not Django's apps."""
         return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Answer 401 to the search of a field after the login has ended.
+
+        The script of the field would follow Django's redirect, and fail at the sign-in page.
+        """
+        search = self.admin_view(self.autocomplete_view)
+
+        def search_or_refuse(request: HttpRequest) -> HttpResponseBase:
+            return search(request) if self.has_permission(request) else HttpResponse(status=401)
+
+        return [path("autocomplete/", search_or_refuse, name="autocomplete"), *super().get_urls()]
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
         """Wrap a view, so that filters such as “today” mean the viewer's day, and impossible values get 400."""

@@ -75,3 +75,13 @@ async def test_secrets_do_not_survive_the_end_of_the_login(ana: Person, server: 
     await expect(page.get_by_label("OAuth client secret:")).to_have_value("")
     assert "hidden" not in await page.evaluate("JSON.stringify(sessionStorage)")
     ana.check_console()
+
+
+async def test_search_of_a_field_says_that_it_failed_after_the_login_has_ended(ana: Person, server: Server) -> None:
+    """ADM-02: the list of a field says why it is empty. The script of the field does not fail at the sign-in page."""
+    page = await open_form(ana, server, "chat/approvalrule")
+    ana.ignore_refusals()
+    async with without_login(page):
+        await page.locator(".select2-selection").first.click()
+        await expect(page.get_by_role("listbox")).to_have_text("The results could not be loaded.")
+    ana.check_console()
