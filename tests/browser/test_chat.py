@@ -185,6 +185,22 @@ async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> Non
     await expect(ana.messages.filter(has_text="Typed offline")).to_have_count(1)
 
 
+async def test_stop_without_a_connection_stops_the_agent_at_the_next_one(ana: Person, model: WireServer) -> None:
+    """RUN-07, LIVE-04: the user need not press Stop again when the page is connected again."""
+    model.script(reply("A long ", gate=asyncio.Event()))
+    await ana.say("Go")
+    await expect(ana.answers.first).to_contain_text("A long")
+    await ana.page.context.set_offline(True)
+    await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await ana.sees_connection("You’re offline")
+    await ana.stop.click()
+    await expect(ana.page.locator("#status")).to_contain_text("Stopping")
+    await ana.page.context.set_offline(False)
+    await expect(ana.answers.first).to_have_attribute("data-status", "interrupted")
+    await ana.sees_state("idle")
+    await expect(ana.page.locator("#notices")).to_be_empty()
+
+
 async def test_model_and_effort_are_switched_for_the_next_answer(
     ana: Person, model: WireServer, browser: Browser
 ) -> None:

@@ -2,7 +2,7 @@
 import { isIdle, setPart } from "../messages/frames.js";
 import { findPending, showPending } from "../messages/list.js";
 import { scrollToEnd } from "../messages/scroll.js";
-import { live, page, sendCommand } from "../messages/session.js";
+import { live, page } from "../messages/session.js";
 import { readStored, writeStored } from "../net/storage.js";
 import { addCommand, onAction, TOUCH } from "../ui/commands.js";
 import {
@@ -58,15 +58,31 @@ function connectTyping() {
 
 // While the agent works: Stop, and the composer's placeholder (RUN-07, UI-09).
 
-/** Asks the agent to stop. The request can be repeated safely. */
+const STOP_REPEAT_MS = 30_000; // after this time without a connection, another turn may be running
+
+/** Asks the agent to stop. Without a connection, asks at the next one, because the request can be repeated safely. */
 async function stopAgent() {
   if (isIdle()) return;
   const shown = document.getElementById("status");
   const before = shown.innerHTML;
   setPart("status", words.stopping);
   announce(words.stopping);
-  if (await sendCommand({ type: "cancel" })) return;
+  if (await requestStop(performance.now() + STOP_REPEAT_MS)) return;
   if (shown.textContent === words.stopping) setPart("status", isIdle() ? "" : before);
+}
+
+/** Resolves to whether the server has got the request. */
+async function requestStop(until) {
+  try {
+    return await live.request({ type: "cancel" });
+  } catch ({ code, message }) {
+    while (!["connected", "closed"].includes(live.state))
+      await new Promise((resolve) => live.addEventListener("state", resolve, { once: true }));
+    const isLost = ["offline", "lost"].includes(code) && live.state === "connected";
+    if (isLost && performance.now() < until) return requestStop(until);
+    showNotice(message, { about: "cancel" });
+    return null;
+  }
 }
 
 function connectStop() {
