@@ -20,6 +20,14 @@ def clean(name: str) -> str:
     return _shortened(" ".join(last.split())) or "file"
 
 
+def of_upload(name: str | None) -> str:
+    """Return the name of a file that a browser has uploaded. Browsers write a quotation mark in it as %22.
+
+    See https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data.
+    """
+    return (name or "").replace("%22", '"')
+
+
 def _shortened(name: str) -> str:
     if len(name) <= LONGEST:
         return name

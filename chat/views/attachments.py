@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 from chat.access import session_for
 from chat.downloads import of_stored, requested_range
 from chat.errors import ServiceError
+from chat.files import names
 from chat.models import Attachment, Session, SessionRole
 from chat.queries import attachments as stored
 from chat.queries.attachments import THUMB, NoSuchAttachment
@@ -57,9 +58,8 @@ def _upload(request: SignedInRequest, session: Session | Callable[[], Session]) 
     file = request.FILES.get("file")
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))
-    return attachments.upload(
-        session=session, author=request.user, name=file.name or "", size=file.size or 0, file=file
-    )
+    name = names.of_upload(file.name)
+    return attachments.upload(session=session, author=request.user, name=name, size=file.size or 0, file=file)
 
 
 @for_scripts

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET
 from chat.access import may
 from chat.downloads import of_stored
 from chat.errors import Forbidden, ServiceError
+from chat.files import names
 from chat.models import KnowledgeFile, Workspace
 from chat.permissions import Permission
 from chat.queries import knowledge as queries
@@ -117,9 +118,8 @@ def _fetch(request: SignedInRequest, file_id: str) -> KnowledgeFile:
 def _add(request: SignedInRequest, workspace_id: int, file: Any) -> KnowledgeFile:
     if file is None:
         raise ServiceError("no_file", _("Choose a file."))
-    return service.add(
-        author=request.user, workspace_id=workspace_id, name=file.name or "", size=file.size or 0, file=file
-    )
+    name = names.of_upload(file.name)
+    return service.add(author=request.user, workspace_id=workspace_id, name=name, size=file.size or 0, file=file)
 
 
 def _upload(request: SignedInRequest, workspace: Workspace) -> None:

@@ -134,3 +134,19 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
     await expect(page.locator("#toasts")).to_contain_text("“Store.md” restored.")
     await expect(page.locator(".knowledge li")).to_have_count(2)
     bo.check_console()
+
+
+async def test_results_of_many_files_are_all_in_view(ana: Person) -> None:
+    """CTX-09: the page shows why each file was refused, without scrolling a part of it. Names keep quotation marks."""
+    ana.ignore_refusals()
+    page = await open_knowledge(ana)
+    quoted: FilePayload = {"name": 'The "new" plan.txt', "mimeType": "text/plain", "buffer": b"Seven wells"}
+    empty: list[FilePayload] = [
+        {"name": f"empty {number}.txt", "mimeType": "text/plain", "buffer": b""} for number in range(9)
+    ]
+    await page.locator("input[type=file]").set_input_files([*empty, quoted])
+    results = page.locator("#uploads")
+    await expect(results.locator("li").last).to_have_text('The "new" plan.txtAdded')
+    await expect(results.locator(".errors")).to_have_count(9)
+    assert await results.evaluate("list => list.scrollHeight === list.clientHeight")
+    await expect(page.get_by_role("link", name='The "new" plan.txt')).to_be_visible()
