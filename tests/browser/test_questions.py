@@ -513,6 +513,19 @@ async def test_message_and_stop_end_the_wait(ana: Person, model: WireServer) -> 
     await expect(card(ana, "wants to run")).to_have_count(0)
 
 
+async def test_archived_session_offers_no_way_to_an_answer(ana: Person, model: WireServer) -> None:
+    """UI-12: the card has no form there, so the status does not lead to it, until the session is restored."""
+    model.script(asking(SUM))
+    await ana.say("Go on")
+    answer = ana.page.locator("#status").get_by_role("button", name="Answer")
+    await expect(answer).to_be_visible()
+    await ana.composer.fill("/archive")
+    await ana.composer.press("Enter")
+    await expect(answer).to_be_hidden()
+    await ana.page.get_by_role("button", name="Restore", exact=True).click()
+    await expect(answer).to_be_visible()
+
+
 async def test_waiting_sessions_come_first(ana: Person, model: WireServer, browser: Browser) -> None:
     """UI-12: a session that waits for the user is in the first group of the list.
 
