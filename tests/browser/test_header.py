@@ -269,6 +269,22 @@ async def test_session_is_shared_with_the_workspace(ana: Person, browser: Browse
     bo.check_console()
 
 
+async def test_removed_user_sees_no_change_of_the_behavior(ana: Person, browser: Browser) -> None:
+    """LIVE-06: the removal can change which messages the agent answers. This no longer concerns the removed user."""
+    bo = await invited(ana, browser, "Bo")
+    change = "main => main.dispatchEvent(new CustomEvent('parley:replies', { detail: 'all' }))"
+    await ana.page.get_by_role("button", name="Share").click()
+    await bo.page.locator("#main").evaluate(change)
+    toast = bo.page.get_by_text("The agent answers every message again")
+    await expect(toast).to_be_visible()
+    await toast.hover()  # it stays
+    await ana.page.get_by_role("button", name="Remove Bo").click()
+    await ana.page.get_by_role("dialog", name="Remove Bo?").get_by_role("button", name="Remove").click()
+    await bo.sees_connection("You no longer have access")
+    assert await toast.count() == 0  # without waiting, because toasts disappear
+    bo.check_console()
+
+
 async def test_menu_has_one_entry_for_the_behavior(ana: Person, model: WireServer) -> None:
     """UI-11: one entry of the header's menu opens the choices for the agent's behavior and marks the current ones."""
     model.script(reply("Hello"))

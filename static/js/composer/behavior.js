@@ -1,5 +1,5 @@
 // The agent's behavior: which messages it answers, and whether it uses tools. Changed by a menu and by commands.
-import { isGuest, page, sendCommand } from "../messages/session.js";
+import { isGuest, live, page, sendCommand } from "../messages/session.js";
 import { addCommand, onAction } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
@@ -69,6 +69,8 @@ function addChoiceCommands() {
 
 export function connect() {
   page.addEventListener("parley:replies", showRepliesChange);
+  // A user who is removed gets the change that their removal causes, but no longer takes part in the session.
+  live.addEventListener("state", ({ detail }) => detail.state === "closed" && hideRepliesChange());
   if (isGuest) return;
   onAction("reply-to-all", () => setReplies("all"));
   onAction("mode-agent", () => setMode("agent"));
