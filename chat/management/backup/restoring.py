@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, Archive, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.backup.making import ASIDE, key_fingerprint, stored_names
+from chat.management.backup.paths import made
 from chat.services.maintenance.key_mark import forget_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
@@ -62,7 +63,7 @@ def restore(archive: Archive, report: Callable[[str], None]) -> None:
     data = Path(settings.DATA_DIR)
     aside = data / "backups" / f"{datetime.now():{ASIDE_NAME}}"
     with (
-        _folder(aside.parent),
+        made(aside.parent),
         working_in(data, f"{TEMPORARY}*"),
         tempfile.TemporaryDirectory(dir=data, prefix=TEMPORARY) as temporary,
     ):
@@ -90,20 +91,6 @@ def restore(archive: Archive, report: Callable[[str], None]) -> None:
             "SECRET_KEY is not the one of the backup: all users must sign in again, and two-step verification must be "
             "reset for each account that has it. To avoid this, set SECRET_KEY to the earlier key."
         )
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[None]:
-    """Make a folder and its parents. At the end, remove those of them that were missing and are still empty."""
-    made = [folder for folder in (*reversed(path.parents), path) if not folder.exists()]
-    try:
-        for folder in made:
-            folder.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
-        yield
-    finally:
-        for folder in reversed(made):
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
 
 
 def _stage(archive: Archive, staged: Path) -> None:
