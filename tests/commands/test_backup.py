@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -25,6 +26,7 @@ from agents.sandbox.browsing import MAX_DEPTH
 from chat.management.backup import making
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
+from chat.management.backup.paths import explained
 from tests.commands.process import manage, manage_forked, serving
 from tests.support.database import empty_database
 from tests.support.prepared import copy
@@ -232,7 +234,7 @@ def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Pl
     archive = tmp_path / "backup.tar"
     full.do("backup", str(archive))
     (full.data / "files").rename(full.data / "elsewhere")
-    (full.data / "files").write_text("no folder")
+    (full.data / "files").symlink_to("missing")
 
     failed = full.run("restore", "--replace", str(archive))
 
@@ -242,6 +244,72 @@ def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Pl
     assert f"The previous data is in {aside}." in failed.stdout
     (full.data / "files").unlink()
     full.do("restore", "--replace", str(archive))
+
+
+@pytest.mark.server
+def test_database_that_is_damaged_is_replaced(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: a restore replaces a damaged database, which is what backups are for, but only with --replace."""
+    if connection.vendor == "postgresql":
+        pytest.skip("a damaged database of PostgreSQL is repaired by PostgreSQL's programs")
+    full, _empty = places
+    archive, database = tmp_path / "backup.tar", full.data / "parley.sqlite3"
+    full.do("backup", str(archive))
+    before = full.shown()
+    for damage in (b"not a database" * 1000, database.read_bytes()[:4096] + b"\xff" * 400_000):
+        for file in full.data.glob("parley.sqlite3-*"):
+            file.unlink()
+        database.write_bytes(damage)
+
+        refused = full.run("restore", str(archive))
+        assert refused.stderr.startswith("CommandError: There is already data in the database")
+        full.do("restore", "--replace", str(archive))
+
+        assert full.shown() == before
+        shutil.rmtree(full.data / "backups")
+
+
+@pytest.mark.server
+def test_restore_to_places_that_cannot_be_used_changes_nothing(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: a restore whose data would have no place is refused before anything changes, with the place and a
+    remedy."""
+    full, empty = places
+    archive, file = tmp_path / "backup.tar", tmp_path / "file"
+    full.do("backup", str(archive))
+    file.write_text("")
+    choose = "Choose another path, of folders that exist or can be made."
+
+    def refused(data: Path, **settings: str) -> str:
+        ended = Place(data, {**empty.settings, **settings}).run("restore", "--replace", str(archive))
+        assert (ended.returncode, ended.stdout) == (1, "")
+        return ended.stderr.removeprefix("CommandError: ").strip()
+
+    assert refused(file) == f"{file}: Not a directory. {choose}"
+    assert refused(empty.data, WORKSPACES=str(file / "x")) == f"{file}: Not a directory. {choose}"
+    expected = f"{file} is not a folder. Move it away, or change the setting that names it."
+    assert refused(empty.data, WORKSPACES=str(file)) == expected
+    if connection.vendor == "sqlite":
+        address = {"DATABASE_URL": f"sqlite:///{tmp_path}"}
+        assert refused(empty.data, **address) == f"{tmp_path} is not a file. Move it away, or change DATABASE_URL."
+        assert refused(empty.data, DATABASE_URL=f"sqlite:///{file}/x/y").endswith(choose)
+    assert not empty.data.exists()
+
+
+@pytest.mark.server
+def test_backup_to_a_path_that_cannot_be_used_names_path_and_remedy(data: Path, tmp_path: Path) -> None:
+    """OPS-06: a backup to an unusable path ends with one line, which names the path, the reason and a remedy."""
+    file = tmp_path / "file"
+    file.write_text("")
+
+    def refused(path: Path) -> str:
+        ended = manage_forked("backup", str(path), data=data)
+        assert ended.returncode == 1
+        return ended.stderr.removeprefix("CommandError: ").strip()
+
+    reason = "Not a directory. Choose another path, of folders that exist or can be made."
+    assert refused(file / "x.tar") == f"The backup failed: {file}: {reason}"
+    assert refused(tmp_path) == f"{tmp_path} is a folder. Name a new file in it, such as {tmp_path}/parley.tar."
+    assert refused(file) == f"{file} already exists. Choose another file."
+    assert refused(tmp_path / ("x" * 300)).endswith("File name too long. Choose a path with shorter names.")
 
 
 @pytest.mark.server
@@ -454,6 +522,36 @@ def test_truncated_file_is_refused(archive: Path) -> None:
 
     with pytest.raises(BackupError, match="not a complete backup"):
         check(archive)
+
+
+@pytest.mark.parametrize("name", ["missing.tar", "folder", "archive.tar.gz", "pipe"])
+def test_path_without_an_archive_is_refused_in_plain_words(tmp_path: Path, archive: Path, name: str) -> None:
+    """OPS-06: the reason does not quote an exception of Python, and a pipe does not block the command."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "archive.tar.gz").write_bytes(gzip.compress(archive.read_bytes()))
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(BackupError) as refused:
+        check(tmp_path / name)
+
+    expected = {
+        "missing.tar": "missing.tar: No such file or directory. Name an archive that `manage.py backup` has made",
+        "folder": "folder is not a file. Name an archive that `manage.py backup` has made",
+        "archive.tar.gz": "is not a complete backup of Parley: it is another kind of file, or its end is missing.",
+        "pipe": "pipe is not a file.",
+    }
+    assert expected[name] in str(refused.value)
+    assert "Errno" not in str(refused.value)
+
+
+def test_full_disk_is_not_reported_as_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """OPS-06: an error of writing the archive stays an OSError, whose message names the disk."""
+    with ArchiveWriter(tmp_path / "x.tar") as writer, open("/dev/full", "wb", buffering=0) as full:
+        writer._open.fileobj = full
+        with pytest.raises(OSError, match="No space left") as failed:
+            writer.add("files/a", io.BytesIO(b"x" * 100_000), 100_000)
+
+    assert "Free some space" in explained(failed.value, tmp_path)
 
 
 def lines_of_extraction(folder: Path, files: int) -> int:

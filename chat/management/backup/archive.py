@@ -19,6 +19,7 @@ from config.data_folder import OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, sync_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+NAME_ONE = "Name an archive that `manage.py backup` has made, and that this account may read."
 FILES, WORKSPACES, KEY, PUSH_KEY = "files/", "workspaces/", "secret_key", "vapid_key"
 
 
@@ -44,19 +45,22 @@ class ArchiveWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        with suppress(OSError):  # the disk is full, and what the file still buffers is of no use
+            self._file.close()
         with suppress(OSError):
             self._draft.unlink()
 
     def add(self, name: str, source: IO[bytes], size: int, *, mode: int = OWNER_ONLY_FILE) -> None:
         """Add `size` bytes of a file. Raise BackupError if the file is shorter or cannot be read."""
-        reader = _Hashing(source)
+        reader = _Hashing(name, source)
         info = tarfile.TarInfo(name)
         info.size, info.mode, info.mtime = size, mode, int(time.time())
         try:
             self._open.addfile(info, reader)
         except OSError as error:
-            raise BackupError(f"Cannot read {name}: {error}") from error
+            if error.errno is None:  # an error of tarfile, not of the disk to which it writes
+                raise BackupError(f"{name} became shorter while it was read. Repeat the backup.") from error
+            raise
         self._entries[name] = {"size": size, "sha256": reader.hexdigest()}
 
     def add_path(self, name: str, path: Path) -> None:
@@ -91,7 +95,12 @@ class Archive:
     """An archive to restore. Call `check` before reading anything else from it."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+        try:
+            if path.exists() and not path.is_file():
+                raise BackupError(f"{path} is not a file. {NAME_ONE}")
+            self._file = path.open("rb")
+        except OSError as error:
+            raise BackupError(f"{path}: {error.strerror}. {NAME_ONE}") from error
         try:
             self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115  # the file is closed by `close`
             manifest = self._tar.extractfile(MANIFEST)
@@ -100,7 +109,12 @@ class Archive:
             version = self.manifest["format"]
         except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
             self.close()
-            raise BackupError(f"{path} is not a complete backup of Parley: {error}") from error
+            if isinstance(error, OSError) and error.errno:
+                raise BackupError(f"{path}: {error.strerror}. {NAME_ONE}") from error
+            raise BackupError(
+                f"{path} is not a complete backup of Parley: it is another kind of file, or its end is missing. If it "
+                "is compressed, unpack it. If it was copied from another place, copy it again."
+            ) from error
         if version != FORMAT:
             self.close()
             raise BackupError(f"{path} has the format of another version of Parley. Restore it with that version.")
@@ -174,12 +188,19 @@ def _is_safe(info: tarfile.TarInfo) -> bool:
 class _Hashing:
     """Reads a file and computes its checksum."""
 
-    def __init__(self, source: IO[bytes]) -> None:
+    def __init__(self, name: str, source: IO[bytes]) -> None:
+        self._name = name
         self._source = source
         self._digest = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        data = self._source.read(size)
+        try:
+            data = self._source.read(size)
+        except OSError as error:
+            reason = error.strerror or error
+            raise BackupError(
+                f"{self._name} cannot be read: {reason}. Check the disk, then repeat the backup."
+            ) from error
         self._digest.update(data)
         return data
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from django.db import connection
 
 from chat.db import without_time_limits
+from chat.management.backup import paths
 from chat.management.backup.archive import BackupError
 from config.data_folder import OWNER_ONLY_FILE, sync_folder
 
@@ -38,10 +39,29 @@ def dump(path: Path) -> None:
 
 
 def is_empty() -> bool:
-    """Return whether the database has no tables."""
-    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
+    """Return whether the database has no tables. A damaged file of SQLite is not empty. Raise BackupError."""
+    if connection.vendor != "sqlite":
+        return not connection.introspection.table_names()
+    name = Path(connection.settings_dict["NAME"])
+    if not name.exists():
         return True
-    return not connection.introspection.table_names()
+    try:
+        # Its own connection, because Django's may keep its lock after an error.
+        with closing(sqlite3.connect(name)) as alone:
+            return not alone.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' LIMIT 1").fetchall()
+    except sqlite3.OperationalError as error:
+        raise BackupError(f"{name}: {error}. Check that Parley's account may write to it and to its folder.") from error
+    except sqlite3.DatabaseError:
+        return False
+
+
+def require_writable() -> None:
+    """Raise BackupError or OSError if a file of SQLite cannot be written to its place."""
+    if connection.vendor == "sqlite":
+        name = Path(connection.settings_dict["NAME"])
+        if name.exists() and not name.is_file():
+            raise BackupError(f"{name} is not a file. Move it away, or change DATABASE_URL.")
+        paths.require_writable(name.parent)
 
 
 def require_unused() -> None:
@@ -64,6 +84,8 @@ def require_unused() -> None:
                 alone.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
                 raise BackupError(f"A server is using the database ({error}). Stop it first.") from error
+            except sqlite3.DatabaseError:  # a damaged file, with which no server can work
+                pass
 
 
 def restore(dump: Path, aside: Path) -> None:

@@ -1,12 +1,38 @@
-"""Folders that a command makes for its work."""
+"""Why a path cannot be used, and what the operator can do."""
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from config.data_folder import OWNER_ONLY_FOLDER
+
+_ACCESS = "Run the command as the account that runs Parley, or choose another path."
+_SPACE = "Free some space, or choose a path on another disk."
+_NAME = "Choose another path, of folders that exist or can be made."
+_REMEDIES = {
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EROFS: "Choose a path on a disk that can be written.",
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.ENOENT: _NAME,
+    errno.ENOTDIR: _NAME,
+    errno.ENAMETOOLONG: "Choose a path with shorter names.",
+}
+
+
+def explained(error: OSError, path: Path) -> str:
+    """Return which path cannot be used, the reason, and what to do. `path` is the path if the error names none."""
+    # A folder cannot be made where a file is. Python reports that the file exists.
+    number = errno.ENOTDIR if error.errno == errno.EEXIST else error.errno
+    reason = os.strerror(number) if number else str(error)
+    remedy = _REMEDIES.get(number or 0, "Check the disk, or choose another path.")
+    return f"{error.filename or path}: {reason}. {remedy}"
 
 
 @contextmanager
@@ -21,3 +47,12 @@ def made(path: Path) -> Iterator[None]:
         for folder in reversed(missing):
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
+
+
+def require_writable(folder: Path) -> None:
+    """Raise OSError if no file can be written to a folder, which is made for this, and removed, if it is missing."""
+    try:
+        with made(folder), tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error

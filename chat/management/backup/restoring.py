@@ -21,7 +21,7 @@ from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, Archive, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.backup.making import ASIDE, key_fingerprint, stored_names
-from chat.management.backup.paths import made
+from chat.management.backup.paths import made, require_writable
 from chat.services.maintenance.key_mark import forget_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
@@ -55,6 +55,24 @@ def require_empty() -> None:
         raise BackupError(
             f"There is already data in {get_text_list(places, 'and')}. Use --replace to move it aside and restore."
         )
+
+
+def require_places(archive: Archive) -> None:
+    """Raise BackupError or OSError if what the archive contains cannot be written to its places.
+
+    Otherwise the restore would only find this after it has replaced the database.
+    """
+    files = storages["default"]
+    folders = {WORKSPACES: Path(settings.WORKSPACES)}
+    if isinstance(files, FileSystemStorage):
+        folders[FILES] = Path(files.location)
+    for prefix, folder in folders.items():
+        if folder.exists() and not folder.is_dir():
+            raise BackupError(f"{folder} is not a folder. Move it away, or change the setting that names it.")
+        if folder.exists() or next(archive.names(prefix), None) is not None:
+            require_writable(folder.parent)
+    require_writable(Path(settings.DATA_DIR))
+    databases.require_writable()
 
 
 def restore(archive: Archive, report: Callable[[str], None]) -> None:

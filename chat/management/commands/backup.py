@@ -10,8 +10,10 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
+from chat.management import reaching
 from chat.management.backup import making
 from chat.management.backup.archive import BackupError
+from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
 
 
@@ -34,13 +36,19 @@ class Command(DataCommand):
         if keep is not None and (keep < 1 or path is not None):
             raise CommandError("--keep must be 1 or more, and cannot be combined with a path.")
         path = path or making.folder() / f"{datetime.now():{making.NAME}}"
-        if path.exists():
-            raise CommandError(f"{path} already exists. Choose another file.")
         try:
+            if path.is_dir():
+                raise CommandError(f"{path} is a folder. Name a new file in it, such as {path / 'parley.tar'}.")
+            if path.exists():
+                raise CommandError(f"{path} already exists. Choose another file.")
             counts = making.make(path, self.stderr.write)
             if keep is not None:
                 making.delete_older(keep)
-        except (BackupError, DatabaseError, OSError) as error:
+        except BackupError as error:
             raise CommandError(f"The backup failed: {error}") from error
+        except OSError as error:
+            raise CommandError(f"The backup failed: {explained(error, path)}") from error
+        except DatabaseError as error:
+            raise CommandError(f"The backup failed: {reaching.explained(error)}") from error
         contents = ", ".join(["the database", *(f"{count} {kind}" for kind, count in sorted(counts.items()))])
         return f"{path}: {contents}; {path.stat().st_size / 1e6:.1f} MB."

@@ -7,12 +7,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from chat.db import own_connection
+from chat.management import reaching
 from chat.management.backup import restoring
 from chat.management.backup.archive import Archive, BackupError
+from chat.management.backup.paths import explained
 
 NEXT = (
     "Restored. Logins, links, tokens, shares and sessions that were removed since the backup are back. Before the "
@@ -43,9 +46,14 @@ class Command(BaseCommand):
                 if check:
                     return f"{path} is complete ({made})."
                 restoring.require_usable(archive)
+                restoring.require_places(archive)
                 if not replace:
                     restoring.require_empty()
                 restoring.restore(archive, self.stdout.write)
-        except (BackupError, DatabaseError, OSError) as error:
+        except BackupError as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(explained(error, Path(settings.DATA_DIR))) from error
+        except DatabaseError as error:
+            raise CommandError(reaching.explained(error)) from error
         return NEXT
