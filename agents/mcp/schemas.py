@@ -7,10 +7,13 @@ strict, because the server checks the arguments anyway. Pure.
 from __future__ import annotations
 
 import json
+import math
 import re
+import warnings
 from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any
+from urllib.parse import unquote
 
 from agents.messages import Json
 
@@ -25,6 +28,11 @@ NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "not", "enum", "con
 NAME_CHARACTERS = "a-zA-Z0-9_.-"
 LONGEST_NAME = 64
 LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+# Keywords with values of one type.
+NUMBERS = frozenset({"minimum", "maximum", *LIMITS})
+COUNTS = frozenset(f"{limit}{of}" for limit in ("min", "max") for of in ("Length", "Items", "Properties", "Contains"))
+TEXTS = frozenset({"description", "title", "format", "$comment", "contentEncoding", "contentMediaType"})
+FLAGS = frozenset({"uniqueItems", "readOnly", "writeOnly", "deprecated"})
 
 
 def schema_for_models(schema: Json) -> Json:
@@ -37,7 +45,8 @@ def schema_for_models(schema: Json) -> Json:
     for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
         for name, value in (choice.get("properties") or {}).items():
             properties.setdefault(name, value)
-    return {**kept, "type": "object", "properties": properties}
+    whole = {**kept, "type": "object", "properties": properties}
+    return _without_broken_references(whole, whole)
 
 
 def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:
@@ -95,16 +104,62 @@ def _is_usable(key: str, value: Any) -> bool:
         case "type":
             return {value} <= TYPES if isinstance(value, str) else isinstance(value, list) and _is_types(value)
         case "required":
-            return isinstance(value, list)
-        case "properties" | "$defs" | "definitions":
+            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        case "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas":
             return isinstance(value, dict)
-        case "anyOf" | "oneOf" | "allOf" | "prefixItems":
+        case "anyOf" | "oneOf" | "allOf" | "prefixItems" | "enum":
             return isinstance(value, list) and bool(value)
+        case "examples":
+            return isinstance(value, list)
         case "items":
             return isinstance(value, dict | bool)
-        case "exclusiveMinimum" | "exclusiveMaximum":
-            return not isinstance(value, bool)
+        case "pattern":
+            return isinstance(value, str) and _is_pattern(value)
+        case "multipleOf":
+            return _is_number(value) and value > 0
+    if key in NUMBERS:
+        return _is_number(value)
+    if key in COUNTS:
+        return _is_number(value) and value >= 0 and value == int(value)
+    if key in TEXTS:
+        return isinstance(value, str)
+    return isinstance(value, bool) or key not in FLAGS
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_pattern(text: str) -> bool:
+    """Return whether a regular expression is one of Python, by which OpenAI checks it."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError):
+        return False
     return True
+
+
+def _without_broken_references(value: Any, root: Json) -> Any:
+    """Return a part of a schema without references that lead to no part of the schema."""
+    if isinstance(value, list):
+        return [_without_broken_references(each, root) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_broken_references(each, root)
+        for key, each in value.items()
+        if key != "$ref" or isinstance(each, dict) or _leads_somewhere(each, root)
+    }
+
+
+def _leads_somewhere(reference: Any, root: Json) -> bool:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return False
+    found: Any = root
+    for part in unquote(reference).split("/")[1:]:
+        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    return isinstance(found, dict | bool) and (reference == "#" or reference.startswith("#/"))
 
 
 def _is_types(names: list[Any]) -> bool:
@@ -128,7 +183,7 @@ def _same(value: Any, _depth: int) -> Any:
 
 
 _WITHIN: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(("properties", "$defs", "definitions"), _named),
+    **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"), _named),
     **dict.fromkeys((*CHOICES, "prefixItems"), _each),
     **dict.fromkeys(("items", "additionalProperties"), _one),
 }

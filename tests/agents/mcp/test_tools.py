@@ -63,6 +63,36 @@ A, B = {"type": "string"}, {"type": "number"}
             {"properties": {"a": {"type": "strng", "required": True}, "b": True, "c": {"type": ["string", 5]}}},
             {"properties": {"a": {}, "b": {}, "c": {}}},
         ),
+        (
+            {
+                "properties": {
+                    "a": {"enum": []},
+                    "b": {"pattern": "("},
+                    "c": {"pattern": r"^\d+$"},
+                    "d": {"minimum": "1"},
+                }
+            },
+            {"properties": {"a": {}, "b": {}, "c": {"pattern": r"^\d+$"}, "d": {}}},
+        ),
+        (
+            {
+                "properties": {"a": {"minLength": -1, "description": 5, "uniqueItems": 1}},
+                "required": [1],
+                "examples": A,
+            },
+            {"properties": {"a": {}}},
+        ),
+        (
+            {"properties": {"a": {"multipleOf": 0}, "b": {"patternProperties": {"x": {"type": "strng"}}}}},
+            {"properties": {"a": {}, "b": {"patternProperties": {"x": {}}}}},
+        ),
+        (
+            {
+                "properties": {"a": {"$ref": "#/$defs/None"}, "b": {"$ref": "https://example.com/x"}, "$ref": A},
+                "$defs": {"a/b": {"items": {"$ref": "#/$defs/a~1b"}}},
+            },
+            {"properties": {"a": {}, "b": {}, "$ref": A}, "$defs": {"a/b": {"items": {"$ref": "#/$defs/a~1b"}}}},
+        ),
     ],
 )
 def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> None:
