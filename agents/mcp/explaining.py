@@ -20,6 +20,7 @@ _BEGINNINGS = {
     "Failed to parse JSON response: ": "its answer is not a valid message",
     "Failed to parse SSE message: ": "its answer is not a valid message",
     "Unexpected content type: ": "its answer has a type that MCP servers do not use",
+    "SSE stream failed: Server-sent event exceeded ": "its answer is too long",
     "SSE stream ": "it ended its answer too early",
     "Redirect to ": "its address redirects to another address",
 }

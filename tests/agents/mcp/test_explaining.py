@@ -20,6 +20,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "it answered with an HTTP error.": {"status": 502, **HTML},
     "its answer has a type that MCP servers do not use.": HTML,
     "it ended its answer too early.": {"text": "", "content_type": "text/event-stream"},
+    "its answer is too long.": {"text": f"data: {'x' * 4_000_000}\n\n", "content_type": "text/event-stream"},
     "it accepted the request, but did not answer it.": {"status": 202},
     "its address redirects to another address.": {"status": 302, "headers": {"Location": "https://else.example/"}},
 }
