@@ -94,10 +94,12 @@ class NewInvitation(Body):
 class CreatedInvitation(Schema):
     """A new invitation link to a session. Parley stores only a hash of its token, so the link is not returned again."""
 
+    id: int = Field(description="The id of the link, by which you can end it.")
     url: str = Field(description="The URL to send to users.")
     token: str = Field(description="The token at the end of the URL.")
     role: SharedRole = Field(description="The role in the session that users get.")
     max_uses: int = Field(description="The maximum number of users who can join by the link.")
+    expires_at: datetime = Field(description="The time at which the link expires.")
 
 
 class InvitationToken(Body):
@@ -208,9 +210,8 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
     create links.
     """
     session = session_of(request, session_id, SessionRole.OWNER)
-    token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
-    invitation = {"url": join_url(request, token), "token": token, "role": body.role, "max_uses": body.max_uses}
-    return json_response(request, invitation, status=201, tagged=False)
+    link, token = sharing.create_invitation(session=session, author=request.user, role=body.role, uses=body.max_uses)
+    return json_response(request, created_out(request, link, token, body.role), status=201, tagged=False)
 
 
 @router.delete(
@@ -266,6 +267,18 @@ def invitation_out(link: Invitation | WorkspaceInvitation, role: str) -> Json:
         "uses": link.uses,
         "max_uses": link.max_uses,
         "created_at": link.created_at.isoformat(),
+        "expires_at": link.expires_at.isoformat(),
+    }
+
+
+def created_out(request: ApiRequest, link: Invitation | WorkspaceInvitation, token: str, role: str) -> Json:
+    """Return a new invitation link to a session or a workspace as JSON, with its token."""
+    return {
+        "id": link.pk,
+        "url": join_url(request, token),
+        "token": token,
+        "role": role,
+        "max_uses": link.max_uses,
         "expires_at": link.expires_at.isoformat(),
     }
 

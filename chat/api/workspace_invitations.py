@@ -13,7 +13,7 @@ from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
-from chat.api.sharing import MAX_USES_GIVEN, MOST_USES, USES, invitation_out, join_url
+from chat.api.sharing import MAX_USES_GIVEN, MOST_USES, USES, created_out, invitation_out
 from chat.models import Membership
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
@@ -56,10 +56,12 @@ class CreatedWorkspaceInvitation(Schema):
     Parley stores only a hash of its token, so the link is not returned again.
     """
 
+    id: int = Field(description="The id of the link, by which you can end it.")
     url: str = Field(description="The URL to send to users.")
     token: str = Field(description="The token at the end of the URL.")
     role: JoinedRole = Field(description=ROLE)
     max_uses: int = Field(description="The maximum number of users who can join by the link.")
+    expires_at: datetime = Field(description="The time at which the link expires.")
 
 
 @router.get(
@@ -90,9 +92,8 @@ def create_invitation(request: ApiRequest, workspace_id: int, body: NewWorkspace
     Send the link to the users. They open it in a browser, where they can also create an account. Only owners and admins
     of the workspace may create links.
     """
-    _row, token = workspace_invitations.invite(author=request.user, workspace_id=workspace_id, uses=body.max_uses)
-    invitation = {"url": join_url(request, token), "token": token, "role": MEMBER, "max_uses": body.max_uses}
-    return json_response(request, invitation, status=201, tagged=False)
+    link, token = workspace_invitations.invite(author=request.user, workspace_id=workspace_id, uses=body.max_uses)
+    return json_response(request, created_out(request, link, token, MEMBER), status=201, tagged=False)
 
 
 @router.delete(

@@ -47,6 +47,9 @@ def test_invitation_lets_others_in_until_it_ends(asker: Asker, session: Session)
     assert viewer["url"].endswith(f"/join/{viewer['token']}")
     listed = asker.get(path(session, "/invitations")).json()["invitations"]
     assert [each["role"] for each in listed] == ["editor", "viewer"]
+    assert [(each["id"], each["expires_at"]) for each in (editor, viewer)] == [
+        (each["id"], each["expires_at"]) for each in listed
+    ]
     assert viewer["token"] not in str(listed)
     cy = Asker(token_of(person("Cy")))
     assert cy.post("/api/invitations/accept", {"token": viewer["token"]}).json() == {"session": session.pk}

@@ -30,13 +30,16 @@ def test_a_program_makes_lists_and_ends_links(asker: Asker, where: str, ana: Use
     made = [asker.post(where, body) for body in ({}, {"max_uses": 2})]
     assert [each.status_code for each in made] == [201, 201]
     single, double = (each.json() for each in made)
+    joining.accept(token=double["token"], user=person("Cy"))
+    listed = asker.get(where).json()["invitations"]
     assert single == {
+        "id": listed[1]["id"],
         "url": f"http://testserver/join/{single['token']}",
         "token": single["token"],
         "role": "member",
-    } | {"max_uses": 1}
-    joining.accept(token=double["token"], user=person("Cy"))
-    listed = asker.get(where).json()["invitations"]
+        "max_uses": 1,
+        "expires_at": listed[1]["expires_at"],
+    }
     shown = [(each["role"], each["created_by"], each["uses"], each["max_uses"]) for each in listed]
     assert shown == [("member", "Ana", 1, 2), ("member", "Ana", 0, 1)]
     assert double["token"] not in str(listed)
