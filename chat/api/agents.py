@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from django.http import HttpResponse
+from django.urls import reverse
 from ninja import Router, Schema
 from pydantic import Field
 
@@ -230,4 +231,6 @@ def _one(request: ApiRequest, row: AgentPreset, status: int = HTTPStatus.OK) -> 
     is_manager = may(request.user, Permission.MANAGE_AGENTS, row.workspace_id or 0)
     may_change = may_change_agent(request.user, row, is_manager=is_manager)
     seen = SeenAgent(row, row.user_id == request.user.pk, may_change)
-    return json_response(request, _agent_json(seen), revision=row.revision, status=status)
+    is_new = status == HTTPStatus.CREATED
+    location = reverse("api:get_agent", args=[row.workspace_id, row.name]) if is_new else ""
+    return json_response(request, _agent_json(seen), revision=row.revision, status=status, location=location)

@@ -42,6 +42,8 @@ ETAG = {
     }
 }
 UNCHANGED = "The object has not changed: it still has the entity tag of `If-None-Match`."
+# Operations that create objects without an address of their own, or several of them.
+WITHOUT_ADDRESS = ("/notes", "/invitations", "/webhooks", "/sessions/import", "/imports/{import_id}/sessions")
 LOCATION = {"Location": {"description": "The path of the new object.", "schema": {"type": "string"}}}
 RETRY_AFTER = {
     "Retry-After": {
@@ -171,7 +173,8 @@ def _complete(method: str, path: str, operation: Json) -> None:
         if "application/json" not in response.get("content", {}) or "application/octet-stream" in response["content"]:
             continue
         tag = ETAG if method in ("get", "patch") else {}
-        response.setdefault("headers", tag | (LOCATION if status == HTTPStatus.CREATED else {}))
+        has_address = status == HTTPStatus.CREATED and not path.endswith(WITHOUT_ADDRESS)
+        response.setdefault("headers", tag | (LOCATION if has_address else {}))
         if method == "get" and IF_NONE_MATCH not in parameters:
             parameters.append(IF_NONE_MATCH)
     if IF_NONE_MATCH in parameters:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpResponse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from ninja import Router, Schema
 from pydantic import Field
@@ -124,7 +125,8 @@ def add_schedule(request: ApiRequest, session_id: str, body: NewSchedule) -> Htt
     row = schedules.add(
         author=request.user, session_id=session_id, text=body.text, cron=body.cron, zone=body.zone, is_on=body.is_on
     )
-    return json_response(request, _out(row), status=201, tagged=False)
+    location = reverse("api:get_schedule", args=[session_id, row.pk])
+    return json_response(request, _out(row), status=201, location=location, tagged=False)
 
 
 @router.get(ONE, response=ScheduleOut, operation_id="getSchedule", summary="Retrieve a schedule")

@@ -28,7 +28,10 @@ def test_make_share_change_copy_and_archive(ana: User, bo: User, workspace: Work
         "tools": [],
         "prompts": [{"text": "Write a letter", "title": "Letter", "icon": "file-text"}],
     }
-    made = asker.post(place, body).json()
+    answer = asker.post(place, body)
+    made = answer.json()
+    assert answer["Location"] == f"{place}/{made['name']}"
+    assert asker.get(answer["Location"]).json() == made
     assert {name: made[name] for name in body} == body
     assert (made["shared"], made["archived"], made["made_by"], made["may_change"]) == (False, False, "Ana", True)
     name = made["name"]
@@ -43,7 +46,9 @@ def test_make_share_change_copy_and_archive(ana: User, bo: User, workspace: Work
     assert (seen["name"], seen["title"], seen["icon"]) == (name, "Author", "square-pen")
     begun = other.post("/api/sessions", {"agent": name}).json()
     assert (begun["agent"], begun["system_prompt"]) == (name, "Write.")
-    copied = other.post(f"{place}/{name}/copy").json()
+    answer = other.post(f"{place}/{name}/copy")
+    copied = answer.json()
+    assert answer["Location"] == f"{place}/{copied['name']}"
     assert (copied["title"], copied["may_change"]) == ("Author (copy)", True)
 
     assert asker.patch(f"{place}/{name}", {"archived": True}).json()["archived"]

@@ -19,6 +19,25 @@ def test_session_files_have_the_name_of_the_glossary() -> None:
     assert {name for names in used for name in names} <= tags
 
 
+def test_paths_of_new_objects_are_described_where_there_are_any() -> None:
+    """LIVE-03: only operations whose new object can be read at a path of its own describe a `Location`."""
+    paths = api.get_openapi_schema()["paths"]
+    made = {
+        path: "Location" in methods["post"]["responses"][201].get("headers", {})
+        for path, methods in paths.items()
+        if 201 in methods.get("post", {}).get("responses", {})
+    }
+    assert {path.removeprefix("/api") for path, described in made.items() if not described} == {
+        "/me/notes",
+        "/workspaces/{workspace_id}/notes",
+        "/workspaces/{workspace_id}/invitations",
+        "/sessions/{session_id}/invitations",
+        "/workspaces/{workspace_id}/webhooks",
+        "/sessions/import",
+        "/imports/{import_id}/sessions",
+    }
+
+
 def test_page_describes_every_operation_and_object() -> None:
     """LIVE-03: each operation and object has its own anchor, links lead to existing ones, and the policy allows no
     inline content."""

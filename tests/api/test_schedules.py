@@ -39,6 +39,7 @@ def test_program_adds_changes_runs_and_removes(asker: Asker, session: Session, a
     )
     assert (row["paused"], row["last_outcome"], row["last_run_at"], bool(row["next_at"])) == ("", "", None, True)
     assert listed(asker, session) == [row]
+    assert asker.get(made["Location"]).json() == row
     one = f"/{row['id']}"
     changed = asker.patch(path(session, one), {"cron": "*/5 * * * *", "is_on": False}).json()
     assert (changed["cron"], changed["is_on"], changed["next_at"]) == ("*/5 * * * *", False, None)
