@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import zipfile
 from typing import Any
 
 import pytest
@@ -64,6 +65,23 @@ def test_session_comes_back_with_its_own_ids(talk: Session, ana: User) -> None:
     assert (made.kept_ids, made.notes) == (True, [])
     assert document(made.session) == before
     check_rest(made.session)
+
+
+def test_fork_in_an_archive_keeps_its_origin(talk: Session, ana: User) -> None:
+    """MSG-11: an archive is imported in its order, in which a session comes before its forks, not by the names."""
+    fork = lifecycle.create_session(owner=ana, title="Fork")
+    Session.objects.filter(pk=fork.pk).update(parent_session=talk)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("b.json", json.dumps(document(talk)))
+        archive.writestr("a.json", json.dumps(document(fork)))
+    forget(fork)
+    forget(talk)
+
+    first, second = import_file(owner=ana, file=packed).imported
+
+    assert (first.session.pk, second.session.pk) == (talk.pk, fork.pk)
+    assert second.session.parent_session_id == talk.pk
 
 
 @pytest.mark.both_databases

@@ -141,12 +141,15 @@ def _require_short_directory(file: IO[bytes]) -> None:
 
 
 def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
-    """Return the names of the conversation files in an archive, or of all JSON files if there are none."""
+    """Return the names of the conversation files in an archive, or of all JSON files if there are none.
+
+    Only the numbered parts of an export are sorted. Parley writes a session before its forks, which refer to it.
+    """
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
     others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
     if not found and not others:
         raise NothingInside
-    return [(name, bool(found)) for name in sorted(found or others)]
+    return [(name, bool(found)) for name in (sorted(found) or others)]
 
 
 def _read_bounded(file: IO[bytes], most: int) -> bytes:
