@@ -276,7 +276,7 @@ def test_restore_to_places_that_cannot_be_used_changes_nothing(places: tuple[Pla
     archive, file = tmp_path / "backup.tar", tmp_path / "file"
     full.do("backup", str(archive))
     file.write_text("")
-    choose = "Choose another path, of folders that exist or can be made."
+    choose = "Choose a path in a folder that exists."
 
     def refused(data: Path, **settings: str) -> str:
         ended = Place(data, {**empty.settings, **settings}).run("restore", "--replace", str(archive))
@@ -305,7 +305,7 @@ def test_backup_to_a_path_that_cannot_be_used_names_path_and_remedy(data: Path, 
         assert ended.returncode == 1
         return ended.stderr.removeprefix("CommandError: ").strip()
 
-    reason = "Not a directory. Choose another path, of folders that exist or can be made."
+    reason = "Not a directory. Choose a path in a folder that exists."
     assert refused(file / "x.tar") == f"The backup failed: {file}: {reason}"
     assert refused(tmp_path) == f"{tmp_path} is a folder. Name a new file in it, such as {tmp_path}/parley.tar."
     assert refused(file) == f"{file} already exists. Choose another file."

@@ -74,7 +74,7 @@ def test_exportperson(ana: User, tmp_path: Path) -> None:
     assert run("exportperson", "ana", "--to", str(place)) == f"Exported to {place}."
     assert stat.S_IMODE(place.stat().st_mode) == 0o600  # whatever the shell's umask is
     assert "account.json" in zipfile.ZipFile(place).namelist()
-    for name, words in (("ana", "Cannot write .+: File exists"), ("zoe", "There is no user")):
+    for name, words in (("ana", r"Cannot write .+: File exists\. Choose another path\."), ("zoe", "There is no user")):
         with pytest.raises(CommandError, match=words):
             run("exportperson", name, "--to", str(place))
 

@@ -13,7 +13,7 @@ from config.data_folder import OWNER_ONLY_FOLDER
 
 _ACCESS = "Run the command as the account that runs Parley, or choose another path."
 _SPACE = "Free some space, or choose a path on another disk."
-_NAME = "Choose another path, of folders that exist or can be made."
+_NAME = "Choose a path in a folder that exists."
 _REMEDIES = {
     errno.EACCES: _ACCESS,
     errno.EPERM: _ACCESS,
@@ -22,14 +22,19 @@ _REMEDIES = {
     errno.EDQUOT: _SPACE,
     errno.ENOENT: _NAME,
     errno.ENOTDIR: _NAME,
+    errno.EEXIST: "Choose another path.",
     errno.ENAMETOOLONG: "Choose a path with shorter names.",
 }
 
 
-def explained(error: OSError, path: Path) -> str:
-    """Return which path cannot be used, the reason, and what to do. `path` is the path if the error names none."""
-    # A folder cannot be made where a file is. Python reports that the file exists.
-    number = errno.ENOTDIR if error.errno == errno.EEXIST else error.errno
+def explained(error: OSError, path: Path, *, makes_new: bool = False) -> str:
+    """Return which path cannot be used, the reason, and what to do. `path` is the path if the error names none.
+
+    With `makes_new`, the path is a file that the command would create, and that may exist.
+    """
+    number = error.errno
+    if number == errno.EEXIST and not makes_new:  # Python's error for a folder that would be where a file is
+        number = errno.ENOTDIR
     reason = os.strerror(number) if number else str(error)
     remedy = _REMEDIES.get(number or 0, "Check the disk, or choose another path.")
     return f"{error.filename or path}: {reason}. {remedy}"

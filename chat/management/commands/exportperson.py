@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management import private_files
+from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
 from chat.models import User
 from chat.transfer.public import export_person
@@ -34,5 +35,5 @@ class Command(DataCommand):
             place.unlink()
             raise CommandError(str(refused)) from None
         except OSError as error:
-            raise CommandError(f"Cannot write {place}: {error.strerror}.") from error
+            raise CommandError(f"Cannot write {explained(error, place, makes_new=True)}") from error
         return f"Exported to {place}."

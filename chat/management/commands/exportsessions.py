@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from chat.downloads import file_name
 from chat.management import private_files
 from chat.management.amounts import amount
+from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
@@ -60,7 +61,7 @@ class Command(DataCommand):
                 # read that began before another process has written.
                 refused = self._write(target, sessions, form)
         except OSError as error:
-            raise CommandError(f"{to}: {error.strerror or error}", returncode=1) from None
+            raise CommandError(explained(error, to, makes_new=True), returncode=1) from None
         self.stdout.write(f"Wrote {amount(total - refused, 'session')} to {to}.")
         if refused:
             raise CommandError(f"{amount(refused, 'session')} could not be exported.", returncode=1)
