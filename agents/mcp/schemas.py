@@ -45,8 +45,8 @@ def schema_for_models(schema: Json) -> Json:
     for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
         for name, value in (choice.get("properties") or {}).items():
             properties.setdefault(name, value)
-    whole = {**kept, "type": "object", "properties": properties}
-    return _without_broken_references(whole, whole)
+    whole: Json = {**kept, "type": "object", "properties": properties}
+    return dict(_without_broken_references(whole, whole))
 
 
 def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:

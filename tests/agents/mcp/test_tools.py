@@ -88,6 +88,7 @@ A, B = {"type": "string"}, {"type": "number"}
         ),
         (
             {
+                "$ref": "#/definitions/None",
                 "properties": {"a": {"$ref": "#/$defs/None"}, "b": {"$ref": "https://example.com/x"}, "$ref": A},
                 "$defs": {"a/b": {"items": {"$ref": "#/$defs/a~1b"}}},
             },
