@@ -183,13 +183,6 @@ async def _send_to_layer(sends: Sequence[tuple[str, Message]]) -> None:
             await layer().group_send(group, message)
 
 
-async def send_echo(channel: str) -> None:
-    """Send a message to a channel of this process, if the layer can be reached."""
-    with suppress(Exception):  # the receiver notices any failure, because nothing arrives
-        async with asyncio.timeout(SEND_TIMEOUT):
-            await layer().send(channel, {"type": "echo"})
-
-
 def _send_without_loop(group: str, message: Message) -> None:
     """Send from a process without a running loop, such as a command. Without Redis, there are no receivers to reach."""
     if not settings.REDIS_URL:

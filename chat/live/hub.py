@@ -7,7 +7,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -17,32 +17,26 @@ from django.db.models.signals import ModelSignal, post_delete, post_save
 
 from chat import access, ids
 from chat.bus.events import AccessChanged, decode
-from chat.bus.publisher import HUBS, layer
 from chat.commands import CancelRun, Fork, SendMessage, SessionCommand
 from chat.db import Threads
 from chat.live import credentials
 from chat.live.credentials import Login
-from chat.live.echo import Echo
 from chat.live.feed import Feed
+from chat.live.layer_connection import LayerConnection, Message
 from chat.live.notifier import SessionListNotifier
 from chat.live.read_marks import ReadMarks
 from chat.live.sign_ins import SignIns
 from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
-from chat.live.subscriptions import Subscriptions
-from chat.log_context import described
 from chat.models import Membership, Share, User
 from chat.queries import messages
 from chat.services.transaction import notify_access_changed
 
 logger = logging.getLogger(__name__)
-Message = dict[str, Any]
 
 BEACON_INTERVAL = 3.0
 # Seconds. An event that is this much later than its rows counts as lost. Pages reload if it changed hundreds of rows.
 EVENT_IS_LOST = 0.5
-CONNECT_TIMEOUT = 5.0
-RECONNECT_INTERVAL = 1.0
 # After an outage of the channel layer, processes refresh their session lists within this many seconds, not together.
 LISTS_JITTER = 2.0
 # Seconds for which a feed is kept after its last viewer, so that a reloaded page finds the streaming text in memory.
@@ -54,8 +48,6 @@ FORK_THREADS = 2
 QUICK_THREADS = 4
 QUICK_COMMANDS = (CancelRun, SendMessage)
 READERS = 3
-# The number of live messages that are handled before the sockets get their turn.
-AT_ONCE = 20
 # The most sockets of one user that catch up at the same time. Their frames are in memory until they are sent.
 SYNCS_PER_USER = 4
 
@@ -75,11 +67,7 @@ class Hub:
         self.read_marks = ReadMarks(self.threads)
         self._ending = False
         self._id = ids.worker_id()
-        # The name under which the channel layer delivers to this hub; "" while there is no connection.
-        self._channel = ""
-        self._echo = Echo(lambda: self._channel, self._reconnect)
-        self._receiver: asyncio.Task[None] | None = None
-        self._subscriptions = Subscriptions("", self._event_of_subscription)
+        self._connection = LayerConnection(self._feeds, self._handle_message)
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: dict[int, WeakSet[SocketQueue]] = {}
         self._connecting: Counter[int] = Counter()
@@ -88,33 +76,18 @@ class Hub:
 
     async def start(self) -> None:
         """Start the hub, even if the channel layer is down. Until it is back, the beacon updates the viewers."""
-        try:
-            await self._connect()
-        except Exception as error:  # the layer's library can raise any error
-            logger.warning("The channel layer is not available, so live updates are delayed: %s", described(error))
-        self._receiver = self._spawn(self._receive_forever())
+        await self._connection.start()
         self._spawn(self._beacon_forever())
-        self._spawn(self._echo.run_forever())
         for signal, kind in ACCESS_MAY_CHANGE:
             signal.connect(_access_may_change, sender=kind, dispatch_uid=(id(self), kind))
-
-    async def _connect(self) -> None:
-        """Subscribe to the messages for all hubs and for the sessions that have viewers. Raise the layer's errors."""
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            channel = await layer().new_channel("hub")
-            await layer().group_add(HUBS, channel)
-        self._channel = channel
-        self._subscriptions = Subscriptions(channel, self._event_of_subscription)
-        for session_id in self._feeds:
-            self._subscriptions.update(session_id)
 
     async def stop(self) -> None:
         for signal, kind in ACCESS_MAY_CHANGE:
             signal.disconnect(sender=kind, dispatch_uid=(id(self), kind))
+        await self._connection.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._subscriptions.close()
         await self.read_marks.close()
         self._list_notifier.close()
         for feed in self._feeds.values():
@@ -138,7 +111,7 @@ class Hub:
         feed = self._feeds.get(session_id)
         if feed is None:
             feed = self._feeds[session_id] = Feed(session_id, self._readers, self._id)
-            self._subscriptions.update(session_id)
+            self._connection.update(session_id)
         feed.join(subscriber)
         if self._ending and subscriber.over_http:
             subscriber.close(AWAY)
@@ -223,48 +196,16 @@ class Hub:
             return
         del self._feeds[feed.session_id]
         feed.close()
-        self._subscriptions.update(feed.session_id)
+        self._connection.update(feed.session_id)
 
-    def _event_of_subscription(self, session_id: str) -> asyncio.Event | None:
-        feed = self._feeds.get(session_id)
-        return feed.subscribed if feed else None
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
     # -- incoming messages ------------------------------------------------------------------------------------------
 
-    async def _receive_forever(self) -> None:
-        while not self._channel:
-            await asyncio.sleep(RECONNECT_INTERVAL)
-            with suppress(Exception):  # it has been logged
-                await self._connect()
-        while True:
-            try:
-                for _ in range(AT_ONCE):
-                    self._handle_message(await layer().receive(self._channel))
-                await asyncio.sleep(0)
-            except Exception:
-                logger.exception("Could not handle a live message; its viewers catch up from the database")
-                await asyncio.sleep(0.05)
-
-    async def _reconnect(self) -> None:
-        """Close the layer's connections, and receive from new ones as soon as possible."""
-        self._channel = ""
-        with suppress(Exception):  # of any kind; without its channels the layer receives nothing
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                await layer().flush()
-        await self._subscriptions.close()
-        if self._receiver is not None:
-            self._receiver.cancel()
-            await asyncio.wait([self._receiver])
-        self._receiver = self._spawn(self._receive_forever())
-
     def _handle_message(self, message: Message) -> None:
-        self._echo.note_message()
         feed = self._feeds.get(message.get("session", ""))
         match message["type"]:
             case "signed.out":
@@ -308,8 +249,8 @@ class Hub:
             return
         for feed in feeds:
             feed.people.beat()
-            if not self._subscriptions.has(feed.session_id):
-                self._subscriptions.update(feed.session_id)
+            if not self._connection.has(feed.session_id):
+                self._connection.update(feed.session_id)
             for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)

@@ -15,9 +15,9 @@ from pytest_django.fixtures import Settings
 from agents.providers.scripted import Gate
 from chat.bus import publisher as publishing
 from chat.commands import SYSTEM_PROMPT
-from chat.live import echo
 from chat.live import feed as feeds
 from chat.live import hub as hubs
+from chat.live import layer_connection
 from chat.live.hub import Hub
 from chat.models import Session, User
 from chat.services.sessions import lifecycle
@@ -58,7 +58,7 @@ async def proxy(redis: Redis) -> AsyncIterator[SilentProxy]:
 def layer(proxy: SilentProxy, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The channel layer of installations with several processes."""
     monkeypatch.setattr(hubs, "BEACON_INTERVAL", 0.2)
-    monkeypatch.setattr(echo, "INTERVAL", 0.2)
+    monkeypatch.setattr(layer_connection, "ECHO_INTERVAL", 0.2)
     address = f"redis://127.0.0.1:{proxy.port}/0"
     settings.CHANNEL_LAYERS = {
         "default": {"BACKEND": "chat.overrides.redis_layer.RedisLayer", "CONFIG": {"hosts": [address]}}
@@ -227,7 +227,7 @@ async def test_live_stream_returns_after_a_network_that_lost_everything(
     team: TestNode, proxy: SilentProxy, second_hub: Hub, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-02, RUN-14: connections to Redis that are dead without an error delay no turn, and are replaced."""
-    for module, name in ((publishing, "SEND_TIMEOUT"), (hubs, "CONNECT_TIMEOUT")):
+    for module, name in ((publishing, "SEND_TIMEOUT"), (layer_connection, "TIMEOUT")):
         monkeypatch.setattr(module, name, 0.5)
     silent = Gate()
     team.script(lambda request: ["One ", silent, "two"] if not silent._reached.is_set() else ["Yes."])
