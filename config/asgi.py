@@ -20,9 +20,8 @@ from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.log_ids import ids_of  # noqa: E402  # likewise
 from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
 from chat.asgi.monitoring import Monitor, MonitoringError  # noqa: E402  # likewise
-from chat.asgi.origins import OriginCheck  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
-from chat.asgi.socket_credentials import authenticated  # noqa: E402  # likewise
+from chat.asgi.socket_credentials import AuthenticatedSockets  # noqa: E402  # likewise
 from chat.asgi.unavailable import UnavailablePages, UnavailableSockets  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.disconnects import watch_disconnect  # noqa: E402  # likewise
@@ -187,6 +186,6 @@ mcp = McpEndpoint(pages)
 application = Application(
     {
         "http": UnavailablePages(BodyLimits(mcp), is_database_silent),
-        "websocket": UnavailableSockets(authenticated(URLRouter(websocket_urlpatterns), OriginCheck)),
+        "websocket": UnavailableSockets(AuthenticatedSockets(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -12,9 +12,8 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext as _
 
 from chat.api.errors import STATUS
-from chat.asgi.origins import origin_is_trusted
 from chat.asgi.refusals import ASGIApplication, Message, Receive, Scope, Send, refuse, request_of
-from chat.asgi.socket_credentials import bearer_token
+from chat.asgi.socket_credentials import bearer_token, origin_is_trusted
 from chat.db import is_unavailable
 from chat.errors import ServiceError, unavailable
 from chat.mcp.caller import PATH, SCOPE_KEY, Caller, caller_of

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from chat.asgi.socket_credentials import authenticated
+from chat.asgi.socket_credentials import AuthenticatedSockets
 from chat.live import sign_ins
 from chat.live.subscriber import SIGN_IN_AGAIN, TRY_LATER
 from chat.models import Session, User
@@ -21,7 +21,8 @@ from tests.support.socket import ROUTES, Socket, path_of
 from tests.support.testing_node import TestNode
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("transactional_db")]
-APPLICATION: Any = authenticated(ROUTES, lambda application: application)
+APPLICATION: Any = AuthenticatedSockets(ROUTES)
+HEADERS = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
 
 
 def cookie_of(user: User) -> tuple[bytes, bytes]:
@@ -32,7 +33,7 @@ def cookie_of(user: User) -> tuple[bytes, bytes]:
 
 
 def socket_on(session: Session, cookie: tuple[bytes, bytes]) -> Socket:
-    return Socket(path_of(session), app=APPLICATION, headers=[cookie])
+    return Socket(path_of(session), app=APPLICATION, headers=[cookie, *HEADERS])
 
 
 async def test_sockets_are_answered_while_the_database_hangs(

@@ -40,7 +40,6 @@ MODULES = (
     "chat.api.middleware",
     "chat.asgi.bodies",
     "chat.asgi.health",
-    "chat.asgi.origins",
     "chat.middleware",
     "chat.rendering.markdown.highlight",
     "chat.routing",
