@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agents.approval import NO_RULES, Rules
-from agents.capabilities import NOTHING, Capabilities
 from agents.errors import ProviderError
 from agents.events import (
     AgentEvent,
@@ -28,6 +27,7 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.knowledge import Knowledge
 from agents.messages import Message, Text, ToolCall, ToolResult
+from agents.model_facts import NOTHING, Capabilities
 from agents.providers.base import Provider, Request, ToolSpec
 from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, rounds_begun, unanswered_calls

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents import capabilities, context_window
+from agents import model_facts
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import NO_RULES, Rules
-from agents.config import Config, ModelConfig, PromptConfig, PromptIcon, is_known, split_model
+from agents.config import Config, PromptConfig, PromptIcon, is_known, split_model
 from agents.config_file import read_config
 from agents.discovery import Listing
 from agents.errors import ModelNotFound
@@ -172,6 +172,9 @@ class Registry:
         config = self._config.providers[provider]
         own = config.models.get(model)
         support = config.reasoning_support(model)
+        # The choice as far as the model offers it, else that of the model's configuration.
+        chosen = (support or NO_REASONING).applied(preset.reasoning)
+        effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
         return Agent(
             name=preset.name,
             model=model,
@@ -182,8 +185,8 @@ class Registry:
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),
             context_window=self.context_window(provider, model),
-            takes=capabilities.takes(model, config),
-            reasoning=_reasoning(preset.reasoning, own, support),
+            takes=model_facts.takes(model, config),
+            reasoning=Reasoning(chosen.effort or effort or "", chosen.budget or budget),
             support=support,
             allowed_hosts=preset.allowed_hosts,
             is_imported=preset.is_imported,
@@ -280,7 +283,7 @@ class Registry:
         """Return the window from the model's or the provider's configuration, else the table, else None (RUN-05)."""
         config = self._config.providers.get(provider)
         own = config.models.get(model) if config else None
-        return context_window.lookup(
+        return model_facts.context_window(
             model, own.context_window if own else None, config.context_window if config else None
         )
 
@@ -359,10 +362,3 @@ class Registry:
             provider=provider,
             why=why,
         )
-
-
-def _reasoning(chosen: Reasoning, own: ModelConfig | None, support: ReasoningSupport | None) -> Reasoning:
-    """Return the session's or agent's choice as far as the model offers it, else that of the model's configuration."""
-    applied = (support or NO_REASONING).applied(chosen)
-    effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
-    return Reasoning(applied.effort or effort or "", applied.budget or budget)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from agents.capabilities import Capabilities
 from agents.messages import Part
+from agents.model_facts import Capabilities
 from chat.files.contents import serves_as_it_is
 from chat.models import Attachment, ChatMessage, MessageRole, attached_to
 from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text

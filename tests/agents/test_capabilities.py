@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.capabilities import BOTH, IMAGES, NOTHING, Capabilities, takes
 from agents.config import ProviderConfig
+from agents.model_facts import BOTH, IMAGES, NOTHING, Capabilities, takes
 
 ANTHROPIC = ProviderConfig(type="anthropic")
 OPENAI = ProviderConfig(type="openai")

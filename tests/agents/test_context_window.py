@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context_window import BUILT_IN, lookup
+from agents.model_facts import CONTEXT_WINDOWS, context_window
 
 TABLE = {"alpha": 1, "alpha-*": 2, "alpha-big-*": 3, "*": 9, "exact": 4, "exac*": 5}
 
@@ -19,15 +19,15 @@ TABLE = {"alpha": 1, "alpha-*": 2, "alpha-big-*": 3, "*": 9, "exact": 4, "exac*"
 )
 def test_exact_name_wins_then_the_longest_pattern(model: str, window: int) -> None:
     """An exact model name takes precedence over patterns, and longer patterns over shorter ones (RUN-05)."""
-    assert lookup(model, table=TABLE) == window
+    assert context_window(model, table=TABLE) == window
 
 
 def test_configuration_wins_from_near_to_far() -> None:
     """The model's configuration takes precedence over the provider's, and that over the table (RUN-05)."""
-    assert lookup("gpt-4o", 10, 20) == 10
-    assert lookup("gpt-4o", None, 20) == 20
-    assert lookup("gpt-4o") == 128_000
-    assert lookup("unheard-of") is None
+    assert context_window("gpt-4o", 10, 20) == 10
+    assert context_window("gpt-4o", None, 20) == 20
+    assert context_window("gpt-4o") == 128_000
+    assert context_window("unheard-of") is None
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_configuration_wins_from_near_to_far() -> None:
 )
 def test_known_models(model: str, window: int) -> None:
     """The built-in table has the context windows of known models (RUN-05)."""
-    assert lookup(model) == window
+    assert context_window(model) == window
 
 
 names = st.text("ab-", max_size=6)
@@ -77,7 +77,7 @@ patterns = st.text("ab-*", min_size=1, max_size=6)
 def test_table_answer_is_always_the_most_specific(model: str, table: dict[str, int]) -> None:
     """For any set of patterns, the most specific match is used (RUN-05)."""
     matching = [pattern for pattern in table if fnmatchcase(model, pattern)]
-    found = lookup(model, table=table)
+    found = context_window(model, table=table)
     if model in table:
         assert found == table[model]
     elif matching:
@@ -89,4 +89,4 @@ def test_table_answer_is_always_the_most_specific(model: str, table: dict[str, i
 
 def test_table_is_written_as_it_is_looked_up() -> None:
     """Names are compared in lower case."""
-    assert all(pattern == pattern.lower() for pattern in BUILT_IN)
+    assert all(pattern == pattern.lower() for pattern in CONTEXT_WINDOWS)
