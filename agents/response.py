@@ -66,7 +66,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
     try:
         async with _closing(provider.stream(request)) as stream:
             async for event in stream:
-                event = _with_own_id(_correct(event, request.model), taken)
+                event = _correct(event, request.model, taken)
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
@@ -124,31 +124,26 @@ def _verdict(stop_reason: StopReason) -> ProviderError | None:
             return None
 
 
-def _correct(event: ProviderEvent, model: str) -> ProviderEvent:
-    """Remove implausible token counts, and store the model's name in its reasoning.
+def _correct(event: ProviderEvent, model: str, taken: set[str]) -> ProviderEvent:
+    """Remove implausible token counts, store the model's name in its reasoning, and make the ids of calls unique.
 
-    Only the model that wrote the reasoning may get it back (MSG-08).
+    Only the model that wrote the reasoning may get it back (MSG-08). A call gets a new id if its id is empty or in
+    `taken`, to which its id is added.
     """
     match event:
         case PartDone(Thinking() as part):
             return PartDone(replace(part, model=model))
+        case PartDone(ToolCall() as call, key):
+            name = call.id
+            if not name or name in taken:
+                numbered = (f"{call.id or 'call'}_{number}" for number in count(2))
+                name = next(each for each in numbered if each not in taken)
+            taken.add(name)
+            return event if name == call.id else PartDone(replace(call, id=name), key)
         case ResponseDone(reason, usage):
             return ResponseDone(reason, usage.plausible())
         case _:
             return event
-
-
-def _with_own_id(event: ProviderEvent, taken: set[str]) -> ProviderEvent:
-    """Give a tool call a new id if its id is empty or taken. Add the id to `taken`."""
-    if not (isinstance(event, PartDone) and isinstance(event.part, ToolCall)):
-        return event
-    call = event.part
-    name = call.id
-    if not name or name in taken:
-        numbered = (f"{call.id or 'call'}_{number}" for number in count(2))
-        name = next(each for each in numbered if each not in taken)
-    taken.add(name)
-    return event if name == call.id else PartDone(replace(call, id=name), event.key)
 
 
 def rounds_begun(history: Iterable[Message]) -> int:

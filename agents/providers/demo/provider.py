@@ -73,10 +73,6 @@ class _Question:
     calls: tuple[ToolCall, ...]
     request: Request = field(repr=False)
 
-    @property
-    def chinese(self) -> bool:
-        return bool(_CHINESE.search(self.text))
-
 
 def _answer(request: Request) -> Reply:
     if request.system.startswith(texts.SUMMARIZER) and (asked := _TO_SUMMARIZE.fullmatch(_last_words(request))):
@@ -90,7 +86,7 @@ def _answer(request: Request) -> Reply:
         return _COMMANDS[question.command](question)
     if question.files:
         return [texts.SEEN.format(files="\n".join(f"- {file}" for file in question.files))]
-    return [texts.HELLO_CHINESE if question.chinese else texts.HELP]
+    return [texts.HELLO_CHINESE if _CHINESE.search(question.text) else texts.HELP]
 
 
 def _last_words(request: Request) -> str:
