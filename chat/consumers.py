@@ -161,8 +161,8 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         send_now: Callable[[str], bool] = extensions.get("parley.frames", {}).get("send_now", never_sends)
         return SocketQueue(
             self.protocol,
-            self._send_text,
-            self._close_with,
+            self.send,
+            self.close,
             user_id=self.user.pk,
             send_now=send_now,
             credential=Token(self.token.pk) if self.token else login_of(self.user, self.scope["session"]),
@@ -185,12 +185,6 @@ class AuthenticatedConsumer(AsyncWebsocketConsumer):
         self.allowance = min(float(BURST), self.allowance + earned) - 1 - size / CHARS_PER_FRAME
         self.allowed_at = now
         return self.allowance >= 0
-
-    async def _send_text(self, frame: str) -> None:
-        await self.send(text_data=frame)
-
-    async def _close_with(self, code: int) -> None:
-        await self.close(code)
 
 
 class NotificationConsumer(AuthenticatedConsumer):

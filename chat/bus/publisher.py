@@ -104,20 +104,19 @@ class Publisher:
 
     def list_changed(self, sessions: Iterable[str], users: Iterable[int], read_in: str = "") -> None:
         """Collect changes of session lists, and send them to all hubs soon. May be called from any thread."""
-        places = [(user, read_in) for user in users]
+        sessions, users = list(sessions), list(users)
+        if self._loop is not None and threading.get_ident() != self._thread:
+            self._call_soon(self.list_changed, sessions, users, read_in)
+            return
+        pairs = [(user, read_in) for user in users]
         if self._loop is None:
-            for message in _list_changes(sessions, places):
+            for message in _list_changes(sessions, pairs):
                 _send_without_loop(HUBS, message)
-        elif threading.get_ident() == self._thread:
-            self._collect_list_changes(sessions, places)
-        else:
-            self._call_soon(self._collect_list_changes, sessions, places)
-
-    def _collect_list_changes(self, sessions: Iterable[str], users: Iterable[tuple[int, str]]) -> None:
-        if self._loop is not None and not (self._listed_sessions or self._listed_users):
+            return
+        if not (self._listed_sessions or self._listed_users):
             self._loop.call_later(LIST_CHANGES_INTERVAL, self._enqueue_list_changes)
         self._listed_sessions.update(sessions)
-        self._listed_users.update(users)
+        self._listed_users.update(pairs)
 
     def _enqueue_list_changes(self) -> None:
         for message in _list_changes(self._listed_sessions, self._listed_users):

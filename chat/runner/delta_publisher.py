@@ -20,10 +20,6 @@ SMOOTHING = 0.02
 STRETCH = 4
 
 
-def _do_nothing() -> None:
-    pass
-
-
 @dataclass(eq=False, slots=True)
 class OutgoingText:
     """The text of one streaming message that is being published.
@@ -40,12 +36,12 @@ class OutgoingText:
     announced: bool = False
     parts: list[str] = field(default_factory=list)
     not_before: float = 0.0
-    on_announced: Callable[[], None] = _do_nothing
+    on_announced: Callable[[], None] | None = None
 
     def announce(self, recorded: asyncio.Future[Any]) -> None:
         """Allow the text to be sent if the message was published. A callback of the write's future."""
         self.announced = not recorded.cancelled() and recorded.exception() is None
-        if self.announced:
+        if self.announced and self.on_announced is not None:
             self.on_announced()
 
     def take(self) -> list[TextAppended]:
@@ -95,7 +91,7 @@ class DeltaPublisher:
 
     def drop(self, stream: OutgoingText) -> None:
         """Stop publishing a stream. The caller takes the remaining text."""
-        stream.on_announced = _do_nothing
+        stream.on_announced = None
         self._held.discard(stream)
         timer = self._timers.pop(stream, None)
         if timer is not None:

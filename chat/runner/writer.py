@@ -101,7 +101,6 @@ class Writer:
         It raises Fenced, Rewound, or the error of the write.
         """
         done: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(_retrieve_exception)
         self._jobs.append(_QueuedJob(job, done))
         self._wake.set()
         return done
@@ -256,8 +255,9 @@ class ClaimJobs:
         return self._last.result()
 
     def _keep_first_error(self, recorded: asyncio.Future[Recorded]) -> None:
-        if not recorded.cancelled() and self._error is None:
-            self._error = recorded.exception()
+        if not recorded.cancelled():
+            error = recorded.exception()  # always retrieved, because a future with an unread error would log a warning
+            self._error = self._error or error
 
 
 def _record_or_skip_locked(jobs: Sequence[Job], texts: Sequence[PendingText], wait: bool) -> Batch:
@@ -276,9 +276,3 @@ def _fail(jobs: Sequence[_QueuedJob], error: Exception) -> None:
     for queued in jobs:
         if not queued.done.done():
             queued.done.set_exception(error)
-
-
-def _retrieve_exception(done: asyncio.Future[Recorded]) -> None:
-    """Retrieve the exception, so that a future without a waiter logs no warning."""
-    if not done.cancelled():
-        done.exception()
