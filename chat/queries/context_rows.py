@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -194,11 +194,8 @@ def _extend(session: Session, before: _Kept) -> _Kept | None:
 def _compose(before: list[ChatMessage], rows: Sequence[ChatMessage], newest: tuple[str, int], chars: int) -> _Kept:
     for row in rows:
         without_files(row)
-    return _Kept([*before, *rows], newest, chars + _chars(rows))
-
-
-def _chars(rows: Iterable[ChatMessage]) -> int:
-    return sum(len(row.text) + len(row.result) + CHARS_OF_ROW for row in rows)
+    added = sum(len(row.text) + len(row.result) + CHARS_OF_ROW for row in rows)
+    return _Kept([*before, *rows], newest, chars + added)
 
 
 def _place(row: ChatMessage) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from django.db.models import Exists, Q
 
@@ -38,18 +38,15 @@ def notes_in(session: Session) -> list[MemoryNote]:
     return sorted(found, key=lambda note: note.user_id is None)
 
 
-def as_instructions(notes: Iterable[MemoryNote]) -> str:
-    """Return notes as a part of the system prompt, or "" if there are none."""
-    parts = list[str]()
+def with_notes(prompt: str, notes: Sequence[MemoryNote]) -> str:
+    """Return a system prompt followed by notes, so that the text before the notes stays the same for caches."""
+    if not notes:
+        return prompt
+    parts = [prompt, HEADING] if prompt else [HEADING]
     for is_personal, heading in HEADINGS.items():
         lines = [f"- {' '.join(note.text.split())}" for note in notes if (note.user_id is not None) == is_personal]
         parts += ["\n".join([heading, *lines])] if lines else []
-    return "\n\n".join([HEADING, *parts]) if parts else ""
-
-
-def with_notes(prompt: str, notes: Iterable[MemoryNote]) -> str:
-    """Return a system prompt followed by notes, so that the text before the notes stays the same for caches."""
-    return "\n\n".join(part for part in (prompt, as_instructions(list(notes))) if part)
+    return "\n\n".join(parts)
 
 
 def kept_and_removed(**whose: object) -> tuple[list[MemoryNote], list[MemoryNote]]:

@@ -160,7 +160,10 @@ def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now
 
 def _complete_text(state: TurnState, part: Text) -> TurnState:
     """Store the sources and the provider's data of a complete text. If it has data, further text gets a new row."""
-    own = _number_sources(part.sources, state.sources)
+    own: tuple[Source, ...] = ()
+    if part.sources:  # the vendor names them without numbers; a known page keeps its number
+        numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=state.sources),))])
+        own = tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in part.sources))
     if not (part.data or own or state.sources):
         return state
     known = tuple(source for source in own if source not in state.sources)
@@ -171,12 +174,6 @@ def _complete_text(state: TurnState, part: Text) -> TurnState:
         state = replace(state, texts=(*state.texts[:-1], last))
     is_whole = bool(part.data) and state.open is not None
     return replace(state, open=replace(state.open, whole=True)) if is_whole and state.open else state
-
-
-def _number_sources(cited_by_vendor: tuple[Source, ...], known: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Return the sources that a vendor names, with numbers. A known page keeps its number."""
-    numbers = SourceNumbers([Message("user", (ToolResult("", "", sources=known),))])
-    return tuple(dict.fromkeys(numbers.number(source.title, source.url) for source in cited_by_vendor))
 
 
 def _hidden_thinking(state: TurnState, part: Thinking, now: Now) -> Reduced:
@@ -216,7 +213,16 @@ def _insert_call(state: TurnState, call: ToolCall, written: WritingCall | None, 
 
 def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now) -> Reduced:
     state, dropped = drop_writing(state, now)
-    metrics = _metrics(state, usage)
+    counts = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    metrics = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": sum(counts) if counts else None,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "first_token_latency_ms": state.first_token_ms,
+    }
     rows = [_complete_row(state.open, now)] if state.open is not None and state.open.reasoning else []
     rows.extend(_text_done(state, text, now, cut=reason in CUT_SHORT) for text in state.texts)
     changes: list[Change] = [*dropped, *_add_metrics(rows, state, metrics, now)]
@@ -224,8 +230,7 @@ def _response_done(state: TurnState, reason: StopReason, usage: Usage, now: Now)
     if was_empty:
         error = AgentError(EMPTY_ANSWER)
         changes.append(insert_error(state, error, now, **({} if state.last_row else metrics)))
-    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, tokens))
+    changes.append(RecordUsage(state.provider, state.model, usage.input_tokens, state.context_window, sum(counts)))
     return replace(state, open=None, texts=(), was_empty=was_empty), changes
 
 
@@ -253,16 +258,3 @@ def _add_metrics(rows: list[UpdateMessage], state: TurnState, metrics: Json, now
     details = {"duration_ms": milliseconds(began, now), "usage": metrics}
     rows = [replace(row, fields=row.fields | metrics) if row.id == state.last_row else row for row in rows]
     return [replace(row, name="response_done", details=details) if row.id == reporting_row else row for row in rows]
-
-
-def _metrics(state: TurnState, usage: Usage) -> Json:
-    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "total_tokens": sum(known) if known else None,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "first_token_latency_ms": state.first_token_ms,
-    }

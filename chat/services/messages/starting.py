@@ -142,7 +142,7 @@ def _begin(
     author: User, session_id: str, text: str, key: str | None, worker_id: str
 ) -> tuple[Begun, BegunTurn | None] | None:
     locked = _lock_and_read(author, session_id, key, worker_id)
-    if locked is None or not _is_plain(locked) or not _is_within_quotas(locked):
+    if locked is None or not _may_begin(locked):
         return None
     tx = SessionTransaction(locked.session, locked.run, locked.last_sequence, has_webhooks=bool(locked.has_webhooks))
     session, turn_id, now = locked.session, ids.turn_id(), timezone.now()
@@ -213,20 +213,18 @@ def _statement(vendor: str) -> tuple[str, int, int]:
     return statement, len(columns_of(Session, vendor)), len(columns_of(SessionRun, vendor))
 
 
-def _is_plain(locked: _LockedState) -> bool:
-    session, run = locked.session, locked.run
+def _may_begin(locked: _LockedState) -> bool:
+    """Return whether the turn is plain and within the quotas."""
+    session, run, limits = locked.session, locked.run, quotas()
     is_open = session.status == Session.Status.ACTIVE and bool(session.title)
     is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
     is_for_the_agent = session.replies == Session.Replies.ALL and not presets.others(session)
     is_consistent = locked.revision_before == session.revision
     is_shared = locked.is_shared or bool(session.workspace_role)
-    return is_consistent and is_open and is_idle and is_for_the_agent and not is_shared and not locked.is_key_used
-
-
-def _is_within_quotas(locked: _LockedState) -> bool:
-    limits = quotas()
+    is_plain = is_consistent and is_open and is_idle and is_for_the_agent and not is_shared and not locked.is_key_used
     has_tokens = not limits.tokens_per_day or locked.tokens_today < limits.tokens_per_day
-    return has_tokens and (not limits.running_turns or locked.running_turns < limits.running_turns)
+    has_room = not limits.running_turns or locked.running_turns < limits.running_turns
+    return is_plain and has_tokens and has_room
 
 
 def _open(locked: _LockedState, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
