@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agents.messages import Json
 from chat.languages import in_language
 from chat.queries.messages import Changes
-from chat.rendering.markdown.direction import direction_of
+from chat.rendering.markdown.render import direction_of
 from chat.rendering.messages.frames import message_html
 from tests.support.client import EventsClient
 from tests.support.page_client import PageClient

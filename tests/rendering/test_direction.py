@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chat.rendering.markdown.direction import LONGEST_AUTO, direction_of
-from chat.rendering.markdown.render import render
+from chat.rendering.markdown.render import LONGEST_AUTO, direction_of, render
 
 FILL = " 1." * LONGEST_AUTO
 

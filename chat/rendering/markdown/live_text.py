@@ -94,9 +94,21 @@ class LiveText:
             return None
         started = thread_time()
         self._stream.start(started, seconds)
-        frame = self._draw(end)
-        before, self._spent = self._spent, thread_time() - started
-        self.last_cost = min(before, self._spent)
+        text = "".join(self._pending)
+        self._pending.clear()
+        self._drawn.append(text)
+        ops = self._stream.feed(text)
+        if end:
+            ops += self._stream.finish()
+            if self._stream.is_exact:
+                self.ended = True
+                remember("".join(self._drawn), tuple(self._stream.blocks))
+                self._drawn.clear()
+        before, self._tail = self._tail, self._stream.tail_html()
+        is_changed = end or ops or before != self._tail
+        frame = self._frame(ops, before, end=self.ended) if is_changed else None
+        earlier, self._spent = self._spent, thread_time() - started
+        self.last_cost = min(earlier, self._spent)
         return frame
 
     def snapshot(self, have_blocks: int = 0, have_rev: int = 0) -> dict[str, Any]:
@@ -122,22 +134,6 @@ class LiveText:
     def _snap(self, blocks: list[str], start: int) -> dict[str, Any]:
         snap = {"op": "snap", "id": self.id, "n": self._n, "rev": self._rev, "from": start}
         return {**snap, "blocks": blocks[start:], "tail": self._tail, **({"end": 1} if self.ended else {})}
-
-    def _draw(self, end: bool) -> dict[str, Any] | None:
-        text = "".join(self._pending)
-        self._pending.clear()
-        self._drawn.append(text)
-        ops = self._stream.feed(text)
-        if end:
-            ops += self._stream.finish()
-            if self._stream.is_exact:
-                self.ended = True
-                remember("".join(self._drawn), tuple(self._stream.blocks))
-                self._drawn.clear()
-        before, self._tail = self._tail, self._stream.tail_html()
-        if not (end or ops or before != self._tail):
-            return None
-        return self._frame(ops, before, end=self.ended)
 
     def _frame(self, ops: list[Op], before: str, *, end: bool) -> dict[str, Any]:
         replace = [[op.index, op.html] for op in ops if isinstance(op, Replace)]

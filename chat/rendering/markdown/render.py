@@ -8,14 +8,16 @@ limits is shown as source.
 """
 
 import logging
+import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from threading import RLock
+from unicodedata import bidirectional
 
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
 from chat.rendering.markdown import external_images
 from chat.rendering.markdown.blocks import draw_all, normalize, plain_blocks
-from chat.rendering.markdown.direction import direction_of
 
 __all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
 
@@ -24,6 +26,11 @@ log = logging.getLogger(__name__)
 LONGEST_HERE = 20_000
 # Limits that the same text will always reach. After other failures it is rendered again.
 LASTING = ("cpu", "memory", "output", "time")
+# In characters of HTML. While Chromium parses an element with dir="auto", it searches for the first letter again after
+# each child. This takes seconds for a long block whose letters are all in code, which has its own direction.
+LONGEST_AUTO = 10_000
+_NO_TEXT = re.compile(r'<code dir="ltr">.*?</code>|<[^>]*>|&#?\w+;', re.DOTALL)
+_DIRECTIONS = {"L": "ltr", "R": "rtl", "AL": "rtl"}
 
 
 class BlockCache:
@@ -90,6 +97,25 @@ def render(text: str) -> str:
 def in_blocks(drawn: tuple[str, ...]) -> str:
     """Join rendered blocks as a page shows them."""
     return "".join(f'<div class="block" dir="{direction_of(block)}">{block}</div>' for block in drawn)
+
+
+def direction_of(html: str) -> str:
+    """Return the value of `dir` for a block: "auto", or for a long block the direction of its first letter.
+
+    It is the direction that a browser would determine.
+    """
+    if len(html) <= LONGEST_AUTO:
+        return "auto"
+    found = (_DIRECTIONS.get(bidirectional(letter)) for text in _texts(html) for letter in text)
+    return next(filter(None, found), "ltr")
+
+
+def _texts(html: str) -> Iterator[str]:
+    start = 0
+    for other in _NO_TEXT.finditer(html):
+        yield html[start : other.start()]
+        start = other.end()
+    yield html[start:]
 
 
 def blocks(text: str) -> tuple[str, ...]:
