@@ -45,7 +45,7 @@ from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import usage_of
 from chat.rendering.text.translation import translate
 from chat.runner.agent_input import prompt_of, view_of
-from chat.runner.file_parts import FileParts, file_sizes, load_file_parts, read
+from chat.runner.attached_files import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.session_snapshot import context_percent
 

@@ -29,8 +29,7 @@ from chat.queries.knowledge import with_knowledge
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
 from chat.queries.subsessions import with_delegates
-from chat.runner.attachment_copies import with_copies
-from chat.runner.file_parts import load_file_parts
+from chat.runner.attached_files import load_file_parts, with_copies
 from chat.runs.changes import RecordRequest
 from chat.runs.local_runner import BegunTurn
 from chat.services.runs import dialects

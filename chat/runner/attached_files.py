@@ -1,22 +1,33 @@
-"""Read the files of messages for one request, as far as the model accepts them."""
+"""The files of messages: read for a request, as far as the model accepts them, and copied for the agent's tools."""
 
 from __future__ import annotations
 
+import logging
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+from agents.loop import Agent
 from agents.messages import Part
 from agents.model_facts import Capabilities
+from agents.sandbox.copies import ATTACHMENTS, Copy, update_copies
+from chat.errors import FilesUnavailable
 from chat.files.contents import serves_as_it_is
 from chat.models import Attachment, ChatMessage, MessageRole, attached_to
 from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
 from chat.queries import attachments
 from chat.queries.attachments import MODEL_IMAGE, NoSuchAttachment
 
+logger = logging.getLogger(__name__)
+
 # In bytes. The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte.
 # Vendors reject more than 32 MB.
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PAGES = 100
+# In bytes, for the names of copies. File systems allow 255, and a number may be added to the name.
+LONGEST_NAME = 200
+LONGEST_ENDING = 40
 FileParts = Mapping[str, tuple[Part, ...]]
 # Returns a file, or a smaller form of it, as base64, and its size in bytes. Raises NoSuchAttachment.
 Reader = Callable[[Attachment, str], tuple[str, int]]
@@ -72,3 +83,51 @@ def _form(attachment: Attachment) -> tuple[str, str]:
     if is_image and not serves_as_it_is(attachment.media_type, size, attachment.size):
         return "image/jpeg", MODEL_IMAGE
     return attachment.media_type, ""
+
+
+def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
+    """Copy the attachments of these rows to the agent's workspace, if the agent has tools for files.
+
+    A file that cannot be copied is left out. Raise FilesUnavailable if the storage of the files cannot be reached.
+    """
+    if agent.sandbox is None:
+        return agent
+    files = [attachment for row in rows for attachment in attached_to(row)]
+    if not files and not (agent.sandbox.workspace / ATTACHMENTS).is_dir():
+        return agent
+    try:
+        copies = [
+            Copy(name, each.size, int(each.created_at.timestamp()), partial(_data_of, each))
+            for name, each in zip(names_of([each.name for each in files]), files, strict=True)
+        ]
+        usable = update_copies(agent.sandbox.workspace, ATTACHMENTS, copies)
+    except FilesUnavailable:
+        raise
+    except OSError as error:
+        logger.warning("Could not copy attachments to %s: %r", agent.sandbox.workspace, error)
+        return agent
+    return replace(agent, sandbox=replace(agent.sandbox, copies=ATTACHMENTS)) if usable and files else agent
+
+
+def _data_of(attachment: Attachment) -> bytes | None:
+    try:
+        return attachments.data_of(attachment)
+    except NoSuchAttachment:
+        return None
+
+
+def names_of(names: Iterable[str]) -> Iterator[str]:
+    """Yield names for files in one folder. Each is short enough and differs from the names before it."""
+    taken = set[str]()
+    for name in names:
+        stem, dot, ending = name.rpartition(".")
+        if not stem or len(ending.encode()) > LONGEST_ENDING:
+            stem, dot, ending = name, "", ""
+        room = LONGEST_NAME - len(ending.encode())
+        stem = stem.replace("/", "_").encode()[:room].decode(errors="ignore").strip(". ") or "file"
+        number, made = 1, f"{stem}{dot}{ending}"
+        while made.casefold() in taken:
+            number += 1
+            made = f"{stem} ({number}){dot}{ending}"
+        taken.add(made.casefold())
+        yield made

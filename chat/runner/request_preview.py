@@ -32,7 +32,7 @@ from chat.queries import cast, presets
 from chat.queries.context_rows import context_rows
 from chat.queries.memory import notes_in, with_notes
 from chat.runner.agent_input import build_session_agent, prompt_of, view_of
-from chat.runner.file_parts import FileParts, Reader, file_sizes, load_file_parts
+from chat.runner.attached_files import FileParts, Reader, file_sizes, load_file_parts
 
 # The columns that `measure_request` needs in addition to those of the context.
 MEASURED = ("model", "timestamp", "input_tokens")

@@ -25,7 +25,7 @@ from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import RecordedRequest, past_request
 from chat.rendering.messages.context_blocks import BlockView, Excerpt, LineView, block_view, text_of_row
 from chat.runner.agent_input import prompt_of, view_of
-from chat.runner.file_parts import FileParts, file_sizes, load_file_parts
+from chat.runner.attached_files import FileParts, file_sizes, load_file_parts
 from chat.views.context_page import context_page
 
 # The maximal number of new rows that are rendered.

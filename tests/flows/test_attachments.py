@@ -18,7 +18,7 @@ from agents.providers.scripted import Gate, ScriptedProvider
 from chat import agents_setup
 from chat.errors import FilesUnavailable
 from chat.models import Attachment, ChatMessage, Session, User
-from chat.runner import file_parts
+from chat.runner import attached_files
 from chat.runner.agent_input import NO_FILES
 from chat.services.messages import attachments, sending
 from chat.services.runs.control import retry_here
@@ -105,7 +105,7 @@ async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
     provider = script(node, ["1"], ["2"])
     session = await node.session(ana)
     picture = files.picture()
-    monkeypatch.setattr(file_parts, "MOST_BYTES", len(picture))
+    monkeypatch.setattr(attached_files, "MOST_BYTES", len(picture))
     for name in ("old.png", "new.png"):
         await sent(node, session, ana, "Look", await uploaded(node, session, ana, picture, name))
     assert [shown(message) for message in provider.requests[1].messages] == [
