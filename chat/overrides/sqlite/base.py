@@ -59,13 +59,16 @@ class WriteAheadLog:
         self._synced = 0
 
     def open(self) -> None:
-        """Open the log for a later `sync`. The caller holds the write lock. Raise OSError.
+        """Open the log for a later `sync`. The caller holds the write lock. Raise OperationalError.
 
         SQLite creates a new log after all connections have been closed.
         """
-        if self._file >= 0 and os.path.samestat(os.fstat(self._file), os.stat(self._path)):
-            return
-        file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if self._file >= 0 and os.path.samestat(os.fstat(self._file), os.stat(self._path)):
+                return
+            file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:  # nothing is written yet, so this can be reported
+            raise OperationalError(f"the database's log cannot be opened: {error}") from error
         with self._sync_lock:
             self._file, old = file, self._file
         if old >= 0:
@@ -134,16 +137,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     waits_for_disk = True
     # False if SQLite keeps no log (in memory, on some network file systems). Then this class changes nothing.
     _has_log = False
+    _log: WriteAheadLog
     _holds_lock = False
     _changes_before = 0
-
-    @property
-    def _log(self) -> WriteAheadLog:
-        return log_of(str(self.settings_dict["NAME"]))
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
         self._has_log = connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        self._log = log_of(str(self.settings_dict["NAME"]))
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
@@ -159,19 +160,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._set_synchronous(self.waits_for_disk and not GROUP_SYNC)
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # see above
             if self.waits_for_disk and GROUP_SYNC:
-                self._open_log()
+                self._log.open()
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.rollback()
             self._release_lock()
             raise
         self._changes_before = self.connection.total_changes
-
-    def _open_log(self) -> None:
-        try:
-            self._log.open()
-        except OSError as error:  # nothing is written yet, so this can be reported
-            raise OperationalError(f"the database's log cannot be opened: {error}") from error
 
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]  # see above
