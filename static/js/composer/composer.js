@@ -150,8 +150,8 @@ export class Composer {
   #suggestion = "";
 
   /** `onSent` is called when a message is sent over an open connection. */
-  constructor(sent) {
-    this.#onSent = sent;
+  constructor(onSent) {
+    this.#onSent = onSent;
     form.addEventListener("submit", (event) => this.#submit(event));
     field.addEventListener("keydown", handleKey);
     live.addEventListener("state", ({ detail }) => (form.dataset.connection = detail.state));

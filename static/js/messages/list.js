@@ -264,7 +264,7 @@ function isInOrder(message) {
 /** Moves a message of the list to its place. Edits in it stay open, and the focus is kept. */
 function moveMessage(message, sequence) {
   const focused = message.contains(document.activeElement) ? document.activeElement : null;
-  delete message.dataset.sequence; // so that nextOf does not find the message itself
+  delete message.dataset.sequence; // so that elementAfter does not find the message itself
   const next = elementAfter(sequence);
   message.dataset.sequence = sequence;
   list.insertBefore(message, next === message ? message.nextElementSibling : next);
