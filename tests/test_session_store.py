@@ -18,14 +18,9 @@ from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
 from chat.services.people import accounts
 from chat.services.people.security_log import Kind, record
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def key_of(client: Client) -> str:

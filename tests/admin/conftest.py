@@ -10,14 +10,9 @@ from django.test import Client
 
 from chat.models import Session, User
 from chat.services.sessions.lifecycle import create_session
+from tests.support.signed_in import signed_in
 
 MANAGES = ("view_session", "change_session", "view_chatmessage", "change_chatmessage")
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture

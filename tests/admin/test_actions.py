@@ -19,9 +19,9 @@ from chat.admin import actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.sessions.actions import delete, set_archived
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import action_page, do, form_in, page_of, said
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/chat/session/"

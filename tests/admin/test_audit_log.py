@@ -12,9 +12,9 @@ from django.test import Client
 from chat.admin.audit_log import READ, SAME_VISIT
 from chat.models import Session, SessionRole, User
 from chat.services.people import sharing
-from tests.admin.conftest import signed_in
 from tests.admin.pages import add_page, do, form_in, message_page, page_of
 from tests.support.filled import DONE, HI, START, fill
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 

@@ -16,9 +16,9 @@ from chat.services.deletion import requests
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said, soup_of
 from tests.support.filled import DONE, HI, START, fill
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db

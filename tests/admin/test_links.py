@@ -29,8 +29,8 @@ from chat.models import (
 from chat.services.people import api_tokens, sharing, workspace_invitations
 from chat.services.people.security_log import Kind, record
 from chat.services.people.workspaces import current_workspace
-from tests.admin.conftest import signed_in
 from tests.admin.pages import soup_of
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

@@ -35,10 +35,10 @@ from chat.models import (
     WorkspaceInvitation,
 )
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import soup_of
 from tests.support.agreement import agree
 from tests.support.filled import ANSWER, HI, fill
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 SOON = timedelta(hours=1)

@@ -14,8 +14,8 @@ from django.utils import timezone
 from chat.models import SecurityEvent, SignInLink, User, Worker, Workspace
 from chat.services.people.security_log import Kind
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 PEOPLE = reverse("admin:chat_user_changelist")

@@ -29,9 +29,9 @@ from chat.models import (
 from chat.services.people import sharing, staff, workspace_invitations
 from chat.services.people.security_log import Kind
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said
 from tests.support.second_factors import give_app
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db

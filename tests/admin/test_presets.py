@@ -19,8 +19,8 @@ from chat.queries import presets
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, said
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 LIST, ADD = reverse("admin:chat_agentpreset_changelist"), reverse("admin:chat_agentpreset_add")

@@ -15,8 +15,8 @@ from django.utils import timezone
 from chat.models import Session, SessionRun, User, Worker
 from chat.runs import lease
 from chat.services.messages import sending
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said, soup_of
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 RUNS = reverse("admin:chat_sessionrun_changelist")

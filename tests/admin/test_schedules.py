@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from chat.models import Schedule, SecurityEvent, Session, User
 from chat.services.sessions import schedules
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 LIST = reverse("admin:chat_schedule_changelist")

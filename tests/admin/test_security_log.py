@@ -19,9 +19,9 @@ from chat.origin import Face, Origin, using_origin
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import page_of, said
 from tests.support.agreement import agree
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import let_in, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

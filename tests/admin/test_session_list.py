@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from chat.models import Session, SessionRun, User
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.signed_in import signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 LIST = "/admin/chat/session/"

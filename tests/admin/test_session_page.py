@@ -19,9 +19,9 @@ from chat import agents_setup
 from chat.access import role_in
 from chat.models import ChatMessage, SecurityEvent, Session, SessionRevision, SessionRun, User
 from chat.services.sessions import lifecycle
-from tests.admin.conftest import signed_in
 from tests.admin.pages import form_in, page_of, said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 

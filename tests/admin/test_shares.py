@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRun, Share, User
 from chat.services.people import sharing
-from tests.admin.conftest import signed_in
 from tests.admin.pages import soup_of
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 

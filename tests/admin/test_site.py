@@ -18,9 +18,9 @@ from django.test.utils import CaptureQueriesContext
 from chat.admin.people import PersonAdmin
 from chat.models import ApiToken, ChatMessage, Session, User
 from chat.zones import ZONE_COOKIE
-from tests.admin.conftest import signed_in
 from tests.admin.pages import message_page, page_of, said, soup_of
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/chat/session/"

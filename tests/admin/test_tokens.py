@@ -12,8 +12,8 @@ from django.urls import reverse
 from chat.models import ApiToken, SecurityEvent, User
 from chat.services.people import api_tokens
 from chat.services.people.security_log import Kind
-from tests.admin.conftest import signed_in
 from tests.admin.pages import said
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 LIST = reverse("admin:chat_apitoken_changelist")

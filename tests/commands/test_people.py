@@ -7,11 +7,11 @@ from io import StringIO
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
-from django.test import Client
 
 from chat.models import SecurityEvent, User
 from chat.services.people.security_log import Kind
 from tests.support.second_factors import give_app
+from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -20,12 +20,6 @@ def told(command: str, *words: str) -> str:
     out = StringIO()
     call_command(command, *words, stdout=out)
     return out.getvalue()
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:

@@ -32,7 +32,7 @@ from chat.runs.reducer import RESUME_NOTE, reduce
 from chat.runs.response_reducer import EMPTY_ANSWER
 from chat.runs.turn_state import OpenText, OpenTool, ProcessLost, ResponseText, Stopped
 from tests.support.ledger import Clock, Turn
-from tests.support.told import USAGE, calls, events_of
+from tests.support.scripted_turn import USAGE, calls, events_of
 
 STARTED = ResponseStarted("one", "scripted", 1000)
 DONE = ResponseDone("end", USAGE)

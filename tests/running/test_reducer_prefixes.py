@@ -14,7 +14,7 @@ from agents.providers.scripted import HangUp, Reply, Sign, Step, Stop
 from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.runs.turn_state import ProcessLost, Stopped, TurnEvent
 from tests.support.ledger import OPEN_CALLS, UNFINISHED, Turn
-from tests.support.told import USAGE, calls, events_of
+from tests.support.scripted_turn import USAGE, calls, events_of
 
 SIGNED: list[Step] = [ReasoningDelta("Let me "), ReasoningDelta("see."), Sign({"signature": "abc="})]
 TURNS: dict[str, tuple[Sequence[Reply], int]] = {

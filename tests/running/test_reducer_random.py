@@ -17,8 +17,8 @@ from tests.running.test_reducer_prefixes import check_ends, check_texts
 from tests.support.effort import cases
 from tests.support.ledger import Turn
 from tests.support.protocol import check_context
+from tests.support.scripted_turn import run_script
 from tests.support.scripts import scripts
-from tests.support.told import told
 
 ENDS: list[TurnEvent] = [
     Stopped(),
@@ -33,7 +33,7 @@ ENDS: list[TurnEvent] = [
 def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) -> None:
     """RUN-08, RUN-15, CTX-02, CTX-03: the rows are complete after any end, and both vendors accept the context that is
     built from them."""
-    events = told(*script, max_rounds=3)[0]
+    events = run_script(*script, max_rounds=3)[0]
     length = data.draw(st.integers(0, len(events)))
     end = data.draw(st.sampled_from(ENDS))
     turn = Turn().tell(*events[:length], end)
@@ -50,7 +50,7 @@ def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) 
 def test_context_from_rows_equals_the_history_of_the_loop(script: list[Reply]) -> None:
     """MSG-08, CTX-01: before every request, the context built from the rows equals the loop's own history byte for
     byte."""
-    events, provider = told(*script, max_rounds=3)
+    events, provider = run_script(*script, max_rounds=3)
     turn, projected = Turn(), []
     for event in events:
         if isinstance(event, ResponseStarted):

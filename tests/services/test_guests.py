@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
@@ -22,6 +21,7 @@ from chat.services.people.workspaces import current_workspace, listed_workspaces
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing.files import import_file
+from tests.support.members import code_of, role_of
 from tests.support.testing_node import ScriptedRegistry, person
 
 pytestmark = pytest.mark.django_db
@@ -39,16 +39,6 @@ def guest(session: Session, ana: User) -> User:
     token = sharing.invite(session=session, author=ana, role="editor")
     user, _session = accounts.register(token=token, username="gil", display_name="Gil", password="correct horse")
     return user
-
-
-def role_of(user: User, workspace: Workspace) -> str | None:
-    return Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
-
-
-def code_of(act: Callable[[], object]) -> str:
-    with pytest.raises(ServiceError) as refused:
-        act()
-    return refused.value.code
 
 
 def test_invited_users_are_guests(session: Session, guest: User, ana: User, bo: User, workspace: Workspace) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from chat.access import may, role_in, workspace_where, workspaces_where
-from chat.errors import Forbidden, NoSuchWorkspace, ServiceError
+from chat.errors import Forbidden, NoSuchWorkspace
 from chat.models import Membership, SecurityEvent, Session, SessionRole, User, Workspace
 from chat.permissions import PERMISSIONS, Permission
 from chat.services.people import members, sharing
 from chat.services.sessions.lifecycle import create_session
+from tests.support.members import code_of, role_of
 from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
@@ -32,16 +31,6 @@ def member(name: str, workspace: Workspace, role: Role) -> User:
     user = person(name, workspace)
     user.memberships.update(role=role)
     return user
-
-
-def role_of(user: User, workspace: Workspace) -> str | None:
-    return Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
-
-
-def code_of(act: Callable[[], object]) -> str:
-    with pytest.raises(ServiceError) as refused:
-        act()
-    return refused.value.code
 
 
 def change(author: User, user: User, workspace: Workspace, role: str) -> Membership:

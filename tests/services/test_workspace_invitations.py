@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,11 +9,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.errors import Forbidden, Invalid, NoSuchWorkspace, ServiceError
+from chat.errors import Forbidden, Invalid, NoSuchWorkspace
 from chat.models import Membership, SecurityEvent, Share, User, Workspace, WorkspaceInvitation
 from chat.services.people import accounts, joining, members, sharing
 from chat.services.people import workspace_invitations as invitations
 from chat.services.sessions.lifecycle import create_session
+from tests.support.members import code_of, role_of
 from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
@@ -36,16 +36,6 @@ def zoe() -> User:
 
 def made(author: User, workspace: Workspace, uses: int = 1) -> str:
     return invitations.invite(author=author, workspace_id=workspace.pk, uses=uses)[1]
-
-
-def role_of(user: User, workspace: Workspace) -> str | None:
-    return Membership.objects.filter(user=user, workspace=workspace).values_list("role", flat=True).first()
-
-
-def code_of(act: Callable[[], object]) -> str:
-    with pytest.raises(ServiceError) as refused:
-        act()
-    return refused.value.code
 
 
 def test_a_link_makes_so_many_people_members(workspace: Workspace, olga: User, zoe: User) -> None:

@@ -45,12 +45,12 @@ async def _no_sleep(_: float) -> None:
     return None
 
 
-async def _tell(agent: Agent) -> list[AgentEvent]:
+async def _events(agent: Agent) -> list[AgentEvent]:
     async with aclosing(run(agent, HELLO, sleep=_no_sleep)) as events:
         return [event async for event in events]
 
 
-def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
+def run_script(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], ScriptedProvider]:
     """Run the loop over a script. Return its events, and the provider with the requests that it has received."""
     provider = ScriptedProvider(replies)
     agent = Agent(
@@ -61,8 +61,8 @@ def told(*replies: Reply, max_rounds: int = 25) -> tuple[list[AgentEvent], Scrip
         max_rounds=max_rounds,
         context_window=1000,
     )
-    return asyncio.run(_tell(agent)), provider
+    return asyncio.run(_events(agent)), provider
 
 
 def events_of(replies: Sequence[Reply], max_rounds: int = 25) -> list[AgentEvent]:
-    return told(*replies, max_rounds=max_rounds)[0]
+    return run_script(*replies, max_rounds=max_rounds)[0]

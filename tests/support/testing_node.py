@@ -22,7 +22,6 @@ from chat.services.messages import sending, starting
 from chat.services.messages.sending import Sent
 from chat.services.runs import control
 from chat.services.sessions import lifecycle
-from chat.snapshots import MessageSnapshot
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -149,7 +148,3 @@ def let_in(session: Session, user: User, role: str) -> None:
 
 def texts(changes: Changes) -> list[str]:
     return [message.text for message in changes.messages if message.type == "text"]
-
-
-def by_id(changes: Changes) -> dict[str, MessageSnapshot]:
-    return {message.id: message for message in changes.messages}

@@ -18,6 +18,7 @@ from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.services.messages import attachments
 from chat.services.sessions.lifecycle import create_session
 from tests.support import files
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytest.mark.each_storage]
@@ -25,13 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files"), pytes
 
 @pytest.fixture
 def ana_s(ana: User) -> Client:
-    return client_of(ana)
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return signed_in(ana)
 
 
 def post(client: Client, session: Session, data: bytes, name: str = "a.png", kind: str = "image/png") -> HttpResponse:
@@ -176,7 +171,7 @@ def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, sessio
 def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Session, bo: User) -> None:
     """A user who lost access can't open their files in the session (LIVE-06)."""
     let_in(session, bo, SessionRole.EDITOR)
-    client = client_of(bo)
+    client = signed_in(bo)
     described = taken(client, session, b"mine")
     session.shares.all().delete()
     assert client.get(described["url"]).status_code == 404
@@ -187,7 +182,7 @@ def test_an_unsent_file_can_be_removed_by_its_uploader(ana_s: Client, session: S
     """UI-09: removing an unsent file also deletes its data."""
     let_in(session, bo, SessionRole.EDITOR)
     address = reverse("attachment-remove", args=[taken(ana_s, session, files.picture("GIF"))["id"]])
-    assert refused(client_of(bo).post(address)) == (404, "no_such_attachment")
+    assert refused(signed_in(bo).post(address)) == (404, "no_such_attachment")
     assert len(stored()) == 3
     assert ana_s.post(address).status_code == 204
     assert stored() == []

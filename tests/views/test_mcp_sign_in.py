@@ -24,6 +24,7 @@ from chat.runner.mcp_tokens import TokenStore
 from chat.services.people import mcp_sign_in
 from chat.views import mcp_sign_in as views
 from tests.support.mcp_server import AUTH_SERVER, serving
+from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
@@ -40,13 +41,7 @@ def address() -> Iterator[str]:
 def page(ana: User, workspace: Workspace, settings: Settings) -> Client:
     settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)
     Membership.objects.filter(user=ana, workspace=workspace).update(role=Membership.Role.ADMIN)
-    return signed_in_client(ana)
-
-
-def signed_in_client(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return signed_in(ana)
 
 
 @pytest.fixture
@@ -108,7 +103,7 @@ def test_admin_connects_a_server_and_disconnects_it(page: Client, server: McpSer
 def test_state_is_valid_once_in_its_own_browser(page: Client, server: McpServer, ana: User) -> None:
     """UI-19: a sign-in that was begun in another browser, a second use, or an unknown state connects nothing."""
     query = allowed(begun(page, server))
-    assert "no longer valid" in back(signed_in_client(ana), query)
+    assert "no longer valid" in back(signed_in(ana), query)
     assert not McpServer.objects.get().sign_in
     assert "is connected" in back(page, query)
     assert "no longer valid" in back(page, query)
@@ -173,7 +168,7 @@ def test_client_that_was_registered_by_hand(page: Client, server: McpServer) -> 
 
 
 def test_member_cannot_connect(server: McpServer, workspace: Workspace, page: Client) -> None:
-    bo = signed_in_client(person("Bo", workspace))
+    bo = signed_in(person("Bo", workspace))
     assert bo.post(where(server), {"part": "connect", "server": server.pk}).status_code == 403
 
 
