@@ -94,8 +94,8 @@ def _usable(schema: Any, depth: int) -> Json:
         usable["prefixItems"] = schema["items"]
     if usable.get("type") == "array":
         usable.setdefault("items", {})
-    for key, value in usable.items():
-        usable[key] = _WITHIN.get(key, _same)(value, depth - 1)
+    for key in usable.keys() & _WITHIN.keys():
+        usable[key] = _WITHIN[key](usable[key], depth - 1)
     return usable
 
 
@@ -176,10 +176,6 @@ def _each(values: Any, depth: int) -> list[Json]:
 
 def _named(values: Any, depth: int) -> Json:
     return {name: _usable(value, depth) for name, value in values.items()}
-
-
-def _same(value: Any, _depth: int) -> Any:
-    return value
 
 
 _WITHIN: dict[str, Callable[[Any, int], Any]] = {

@@ -249,8 +249,7 @@ class Hub:
             return
         for feed in feeds:
             feed.people.beat()
-            if not self._connection.has(feed.session_id):
-                self._connection.update(feed.session_id)
+            self._connection.repair(feed.session_id)
             for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
                     self.unwatch(feed, each)

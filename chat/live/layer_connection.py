@@ -68,8 +68,10 @@ class LayerConnection:
         if self._changing is None:
             self._changing = asyncio.get_running_loop().create_task(self._change_groups())
 
-    def has(self, session_id: str) -> bool:
-        return session_id in self._entered
+    def repair(self, session_id: str) -> None:
+        """Enter a session's group again if the last try has failed."""
+        if session_id not in self._entered:
+            self.update(session_id)
 
     async def _connect(self) -> None:
         """Subscribe to the messages for all hubs and for the sessions that have viewers. Raise the layer's errors."""

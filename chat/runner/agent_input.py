@@ -75,7 +75,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
         agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))
     if any(tool in SANDBOX_TOOLS for tool in agent.tools):
         agent = with_copies(agent, rows)
-    history = context(seen, load_file_parts(seen, agent.takes))
+    history = context(seen, {} if is_plain else load_file_parts(seen, agent.takes))  # plain rows have no files
     known = facts.last_request
     names = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)
     request = RecordRequest(

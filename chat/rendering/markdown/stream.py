@@ -62,24 +62,17 @@ class MarkdownStream:
         self._meter = Meter()
         self._frozen = _Frozen(self._meter, allowance)
         self._tail = _Tail(self._frozen.references, self._meter)
+        # The safe HTML of each frozen block, and the source of those that must be drawn elsewhere, by index.
+        self.blocks = self._frozen.html
+        self.provisional = self._frozen.provisional
         self._held = ""
         self._length = 0
         self._plain: PlainText | None = None
         self._was_stopped = False
 
     @property
-    def blocks(self) -> list[str]:
-        """The safe HTML of each frozen block."""
-        return self._frozen.html
-
-    @property
     def is_exact(self) -> bool:
         return not self._was_stopped and self._frozen.is_exact
-
-    @property
-    def provisional(self) -> dict[int, str]:
-        """The source of frozen blocks that must be drawn elsewhere, by index."""
-        return self._frozen.provisional
 
     def complete(self, index: int, html: str) -> Op:
         """Replace a provisional block with HTML that was drawn elsewhere."""
