@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar
@@ -20,6 +20,7 @@ from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
 from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation
 from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
+from agents.tools import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,8 @@ class Connection:
         self.resources: tuple[types.Resource, ...] = ()
         self.prompts: tuple[types.Prompt, ...] = ()
         self.has_resources = False
+        # Parley's tools for these lists, and what they were made from (agents.mcp.tools).
+        self.made_tools: tuple[object, Sequence[Tool]] | None = None
         self._connect = connect
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None

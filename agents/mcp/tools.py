@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import mcp_types as types
 
@@ -26,8 +26,19 @@ LONGEST_DESCRIPTION = 4_000
 READ_RESOURCE = "read_resource"
 
 
-def tools_of(connection: Connection, config: ServerConfig) -> list[Tool]:
-    """Return the server's tools that are known now, and a tool that reads its resources if the server offers them."""
+def tools_of(connection: Connection, config: ServerConfig) -> Sequence[Tool]:
+    """Return the server's tools that are known now, and a tool that reads its resources if the server offers them.
+
+    They are made once for each list of the server, because making them takes several milliseconds for a large one, and
+    each request to a model needs them.
+    """
+    lists = connection.tools, connection.resources, connection.has_resources, config
+    if connection.made_tools is None or connection.made_tools[0] != lists:
+        connection.made_tools = lists, _made_tools(connection, config)
+    return connection.made_tools[1]
+
+
+def _made_tools(connection: Connection, config: ServerConfig) -> list[Tool]:
     found: dict[str, Tool] = {}
     # Sorted, because a server may change the order of its list and the vendor's cache would then be missed.
     for tool in sorted(connection.tools, key=lambda each: each.name):

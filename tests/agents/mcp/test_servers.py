@@ -252,6 +252,14 @@ async def test_two_sessions_use_one_connection_at_the_same_time() -> None:
         assert [result.content for result in results] == ["a", "b"]
 
 
+async def test_tools_are_made_once_for_each_list() -> None:
+    """A server's list is large, and each request to a model needs its tools."""
+    async with opened(program()) as servers:
+        found = await tools(servers)
+        again = await tools(servers)
+        assert all(again[name] is tool for name, tool in found.items())
+
+
 async def test_a_changed_list_is_read_again() -> None:
     async with opened(program()) as servers:
         found = await tools(servers)
