@@ -102,7 +102,7 @@ async def test_excluded_messages_are_not_sent(ana: Person, browser: Browser, mod
     await expect(blocks(ana)).to_have_count(6)
     sent = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] != "system"]
     assert sent == ["Second question", "Second answer", "Third question"]
-    included = context(ana).locator("li:not(.unsent) .told")
+    included = context(ana).locator("li:not(.unsent) .context-text")
     await expect(included).to_have_text([*sent, "Third answer"])
     bo.check_console()
 
