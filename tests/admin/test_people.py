@@ -221,10 +221,10 @@ def test_second_factor_is_reset_by_those_who_were_given_the_right(
     ]
 
     helper = staff_with("view_user", "reset_second_factor", name="hal")
-    told = said(signed_in(helper).post(PEOPLE, reset, follow=True))
+    notices = said(signed_in(helper).post(PEOPLE, reset, follow=True))
 
-    assert "Two-step verification of Ana was reset." in told
-    assert "Items that you can’t change were skipped." in told
+    assert "Two-step verification of Ana was reset." in notices
+    assert "Items that you can’t change were skipped." in notices
     assert [row.user for row in Authenticator.objects.all()] == [boss]
     assert hers.get("/").status_code == 302
     assert "Hal removed your two-step verification" in said(signed_in(User.objects.get(pk=ana.pk)).get("/"))

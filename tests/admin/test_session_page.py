@@ -208,8 +208,8 @@ def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
     address = soup_of(admin.get(page_of(session))).select_one("#session-facts")["data-state-url"]  # type: ignore[index]  # there is one
     assert admin.get(str(address)).json()["works"] is False
     SessionRun.objects.update(state="running", turn_id="t_1")
-    told = admin.get(str(address)).json()
-    assert (told["works"], told["revision"], "Working" in told["state"]) == (True, session.revision, True)
+    progress = admin.get(str(address)).json()
+    assert (progress["works"], progress["revision"], "Working" in progress["state"]) == (True, session.revision, True)
 
 
 @pytest.mark.parametrize("status", ["archived", "deleted"])

@@ -130,9 +130,9 @@ async def test_results_go_to_the_model_in_the_order_of_the_calls() -> None:
 
     helper, provider = agent([ToolCall("s", "slow", {}), ToolCall("f", "fast", {})], ["ok"])
     events = await collect(replace(helper, tools=(slow, fast)))
-    told = [event.result for event in events if isinstance(event, ToolReturned)]
-    assert told == [ToolResult("f", "fast"), ToolResult("s", "slow")]
-    assert provider.requests[1].messages[-1] == Message("user", (told[1], told[0]))
+    returned = [event.result for event in events if isinstance(event, ToolReturned)]
+    assert returned == [ToolResult("f", "fast"), ToolResult("s", "slow")]
+    assert provider.requests[1].messages[-1] == Message("user", (returned[1], returned[0]))
 
 
 async def test_calls_are_run_whatever_the_stop_reason_says() -> None:

@@ -138,7 +138,7 @@ async def test_later_rounds_have_their_own_attempts() -> None:
         waits.append(seconds)
 
     async with aclosing(run(Agent("h", "scripted", provider, tools=(noop,)), HELLO, sleep=sleep)) as events:
-        told = [event async for event in events]
-    assert told[-1] == TurnFinished("done")
-    assert PartDone(Text("done")) in told
+        yielded = [event async for event in events]
+    assert yielded[-1] == TurnFinished("done")
+    assert PartDone(Text("done")) in yielded
     assert waits == [1] * 4

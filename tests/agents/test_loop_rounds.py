@@ -37,8 +37,8 @@ async def resumed(*history: Message, rounds: int = 2) -> tuple[list[AgentEvent],
     provider = ScriptedProvider(replies)
     agent = Agent("helper", "scripted", provider, tools=(noop,), max_rounds=rounds)
     async with aclosing(run(agent, history)) as events:
-        told = [event async for event in events]
-    return told, [request.tool_choice for request in provider.requests]
+        yielded = [event async for event in events]
+    return yielded, [request.tool_choice for request in provider.requests]
 
 
 @pytest.mark.parametrize(

@@ -107,16 +107,16 @@ def nothing_is_left(provider: ScriptedProvider) -> None:
 async def test_turn_is_cancelled_at_every_await_and_leaves_nothing() -> None:
     """RUN-07: a turn can be cancelled before the first token, in mid-text, during a tool and between rounds, and leaves
     nothing."""
-    told: list[int] = []
+    history_sizes: list[int] = []
     for ticks in range(1000):
         hit, seen = await stopped_after(ticks)
         if not hit:
             break
-        told.append(len(seen))
+        history_sizes.append(len(seen))
     assert seen[-1] == TurnFinished("done")
-    assert len(told) > 20
-    assert told == sorted(told)
-    assert len(set(told)) > 8
+    assert len(history_sizes) > 20
+    assert history_sizes == sorted(history_sizes)
+    assert len(set(history_sizes)) > 8
 
 
 async def test_turn_is_closed_after_every_event_and_leaves_nothing() -> None:

@@ -39,8 +39,8 @@ async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
         ToolCall("3", "wait", {"mine": "", "give": "a"}),
     ]
     async with aclosing(run_tools(tools(wait), calls)) as events:
-        told = [event async for event in events]
-    assert told == [
+        yielded = [event async for event in events]
+    assert yielded == [
         *map(ToolStarted, calls),
         ToolReturned(ToolResult("3", "")),
         ToolReturned(ToolResult("1", "a")),
@@ -89,10 +89,10 @@ async def test_tool_that_must_be_alone_waits_and_is_waited_for() -> None:
     names = {"a": "safe", "b": "safe", "C": "alone", "D": "alone", "e": "safe"}
     calls = [ToolCall(name, kind, {"name": name}) for name, kind in names.items()]
     async with aclosing(run_tools(tools(safe, alone), calls)) as events:
-        told = [(type(event).__name__, _id(event)) async for event in events]
+        yielded = [(type(event).__name__, _id(event)) async for event in events]
     assert log == ["+a", "+b", "-a", "-b", "+C", "-C", "+D", "-D", "+e", "-e"]
-    assert [name for kind, name in told if kind == "ToolStarted"] == list("abCDe")
-    assert told.index(("ToolStarted", "C")) > told.index(("ToolReturned", "b"))
+    assert [name for kind, name in yielded if kind == "ToolStarted"] == list("abCDe")
+    assert yielded.index(("ToolStarted", "C")) > yielded.index(("ToolReturned", "b"))
 
 
 def _id(event: ToolStarted | Reported | ToolReturned) -> str:
@@ -140,12 +140,12 @@ async def test_consumer_that_takes_its_time_loses_no_result() -> None:
 
     events: AsyncGenerator[ToolStarted | Reported | ToolReturned, None]
     async with aclosing(run_tools(tools(quick), [ToolCall(str(n), "quick", {}) for n in range(3)])) as events:
-        told = []
+        yielded = []
         async for event in events:
             for _ in range(10):
                 await asyncio.sleep(0)
-            told.append(_id(event))
-    assert told == ["0", "1", "2"] * 2
+            yielded.append(_id(event))
+    assert yielded == ["0", "1", "2"] * 2
 
 
 async def test_output_is_reported_while_a_tool_runs() -> None:

@@ -41,7 +41,7 @@ def user(text: str) -> Message:
     return Message("user", (Text(text),))
 
 
-async def told(
+async def answer_events(
     *history: Message | str, tools: Sequence[str] = TOOLS, max_rounds: int = 25, sandbox: Sandbox | None = None
 ) -> list[AgentEvent]:
     messages = [user(one) if isinstance(one, str) else one for one in history]
@@ -64,7 +64,7 @@ async def told(
 
 async def answer(*history: Message | str) -> str:
     """Return the text of the last response."""
-    events = await told(*history)
+    events = await answer_events(*history)
     assert events[-1] == TurnFinished("done")
     return [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)][-1]
 
@@ -91,7 +91,7 @@ async def test_demo_answers_chinese_in_chinese(text: str) -> None:
 
 
 async def test_demo_streams_markdown_token_by_token() -> None:
-    events = await told("Show me a TABLE please")
+    events = await answer_events("Show me a TABLE please")
     deltas = [event.text for event in events if isinstance(event, TextDelta)]
     assert "".join(deltas) == texts.MARKDOWN
     assert len(deltas) > 150
@@ -99,7 +99,7 @@ async def test_demo_streams_markdown_token_by_token() -> None:
 
 
 async def test_demo_thinks_before_it_answers() -> None:
-    events = await told("think")
+    events = await answer_events("think")
     kinds = [type(event) for event in events if isinstance(event, ReasoningDelta | TextDelta)]
     assert kinds == sorted(kinds, key=[ReasoningDelta, TextDelta].index)
     thought, spoken = (event.part for event in events if isinstance(event, PartDone))
@@ -111,7 +111,7 @@ async def test_demo_thinks_before_it_answers() -> None:
 @pytest.mark.parametrize(("text", "kinds"), [("ask", ["form", "selection"]), ("plan", ["plan_review"])])
 async def test_demo_asks_people(text: str, kinds: list[str]) -> None:
     """UI-12: the demo agent's questions are valid, and it repeats the answers."""
-    events = await told(text)
+    events = await answer_events(text)
     asked = [event for event in events if isinstance(event, ToolWaiting)]
     assert [event.kind for event in asked] == kinds
     assert events[-1] == TurnFinished("waiting")
@@ -121,7 +121,7 @@ async def test_demo_asks_people(text: str, kinds: list[str]) -> None:
 
 
 async def test_demo_calls_several_tools_at_once_and_uses_their_results() -> None:
-    events = await told("tools")
+    events = await answer_events("tools")
     calls = [event.call for event in events if isinstance(event, ToolStarted)]
     assert [call.name for call in calls] == ["current_time", "calculator", "calculator"]
     results = {event.result.call_id: event.result for event in events if isinstance(event, ToolReturned)}
@@ -141,7 +141,7 @@ async def test_demo_calculates_what_it_is_asked() -> None:
 async def test_demo_runs_a_command_if_it_may(tmp_path: Path) -> None:
     """The demo agent runs a command to show the sandbox, if it is allowed to."""
     sandbox = Sandbox(tmp_path / "workspace")
-    events = await told("bash echo one; echo two", tools=["bash"], sandbox=sandbox)
+    events = await answer_events("bash echo one; echo two", tools=["bash"], sandbox=sandbox)
     assert ToolReturned(ToolResult("demo_1_1", "one\ntwo", origin="bash")) in events
     said = [event.part.text for event in events if isinstance(event, PartDone) and isinstance(event.part, Text)]
     assert "- `bash(echo one; echo two)`:\n\n```\none\ntwo\n```" in said[-1]
@@ -149,23 +149,23 @@ async def test_demo_runs_a_command_if_it_may(tmp_path: Path) -> None:
 
 
 async def test_demo_call_ids_do_not_repeat_in_a_conversation() -> None:
-    first = await told("tools")
+    first = await answer_events("tools")
     calls = [event.call for event in first if isinstance(event, ToolStarted)]
     results = [event.result for event in first if isinstance(event, ToolReturned)]
     history = [user("tools"), Message("assistant", tuple(calls)), Message("user", tuple(results)), user("tools")]
-    again = [event.call for event in await told(*history) if isinstance(event, ToolStarted)]
+    again = [event.call for event in await answer_events(*history) if isinstance(event, ToolStarted)]
     assert not {call.id for call in calls} & {call.id for call in again}
     assert len(again) == 3
 
 
 async def test_demo_without_tools_says_so() -> None:
-    events = await told("tools", tools=[])
+    events = await answer_events("tools", tools=[])
     assert PartDone(Text(texts.NO_TOOLS)) in events
 
 
 async def test_demo_sums_up_at_the_round_limit() -> None:
     """The demo agent sums up at the round limit (RUN-09)."""
-    events = await told("tools", max_rounds=1)
+    events = await answer_events("tools", max_rounds=1)
     assert PartDone(Text(texts.ROUND_LIMIT)) in events
     assert events[-1] == TurnFinished("limit")
 
@@ -191,7 +191,7 @@ async def test_demo_answers_the_last_message() -> None:
 )
 async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
     """The demo agent can fail on request (RUN-10)."""
-    events = await told(text)
+    events = await answer_events(text)
     assert isinstance(events[-1], TurnFailed)
     assert type(events[-1].error) is error
     assert any(isinstance(event, TextDelta) for event in events) is (error is ConnectionLost)
@@ -199,7 +199,7 @@ async def test_demo_fails_when_asked(text: str, error: type[Exception]) -> None:
 
 async def test_demo_is_too_busy_when_asked() -> None:
     """RUN-10: the demo agent can report that it is busy, so that the retries are visible."""
-    events = await told("error busy")
+    events = await answer_events("error busy")
     assert [type(event) for event in events] == [ResponseStarted, RetryScheduled] * 2 + [ResponseStarted, TurnFailed]
     assert isinstance(events[-1], TurnFailed)
     assert type(events[-1].error) is Overloaded
@@ -210,7 +210,7 @@ async def test_demo_long_answer_is_long() -> None:
 
 
 async def test_demo_reports_plausible_usage() -> None:
-    small, large = (await told("echo hi"))[-2], (await told("echo " + "hi " * 1000, "echo hi"))[-2]
+    small, large = (await answer_events("echo hi"))[-2], (await answer_events("echo " + "hi " * 1000, "echo hi"))[-2]
     assert isinstance(small, ResponseDone)
     assert isinstance(large, ResponseDone)
     assert small.usage.output_tokens == large.usage.output_tokens == 1

@@ -67,8 +67,8 @@ def test_broken_body_is_refused(client: Client, address: str, body: bytes, statu
     """MSG-12: a malformed body is refused with a problem that explains the error."""
     answer = client.post(address, body, JSON)
     assert code(answer)[0] == status
-    told = answer.json()
-    assert told["detail"]
+    refusal = answer.json()
+    assert refusal["detail"]
     assert len(answer.content) < 5000
     assert not ChatMessage.objects.exists()
 

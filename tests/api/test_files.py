@@ -25,18 +25,23 @@ def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None
     mine, his = client_of(ana), client_of(bo)
     data = files.picture()
     made = mine.post(f"/api/sessions/{session.pk}/attachments", {"file": SimpleUploadedFile("Bild ü.png", data)})
-    told = made.json()
-    assert (made.status_code, told["kind"], told["name"], made["Location"]) == (201, "image", "Bild ü.png", told["url"])
-    assert his.get(told["url"]).status_code == 404
-    body = {"text": "", "attachments": [told["id"]]}
+    attachment = made.json()
+    assert (made.status_code, attachment["kind"], attachment["name"], made["Location"]) == (
+        201,
+        "image",
+        "Bild ü.png",
+        attachment["url"],
+    )
+    assert his.get(attachment["url"]).status_code == 404
+    body = {"text": "", "attachments": [attachment["id"]]}
     sent = mine.post(f"/api/sessions/{session.pk}/messages", body, "application/json").json()
     message = his.get(f"/api/sessions/{session.pk}/messages/{sent['id']}").json()
-    assert [each["id"] for each in message["attachments"]] == [told["id"]]
-    whole = his.get(told["url"])
-    assert (len(whole.content), whole.content[:4]) == (told["size"], b"\x89PNG")
+    assert [each["id"] for each in message["attachments"]] == [attachment["id"]]
+    whole = his.get(attachment["url"])
+    assert (len(whole.content), whole.content[:4]) == (attachment["size"], b"\x89PNG")
     assert (whole["Content-Type"], whole["Cache-Control"]) == ("image/png", "private, no-store")
     assert whole["Content-Disposition"].startswith("attachment;")
-    assert code(mine.delete(told["url"])) == (409, "already_sent")
+    assert code(mine.delete(attachment["url"])) == (409, "already_sent")
 
 
 def test_unsent_file_is_taken_back(session: Session, ana: User) -> None:
@@ -106,7 +111,7 @@ def test_file_of_another_user_is_not_one_s_own_to_delete(session: Session, ana: 
     let_in(session, bo, SessionRole.EDITOR)
     mine = client_of(ana)
     address = f"/api/sessions/{session.pk}/attachments"
-    told = mine.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()
-    body = {"text": "", "attachments": [told["id"]]}
+    attachment = mine.post(address, {"file": SimpleUploadedFile("a.txt", b"Hi")}).json()
+    body = {"text": "", "attachments": [attachment["id"]]}
     mine.post(f"/api/sessions/{session.pk}/messages", body, "application/json")
-    assert code(client_of(bo).delete(told["url"])) == (403, "forbidden")
+    assert code(client_of(bo).delete(attachment["url"])) == (403, "forbidden")

@@ -38,9 +38,9 @@ def test_messages_are_read_both_ways(asker: Asker, session: Session) -> None:
     rows = fill(session, *TURN, *TURN)
     assert everything(asker, session, "before") == everything(asker, session, "after") == list(range(1, 11))
     snapshots = [message_snapshot(row.pk) for row in rows]
-    told = asker.get(path(session)).json()["messages"]
-    assert told == [each.to_json() for each in snapshots if each]
-    assert asker.get(path(session, rows[2])).json() == told[2]
+    returned = asker.get(path(session)).json()["messages"]
+    assert returned == [each.to_json() for each in snapshots if each]
+    assert asker.get(path(session, rows[2])).json() == returned[2]
 
 
 def test_long_messages_make_short_pages(asker: Asker, session: Session) -> None:
@@ -53,11 +53,11 @@ def test_long_messages_make_short_pages(asker: Asker, session: Session) -> None:
 def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> None:
     """RUN-01, RUN-06, MSG-02: a sent message begins a turn or is queued, and repeating the request adds nothing."""
     first = asker.post(path(session), {"text": "Hi", "key": "k1"})
-    told = first.json()
-    assert (first.status_code, told["queued"], told["repeated"]) == (201, False, False)
+    returned = first.json()
+    assert (first.status_code, returned["queued"], returned["repeated"]) == (201, False, False)
     assert asker.get(first["Location"]).json()["text"] == "Hi"
     again = asker.post(path(session), {"text": "Hi", "key": "k1"})
-    assert (again.status_code, again.json()) == (200, {**told, "repeated": True})
+    assert (again.status_code, again.json()) == (200, {**returned, "repeated": True})
     queued = asker.post(path(session), {"text": "And then?"}).json()
     assert queued["queued"] is True
     assert [each["id"] for each in asker.get(path(session)).json()["queued"]] == [queued["id"]]
@@ -70,8 +70,8 @@ def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> 
 def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> None:
     """A changed message is returned as it is now (MSG-09, MSG-11)."""
     row = fill(session, *TURN)[1]
-    told = asker.patch(path(session, row), {"text": "Hello", "include_in_context": False}).json()
-    assert (told["text"], told["edited"], told["include_in_context"]) == ("Hello", True, False)
+    returned = asker.patch(path(session, row), {"text": "Hello", "include_in_context": False}).json()
+    assert (returned["text"], returned["edited"], returned["include_in_context"]) == ("Hello", True, False)
     assert [each.kind for each in MessageRevision.objects.order_by("pk")] == ["edit", "exclude"]
     assert asker.patch(path(session, row), {"include_in_context": True}).json()["include_in_context"] is True
     assert asker.patch(path(session, row), {}).status_code == 200
@@ -106,8 +106,8 @@ def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
     rows = fill(session, *TURN)
     body = {"key": "k1"}
     first, again = (asker.post(path(session, rows[1], "/fork"), body) for _ in range(2))
-    told = first.json()
-    assert (first.status_code, again.status_code, again.json()) == (201, 200, {**told, "repeated": True})
+    returned = first.json()
+    assert (first.status_code, again.status_code, again.json()) == (201, 200, {**returned, "repeated": True})
     forked = asker.get(first["Location"]).json()
     assert (forked["agent_status"], forked["forked_from"]) == ("thinking", session.pk)
     still = asker.post(path(session, rows[1], "/fork"), {"text": "Other", "run": False}).json()["session"]
@@ -124,10 +124,10 @@ def test_retry_tells_what_it_withdrew_and_is_taken_back(asker: Asker, session: S
     rows = fill(session, *TURN, *TURN)
     refused = asker.post(path(session, rows[1], "/retry?at_most=0"))
     assert (code(refused), refused.json()["messages"], refused.json()["people"]) == ((409, "confirm"), 5, 1)
-    told = {"messages": 5, "people": 1, "others": 1, "last_answer": False, "after": rows[1].pk}
-    assert asker.post(path(session, rows[1], "/retry?preview=true")).json() == {**told, "attempt": ""}
+    returned = {"messages": 5, "people": 1, "others": 1, "last_answer": False, "after": rows[1].pk}
+    assert asker.post(path(session, rows[1], "/retry?preview=true")).json() == {**returned, "attempt": ""}
     done = asker.post(path(session, rows[1], "/retry?at_most=5")).json()
-    assert done == {**told, "attempt": done["attempt"]}
+    assert done == {**returned, "attempt": done["attempt"]}
     SessionRun.objects.filter(pk=session.pk).update(state="idle", turn_id="")
     address = f"/api/sessions/{session.pk}/attempts"
     (listed,) = asker.get(address).json()["attempts"]
@@ -155,8 +155,13 @@ def test_others_suggest_edits(asker: Asker, session: Session, ana: User, bo: Use
     address = f"/api/sessions/{session.pk}/suggestions/{listed['id']}"
     assert code(editor.post(f"{address}/accept", {})) == (403, "not_yours")
     revision = asker.post(f"{address}/accept", {}).json()["revision"]
-    told = asker.get(path(session, row)).json()
-    assert (told["text"], told["suggested_by"], told["edited_by"], told["revision"]) == ("Yo", "Bo", "", revision)
+    returned = asker.get(path(session, row)).json()
+    assert (returned["text"], returned["suggested_by"], returned["edited_by"], returned["revision"]) == (
+        "Yo",
+        "Bo",
+        "",
+        revision,
+    )
     assert code(asker.post(f"{address}/dismiss")) == (404, "no_such_suggestion")
 
 
@@ -226,9 +231,9 @@ def test_messages_of_one_turn_are_read(asker: Asker, session: Session) -> None:
 
 def test_sending_answers_with_turn_and_place(asker: Asker, session: Session) -> None:
     """RUN-01: the answer to sending has the turn and the place, by which the client finds the agent's answer."""
-    told = asker.post(path(session), {"text": "Hi"}).json()
-    row = asker.get(f"{path(session)}/{told['id']}").json()
-    assert (told["turn_id"], told["sequence"]) == (row["turn_id"], row["sequence"]) == (row["turn_id"], 2)
+    returned = asker.post(path(session), {"text": "Hi"}).json()
+    row = asker.get(f"{path(session)}/{returned['id']}").json()
+    assert (returned["turn_id"], returned["sequence"]) == (row["turn_id"], row["sequence"]) == (row["turn_id"], 2)
     queued = asker.post(path(session), {"text": "And"}).json()
     assert (queued["turn_id"], queued["sequence"], queued["queued"]) == (None, None, True)
 

@@ -30,13 +30,13 @@ def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
         "/api/sessions/s_none",
         "/api/none",
     ):
-        got, told = reader.get(path), reader.head(path)
-        assert told.status_code == got.status_code
-        assert b"".join(told) == b""
+        got, without_body = reader.get(path), reader.head(path)
+        assert without_body.status_code == got.status_code
+        assert b"".join(without_body) == b""
         lengths = {} if got.streaming else {"Content-Length": str(len(got.content))}
         counts = {"Content-Length": "", "RateLimit": ""}
-        assert {**dict(told.headers), **counts} == {**dict(got.headers), **counts}
-        assert told.headers.get("Content-Length") == lengths.get("Content-Length")
+        assert {**dict(without_body.headers), **counts} == {**dict(got.headers), **counts}
+        assert without_body.headers.get("Content-Length") == lengths.get("Content-Length")
     tag = reader.head(here)["ETag"]
     assert reader.head(here, headers={"If-None-Match": tag}).status_code == 304
     assert Client().head(here).status_code == 401

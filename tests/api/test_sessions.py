@@ -44,16 +44,16 @@ def everything(asker: Asker, limit: int) -> list[str]:
 def test_begun_session_has_what_was_asked_for(asker: Asker, ana: User) -> None:
     """MSG-01: a new session has the requested values, and its first message is sent."""
     answer = asker.post(SESSIONS, {"title": " New  plan", "text": "Hi", "system_prompt": "Be brief.", "agent": ""})
-    told = answer.json()
-    assert (answer.status_code, answer["Location"]) == (201, f"{SESSIONS}/{told['id']}")
-    assert (told["title"], told["system_prompt"], told["role"], told["agent_status"]) == (
+    shown = answer.json()
+    assert (answer.status_code, answer["Location"]) == (201, f"{SESSIONS}/{shown['id']}")
+    assert (shown["title"], shown["system_prompt"], shown["role"], shown["agent_status"]) == (
         "New plan",
         "Be brief.",
         "owner",
         "thinking",
     )
-    assert [row.text for row in ChatMessage.objects.filter(session=told["id"], type="text")] == ["Hi"]
-    assert told == asker.get(answer["Location"]).json()
+    assert [row.text for row in ChatMessage.objects.filter(session=shown["id"], type="text")] == ["Hi"]
+    assert shown == asker.get(answer["Location"]).json()
 
 
 @pytest.mark.both_databases
@@ -108,8 +108,8 @@ def test_list_goes_on_where_it_stopped(asker: Asker, ana: User, bo: User) -> Non
 def test_changes_are_made_together_or_not_at_all(asker: Asker, session: Session) -> None:
     """Several changes in one request are applied together or not at all (RUN-16, ADM-02)."""
     body: dict[str, Any] = {"title": "New", "system_prompt": "Be brief.", "pinned": True, "status": "archived"}
-    told = asker.patch(path(session), body).json()
-    assert (told["title"], told["system_prompt"], told["status"]) == ("New", "Be brief.", "archived")
+    shown = asker.patch(path(session), body).json()
+    assert (shown["title"], shown["system_prompt"], shown["status"]) == ("New", "Be brief.", "archived")
     assert asker.get(f"{SESSIONS}?archived=true").json()["sessions"][0]["pinned"] is True
     assert code(asker.patch(path(session), {"title": "Newer", "agent": "unknown"})) == (422, "no_such_agent")
     assert code(asker.patch(path(session), {"title": "Newer", "model": "one"})) == (422, "malformed")
@@ -127,15 +127,15 @@ def test_reasoning_is_chosen_as_the_model_offers_it(asker: Asker, session: Sessi
     assert (known["one"]["reasoning_efforts"], known["one"]["takes_thinking_budget"]) == (["low", "high"], False)
     assert known["two"]["reasoning_efforts"] == []
     wanted = {"provider": "scripted", "model": "one", "config": {"reasoning_effort": "high"}}
-    told = asker.patch(path(session), wanted).json()
-    assert (told["reasoning_effort"], told["thinking_budget"]) == ("high", None)
+    shown = asker.patch(path(session), wanted).json()
+    assert (shown["reasoning_effort"], shown["thinking_budget"]) == ("high", None)
     assert code(asker.patch(path(session), {"title": "New", "config": {"reasoning_effort": "max"}})) == (422, "invalid")
     assert code(asker.patch(path(session), {"title": "New", "config": {"thinking_budget": 4000}})) == (422, "invalid")
     assert asker.get(path(session)).json()["title"] != "New"
-    told = asker.post(SESSIONS, {"config": {"reasoning_effort": "low"}}).json()
-    assert told["reasoning_effort"] == "low"
-    told = asker.patch(path(session), {"provider": "scripted", "model": "two"}).json()
-    assert (told["reasoning_effort"], told["config"]["reasoning_effort"]) == ("", "high")
+    shown = asker.post(SESSIONS, {"config": {"reasoning_effort": "low"}}).json()
+    assert shown["reasoning_effort"] == "low"
+    shown = asker.patch(path(session), {"provider": "scripted", "model": "two"}).json()
+    assert (shown["reasoning_effort"], shown["config"]["reasoning_effort"]) == ("", "high")
 
 
 def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) -> None:

@@ -32,9 +32,9 @@ def test_a_program_manages_a_webhook(asker: Asker, where: str, receiver: Receive
     """HOOK-01: only the answers that create a secret contain it."""
     made = asker.post(where, {"url": receiver.url, "events": ["turn.failed"]})
     assert made.status_code == 201
-    told, one = made.json(), f"/api/webhooks/{made.json()['id']}"
-    first = told.pop("secret")
-    assert asker.get(where).json() == {"webhooks": [told]}
+    webhook, one = made.json(), f"/api/webhooks/{made.json()['id']}"
+    first = webhook.pop("secret")
+    assert asker.get(where).json() == {"webhooks": [webhook]}
 
     changed = asker.patch(one, {"events": ["session.created"], "is_enabled": False}).json()
     assert (changed["events"], changed["is_enabled"], changed["url"]) == (["session.created"], False, receiver.url)

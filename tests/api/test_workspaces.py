@@ -24,12 +24,12 @@ def other(ana: User) -> Workspace:
 
 def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
     enter(user=ana, workspace_id=other.pk)
-    told = asker.get("/api/me").json()
+    me = asker.get("/api/me").json()
     named = [
         {"id": workspace.pk, "name": "Team", "role": "member"},
         {"id": other.pk, "name": "Ops", "role": "member"},
     ]
-    assert (told["workspaces"], told["workspace"]) == (named, other.pk)
+    assert (me["workspaces"], me["workspace"]) == (named, other.pk)
 
 
 def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:

@@ -32,9 +32,9 @@ async def reading(scope: Message, receive: Callable[[], Awaitable[Message]], sen
         size += len(message["body"])
         if not message["more_body"]:
             break
-    told = dict(scope["headers"]).get(b"content-length", b"")
+    declared = dict(scope["headers"]).get(b"content-length", b"")
     await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": json.dumps([size, told.decode()]).encode()})
+    await send({"type": "http.response.body", "body": json.dumps([size, declared.decode()]).encode()})
 
 
 async def ask(path: str, *parts: bytes, headers: Headers | None = None, pause: asyncio.Event | None = None) -> Any:

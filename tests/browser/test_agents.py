@@ -191,13 +191,13 @@ async def test_context_tab_shows_the_request_to_each_agent(server: Server, brows
     await expect(ana.page.get_by_role("heading", name="System prompt of assistant")).to_be_visible()
     await ana.page.get_by_role("tab", name="Context").click()
     await ana.page.get_by_label("Agent", exact=True).select_option("Reviewer")
-    told = ana.page.get_by_role("region", name="System prompt of Reviewer")
-    await expect(told).to_contain_text("You review what you are shown.")
+    prompt_region = ana.page.get_by_role("region", name="System prompt of Reviewer")
+    await expect(prompt_region).to_contain_text("You review what you are shown.")
     await ana.page.get_by_role("button", name="Rename").click()
     await ana.page.keyboard.type("Plan")
     await ana.page.keyboard.press("Enter")
     await expect(ana.page.get_by_label("Agent", exact=True)).to_have_value("reviewer")
-    await expect(told).to_be_visible()
+    await expect(prompt_region).to_be_visible()
     ana.check_console()
 
 

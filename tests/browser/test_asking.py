@@ -94,8 +94,8 @@ async def test_form_of_a_server_is_answered_by_one_of_two_people(
         await filled.locator("summary").click()
         await expect(filled).to_contain_text(re.compile("How many people.*4", re.S))
     assert await violations(ana.page) == []
-    (told,) = results(model)
-    assert "('people', 4), ('room', 'h'), ('vegan', False)" in str(told)
+    (result,) = results(model)
+    assert "('people', 4), ('room', 'h'), ('vegan', False)" in str(result)
     bo.check_console()
 
 

@@ -172,8 +172,8 @@ async def test_draft_is_newer_than_the_page(ana: Person, said_at: str, shown: st
     await ana.composer.fill("")
     await ana.page.wait_for_function(f"() => !({name})()")  # the server has the empty draft, too
     await ana.page.add_init_script(f"""
-        const told = {{ text: "Half a thought", said: "Half a thought", at: 1, saidAt: {said_at} }};
-        localStorage.setItem("{key}", JSON.stringify(told));
+        const kept = {{ text: "Half a thought", said: "Half a thought", at: 1, saidAt: {said_at} }};
+        localStorage.setItem("{key}", JSON.stringify(kept));
     """)
     await ana.page.reload()
     await ana.sees_connection("Connected")

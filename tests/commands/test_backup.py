@@ -369,13 +369,13 @@ def test_folders_that_commands_nest_or_turn_into_links_do_no_harm(tmp_path: Path
         os.close(deep)
         deep = below
     os.close(deep)
-    told: list[str] = []
-    found = making._walk(root, making._Unreadable(told.append))
+    problems: list[str] = []
+    found = making._walk(root, making._Unreadable(problems.append))
     first = next(found)[1]
     (root / "s_1" / "changed").rename(tmp_path / "moved")
     (root / "s_1" / "changed").symlink_to(outside)
     assert [first, *(path for _folder, path in found)] == ["s_1/kept"]
-    assert len(told) == 1
+    assert len(problems) == 1
 
 
 @pytest.mark.both_databases

@@ -16,7 +16,7 @@ from tests.support.signed_in import signed_in
 pytestmark = pytest.mark.django_db
 
 
-def told(command: str, *words: str) -> str:
+def output_of(command: str, *words: str) -> str:
     out = StringIO()
     call_command(command, *words, stdout=out)
     return out.getvalue()
@@ -26,23 +26,23 @@ def test_lost_second_factors_are_reset_by_the_operator(ana: User) -> None:
     """The command helps a last administrator. It ends logins, is recorded, and the user is notified."""
     give_app(ana)
     client = signed_in(ana)
-    assert "Two-step verification of ana was reset." in told("resettwostep", "ana")
+    assert "Two-step verification of ana was reset." in output_of("resettwostep", "ana")
     assert not Authenticator.objects.exists()
     assert client.get("/").status_code == 302
     event = SecurityEvent.objects.get(kind=Kind.SECOND_FACTOR_RESET)
     assert (event.actor_id, event.person, event.face) == (None, ana, "command")
     html = signed_in(User.objects.get()).get("/").content.decode()
     assert "An operator of this server removed your two-step verification" in html
-    assert "ana has no two-step verification." in told("resettwostep", "ana")
+    assert "ana has no two-step verification." in output_of("resettwostep", "ana")
     with pytest.raises(CommandError, match="There is no user 'bo'"):
-        told("resettwostep", "bo")
+        output_of("resettwostep", "bo")
 
 
 def test_password_of_the_command_line_ends_logins(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Django's own command has the effects of any new password in Parley."""
     client = signed_in(ana)
     monkeypatch.setattr("getpass.getpass", lambda prompt: "quite another 1")
-    assert "Password changed successfully" in told("changepassword", "ana")
+    assert "Password changed successfully" in output_of("changepassword", "ana")
     assert client.get("/").status_code == 302
     event = SecurityEvent.objects.get(kind=Kind.PASSWORD_CHANGED)
     assert (event.actor_id, event.person, event.face) == (None, ana, "command")

@@ -138,8 +138,8 @@ def test_taken_port_is_one_clear_line(tmp_path: Path) -> None:
 
     assert ended.returncode == 1
     assert ended.stdout == ""
-    told = f"Parley cannot listen on 127.0.0.1:{port}: Address already in use."
-    assert ended.stderr == f"{told} Set HOST and PORT to an address that is free.\n"
+    problem = f"Parley cannot listen on 127.0.0.1:{port}: Address already in use."
+    assert ended.stderr == f"{problem} Set HOST and PORT to an address that is free.\n"
 
 
 def test_port_is_taken_before_anything_is_changed(tmp_path: Path) -> None:

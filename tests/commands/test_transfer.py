@@ -43,8 +43,8 @@ def test_a_file_is_listed_then_imported(ana: User, file: Path, settings: Setting
     listed, _ = run("importsessions", file, "--owner", ana.username)
     assert [line.split("\t")[-1] for line in listed.splitlines()[1:]] == ["One", "Two"]
     assert not Session.objects.exists()
-    told, _ = run("importsessions", file, "--owner", ana.username, "--only", 1)
-    assert "\t4\tTwo\n\t1 message of another branch was left out." in told
+    printed, _ = run("importsessions", file, "--owner", ana.username, "--only", 1)
+    assert "\t4\tTwo\n\t1 message of another branch was left out." in printed
     assert Session.objects.get().owner == ana
     run("importsessions", file, "--owner", ana.username, "--all", "--workspace", ana.workspaces.get().pk)
     assert Session.objects.count() == 3

@@ -83,13 +83,18 @@ async def test_answer_comes_with_the_turn(node: TestNode, ana: User, secret: str
     session = await node.session(ana)
     body = {"text": "1+1?", "key": "k"}
     waiter = Waiter(session, secret, body)
-    told = await waiter.answer()
+    result = await waiter.answer()
     rows = await node.rows(session)
-    assert (waiter.status, told["id"], told["outcome"], told["more"]) == (201, rows[1].pk, "completed", False)
-    assert (told["turn_id"], told["sequence"], told["queued"], told["repeated"]) == (rows[1].turn_id, 2, False, False)
-    assert [row["id"] for row in told["messages"]] == [row.pk for row in rows]
+    assert (waiter.status, result["id"], result["outcome"], result["more"]) == (201, rows[1].pk, "completed", False)
+    assert (result["turn_id"], result["sequence"], result["queued"], result["repeated"]) == (
+        rows[1].turn_id,
+        2,
+        False,
+        False,
+    )
+    assert [row["id"] for row in result["messages"]] == [row.pk for row in rows]
     again = Waiter(session, secret, body)
-    assert await again.answer() == {**told, "repeated": True}
+    assert await again.answer() == {**result, "repeated": True}
     assert again.status == 200
 
 
@@ -98,14 +103,14 @@ async def test_failure_and_stop_are_outcomes(node: TestNode, ana: User, secret: 
     gate = Gate()
     node.script([[ProviderError("The model is away.")], ["Once", gate]])
     session = await node.session(ana)
-    told = await Waiter(session, secret, {"text": "Go"}).answer()
-    assert told["outcome"] == "failed"
-    assert "The model is away." in next(row for row in told["messages"] if row["type"] == "error")["text"]
+    result = await Waiter(session, secret, {"text": "Go"}).answer()
+    assert result["outcome"] == "failed"
+    assert "The model is away." in next(row for row in result["messages"] if row["type"] == "error")["text"]
     stopped = Waiter(session, secret, {"text": "Again"})
     await gate.reached()
     await node.cancel(session, ana)
-    told = await stopped.answer()
-    assert (told["outcome"], told["messages"][-1]["status"]) == ("interrupted", "interrupted")
+    result = await stopped.answer()
+    assert (result["outcome"], result["messages"][-1]["status"]) == ("interrupted", "interrupted")
 
 
 async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: str) -> None:
@@ -122,10 +127,10 @@ async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: s
     await node.do(sending.withdraw, session=session, author=ana, message_id=queued)
     assert (await third.answer())["outcome"] == "withdrawn"
     gate.open()
-    told = [await waiter.answer() for waiter in (first, second)]
-    assert [each["outcome"] for each in told] == ["completed", "completed"]
-    assert told[1]["turn_id"] != told[0]["turn_id"]
-    assert [row["text"] for row in told[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
+    result = [await waiter.answer() for waiter in (first, second)]
+    assert [each["outcome"] for each in result] == ["completed", "completed"]
+    assert result[1]["turn_id"] != result[0]["turn_id"]
+    assert [row["text"] for row in result[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
 
 
 async def test_held_message_is_not_waited_for(
@@ -143,8 +148,8 @@ async def test_held_message_is_not_waited_for(
     await second.begun()
     await node.cancel(session, ana)
     assert (await first.answer())["outcome"] == "interrupted"
-    told = await second.answer()
-    assert (told["outcome"], told["queued"], told["turn_id"], told["messages"]) == ("held", True, None, [])
+    result = await second.answer()
+    assert (result["outcome"], result["queued"], result["turn_id"], result["messages"]) == ("held", True, None, [])
 
 
 async def test_time_runs_out_and_proxies_do_not(
@@ -159,8 +164,8 @@ async def test_time_runs_out_and_proxies_do_not(
     node.script([["Once", gate]])
     session = await node.session(ana)
     waiter = Waiter(session, secret, {"text": "Go"}, seconds=1)
-    told = await waiter.answer()
-    assert (told["outcome"], told["messages"][-1]["text"]) == ("running", "Once")
+    result = await waiter.answer()
+    assert (result["outcome"], result["messages"][-1]["text"]) == ("running", "Once")
     assert waiter.text.startswith("  ")
     gate.open()
     await node.idle(session)
@@ -203,8 +208,8 @@ async def test_revoked_token_and_stopping_server_end_the_wait(node: TestNode, an
     await node.do(api_tokens.revoke, user=ana, token_id=token)
     first = await waiters[0].answer()
     runtime.end_streams()
-    told = [first, await waiters[1].answer()]
-    assert [(each["outcome"], each["messages"]) for each in told] == [("unknown", [])] * 2
+    result = [first, await waiters[1].answer()]
+    assert [(each["outcome"], each["messages"]) for each in result] == [("unknown", [])] * 2
     gate.open()
     await node.idle(session)
 
@@ -228,8 +233,8 @@ async def test_waiting_requests_count_as_streams(node: TestNode, ana: User, secr
     gate.open()
     assert (await first.answer())["outcome"] == "completed"
     again = Waiter(session, secret, body)
-    told = await again.answer()
-    assert (again.status, told["repeated"], told["outcome"]) == (201, False, "completed")
+    result = await again.answer()
+    assert (again.status, result["repeated"], result["outcome"]) == (201, False, "completed")
 
 
 async def test_request_without_room_after_its_message_is_sent_does_not_wait(
@@ -246,8 +251,8 @@ async def test_request_without_room_after_its_message_is_sent_does_not_wait(
     await gate.reached()
     await first.begun()
     second = Waiter(session, secret, {"text": "Second"}, seconds=600)
-    told = await second.answer()
-    assert (second.status, told["outcome"], told["messages"]) == (201, "queued", [])
+    result = await second.answer()
+    assert (second.status, result["outcome"], result["messages"]) == (201, "queued", [])
     gate.open()
     assert (await first.answer())["outcome"] == "completed"
     await node.idle(session)

@@ -30,8 +30,8 @@ async def written(node: TestNode, session: Session) -> None:
 
 def first_call(socket: Socket) -> Json | None:
     """Return the call of the first event that has one."""
-    told = (frame["message"] for frame in socket.frames if frame["type"] == "message_updated")
-    return next((message for message in told if message["type"] == "tool_group"), None)
+    messages = (frame["message"] for frame in socket.frames if frame["type"] == "message_updated")
+    return next((message for message in messages if message["type"] == "tool_group"), None)
 
 
 def grown(text: str, socket: Socket) -> str:
@@ -55,9 +55,9 @@ async def test_a_call_is_seen_while_it_grows(node: TestNode, ana: User) -> None:
         await socket.next(type="changes")
         await node.send(session, ana, "Go")
         await first.reached()
-        told = await socket.until(lambda: first_call(socket))
-        assert told is not None
-        assert (told["status"], told["tool"]["name"]) == ("streaming", "calculator")
+        call = await socket.until(lambda: first_call(socket))
+        assert call is not None
+        assert (call["status"], call["tool"]["name"]) == ("streaming", "calculator")
         async with Socket(path_of(session), ana) as late:
             first.open()
             await second.reached()

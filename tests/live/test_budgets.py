@@ -37,14 +37,14 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
         run(handle)
         costs.append(thread_time() - started)
 
-    def told() -> float:
+    def clock() -> float:
         most = max(costs)
         costs[:] = [0.0]
         return most
 
     monkeypatch.setattr(asyncio.Handle, "_run", measured)
     shorten_collections()  # a server does not have the objects of earlier tests
-    return told
+    return clock
 
 
 async def watch(node: TestNode, owner: User) -> tuple[Session, list[Watcher]]:

@@ -263,7 +263,7 @@ async def test_read_only_token_cannot_say_that_it_edits(node: TestNode, ana: Use
 # -- the tracker by itself --------------------------------------------------------------------------------------------
 
 
-class Told:
+class CountingTracker:
     """A tracker that counts its reports and changes; every user has a name."""
 
     def __init__(self, pace: float = 0.0) -> None:
@@ -287,47 +287,47 @@ def viewer_of(user_id: int, role: SessionRole = SessionRole.EDITOR) -> Subscribe
 
 async def test_editors_that_open_together_are_sent_together() -> None:
     """LIVE-08: processes and viewers get one report, however many editors open and close in a moment."""
-    told = Told()
+    counting = CountingTracker()
     subscribers = [viewer_of(number) for number in range(10)]
     for subscriber in subscribers:
         for is_open in (True, False, True):
-            told.tracker.note(subscriber, "m_1", is_open=is_open)
-    shown = await told.next()
+            counting.tracker.note(subscriber, "m_1", is_open=is_open)
+    shown = await counting.next()
     assert [each.name for each in shown] == ["Person 0", "Person 1", "Person 2", "Person 3"]
-    assert told.reports == [tuple(("m_1", number) for number in range(10))]
-    told.tracker.note(subscribers[9], "m_1", is_open=True)  # a renewal is not a change
-    told.tracker.note(subscribers[0], "m_1", is_open=False)
-    assert [each.name for each in await told.next()] == ["Person 1", "Person 2", "Person 3", "Person 4"]
-    assert (len(told.reports), told.shown.qsize()) == (2, 0)
-    told.tracker.close()
+    assert counting.reports == [tuple(("m_1", number) for number in range(10))]
+    counting.tracker.note(subscribers[9], "m_1", is_open=True)  # a renewal is not a change
+    counting.tracker.note(subscribers[0], "m_1", is_open=False)
+    assert [each.name for each in await counting.next()] == ["Person 1", "Person 2", "Person 3", "Person 4"]
+    assert (len(counting.reports), counting.shown.qsize()) == (2, 0)
+    counting.tracker.close()
 
 
 async def test_crowd_of_editors_is_bounded() -> None:
     """LIVE-08: the open editors of a socket, a process's reports and the viewers' frames are bounded."""
-    told = Told()
+    counting = CountingTracker()
     crowd = [viewer_of(number) for number in range(100)]
     for number, subscriber in enumerate(crowd):
         for count in range(20):
-            told.tracker.note(subscriber, f"m_{number}_{count}", is_open=True)
-    shown = await told.next()
-    assert len(told.reports[0]) == editing.MOST_REPORTED
+            counting.tracker.note(subscriber, f"m_{number}_{count}", is_open=True)
+    shown = await counting.next()
+    assert len(counting.reports[0]) == editing.MOST_REPORTED
     assert len(shown) == editing.MOST_SHOWN
     assert len(str(editors_frame(shown))) < 5000
     for subscriber in crowd[1:]:
         subscriber.leave()
-    assert told.tracker.renew()
-    assert told.tracker.mine == tuple(sorted((f"m_0_{count}", 0) for count in range(10, 20)))
-    told.tracker.close()
+    assert counting.tracker.renew()
+    assert counting.tracker.mine == tuple(sorted((f"m_0_{count}", 0) for count in range(10, 20)))
+    counting.tracker.close()
 
 
 async def test_changes_in_a_large_session_keep_its_pace() -> None:
     """LIVE-08: the second change is sent later, together with the third, and no change is lost."""
-    told = Told(pace=0.05)
+    counting = CountingTracker(pace=0.05)
     for number in range(3):
-        told.tracker.receive("other", [("m_1", each) for each in range(number + 1)])
-        told.tracker.show()
-    assert [len(await told.next()) for _ in range(2)] == [1, 3]
-    told.tracker.close()
+        counting.tracker.receive("other", [("m_1", each) for each in range(number + 1)])
+        counting.tracker.show()
+    assert [len(await counting.next()) for _ in range(2)] == [1, 3]
+    counting.tracker.close()
 
 
 @given(
@@ -340,7 +340,7 @@ async def test_changes_in_a_large_session_keep_its_pace() -> None:
 async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str, bool, bool]]) -> None:
     """LIVE-08: each report replaces the earlier ones, so lost reports do not matter: two processes show the same, which
     is the state of their sockets. Removing a message ends its editors in both."""
-    here, there = Told(), Told()
+    here, there = CountingTracker(), CountingTracker()
     sockets = [viewer_of(number // 2) for number in range(6)]  # two sockets of each user
     for number, target, is_open, is_lost in steps:
         mine, other = (here, there) if number % 2 else (there, here)
@@ -349,18 +349,18 @@ async def test_processes_agree_after_the_last_report(steps: list[tuple[int, str,
             other.tracker.receive("hub", mine.tracker.mine)
     left = {(number, target): is_open for number, target, is_open, _lost in steps}
     for removed in ("", "m_1"):
-        for told in (here, there):
+        for counting in (here, there):
             if removed:
-                told.tracker.close_removed(removed)
-            told.tracker.renew()
+                counting.tracker.close_removed(removed)
+            counting.tracker.renew()
         there.tracker.receive("hub", here.tracker.mine)
         here.tracker.receive("hub", there.tracker.mine)
         edited = {(each, number // 2) for (number, each), is_open in left.items() if is_open and each != removed}
-        for told in (here, there):
-            told.tracker.show()
-            assert {(each.target, each.user_id) for each in told.tracker.shown} == edited
-    for told in (here, there):
-        told.tracker.close()
+        for counting in (here, there):
+            counting.tracker.show()
+            assert {(each.target, each.user_id) for each in counting.tracker.shown} == edited
+    for counting in (here, there):
+        counting.tracker.close()
 
 
 async def test_editor_without_a_known_name_is_not_shown() -> None:

@@ -64,8 +64,8 @@ async def test_gaps_make_the_stream_sync(frame: Json, is_gap: bool) -> None:
     stream.put(encode(FIRST), 1)
     await anext(pieces)
     stream.put(encode(frame), frame.get("revision"))
-    told = await anext(pieces)
-    assert (rows.synced, frame["type"] in told) == ((2, False) if is_gap else (1, True))
+    piece = await anext(pieces)
+    assert (rows.synced, frame["type"] in piece) == ((2, False) if is_gap else (1, True))
 
 
 async def test_event_that_the_client_has_is_not_sent_again() -> None:
@@ -75,8 +75,8 @@ async def test_event_that_the_client_has_is_not_sent_again() -> None:
     await anext(pieces)
     for frame, revision in ((FIRST, 1), (FIRST, 1), ({"type": "session_updated", "revision": 2}, 2)):
         stream.put(encode(frame), revision)
-    told = await anext(pieces)
-    assert (told.count("text_delta"), told.count("session_updated"), rows.synced) == (1, 1, 1)
+    piece = await anext(pieces)
+    assert (piece.count("text_delta"), piece.count("session_updated"), rows.synced) == (1, 1, 1)
 
 
 async def test_gap_in_front_of_an_answer_does_not_block_the_stream() -> None:

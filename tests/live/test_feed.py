@@ -213,9 +213,9 @@ async def test_finished_text_is_not_begun_again_by_late_events(tape: Tape) -> No
     await tape.node.do(lifecycle.rename, session=tape.session, author=tape.owner, title="New")
     tape.play(*await tape.until(SessionChanged))
     await tape.assert_shown_to(viewers)
-    told = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
-    assert {frame["type"] for frame in told[0]} <= {"text_delta", "agent_status", "token_usage", "session_updated"}
-    assert {frame["op"] for frame in told[1]} <= {"status", "usage", "session"}
+    received = [viewer.frames[known:] for viewer, known in zip(viewers, before, strict=True)]
+    assert {frame["type"] for frame in received[0]} <= {"text_delta", "agent_status", "token_usage", "session_updated"}
+    assert {frame["op"] for frame in received[1]} <= {"status", "usage", "session"}
 
 
 @pytest.mark.parametrize("offset", [0, 3])

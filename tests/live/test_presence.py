@@ -74,13 +74,13 @@ async def test_all_viewers_see_who_is_present(node: TestNode, ana: User, bo: Use
     # Wait until both tabs are subscribed: a later subscription would bring Bo back.
     await tabs[0].until(lambda: label_of(tabs[0].client) == "Online: Ana and Bo")
     await tabs[1].until(lambda: label_of(tabs[1].client) == "Online: Ana and Bo")
-    told = len(events.socket.presence)
+    frames_before = len(events.socket.presence)
     await tabs.pop().leave()
     await tabs.pop().leave()
     await events.until(lambda: events.client.people == {"Ana": False})
     await page.until(lambda: label_of(page.client) == "Online: Ana")
     # A busy server may repeat a frame, so count only the changes.
-    assert len(list(groupby(events.socket.presence[told - 1 :]))) == 2
+    assert len(list(groupby(events.socket.presence[frames_before - 1 :]))) == 2
     await events.leave()
     await page.leave()
 

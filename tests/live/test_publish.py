@@ -86,20 +86,22 @@ events = st.lists(
 
 @given(events)
 @settings(deadline=None, max_examples=cases(60))
-def test_layer_messages_stay_below_64_kilobytes(told: list[ChatEvent]) -> None:
+def test_layer_messages_stay_below_64_kilobytes(published: list[ChatEvent]) -> None:
     """LIVE-01: all events of a commit arrive in order in small messages, each with the commit's head."""
-    sent = list(layer_messages("s_" + "0" * 24, told))
+    sent = list(layer_messages("s_" + "0" * 24, published))
     assert all(len(msgpack.packb(message)) < LIMIT for message in sent)
     heard = [decode(event) for message in sent for event in message["events"]]
-    assert _joined(heard) == _joined(told)
-    head = max((event.revision for event in told if isinstance(event, MessageChanged | MessageRemoved)), default=None)
-    assert {message["head"] for message in sent} == ({head} if told else set())
+    assert _joined(heard) == _joined(published)
+    head = max(
+        (event.revision for event in published if isinstance(event, MessageChanged | MessageRemoved)), default=None
+    )
+    assert {message["head"] for message in sent} == ({head} if published else set())
 
 
-def _joined(told: list[ChatEvent]) -> list[ChatEvent]:
+def _joined(published: list[ChatEvent]) -> list[ChatEvent]:
     """Return the events with successive texts joined."""
     joined: list[ChatEvent] = []
-    for event in told:
+    for event in published:
         last = joined[-1] if joined else None
         if (
             isinstance(event, TextAppended)
@@ -114,9 +116,9 @@ def _joined(told: list[ChatEvent]) -> list[ChatEvent]:
 
 @given(events)
 @settings(deadline=None, max_examples=cases(30))
-def test_events_survive_the_layer(told: list[ChatEvent]) -> None:
+def test_events_survive_the_layer(published: list[ChatEvent]) -> None:
     """LIVE-01: an event is the same after encode, pack, unpack and decode."""
-    for event in told:
+    for event in published:
         assert decode(msgpack.unpackb(msgpack.packb(encode(event)))) == event
 
 

@@ -37,10 +37,10 @@ async def new_sessions(node: TestNode, *owners: User) -> list[Session]:
     channel = await layer().new_channel("tape")
     await layer().group_add(HUBS, channel)
     made = [await node.session(owner) for owner in owners]
-    told: set[str] = set()
+    notified: set[str] = set()
     async with asyncio.timeout(20):
-        while {session.pk for session in made} - told:
-            told.update((await layer().receive(channel))["sessions"])
+        while {session.pk for session in made} - notified:
+            notified.update((await layer().receive(channel))["sessions"])
     await layer().group_discard(HUBS, channel)
     return made
 
@@ -284,8 +284,10 @@ def test_marks_together_are_those_of_each_alone(ana: User, bo: User, monkeypatch
     session = create_session(owner=ana)
     let_in(session, bo, SessionRole.EDITOR)
     stranger = person("Cy")
-    told: list[tuple[list[int], str]] = []
-    monkeypatch.setattr(user_state, "notify_session_lists", lambda users, read_in: told.append((list(users), read_in)))
+    notified: list[tuple[list[int], str]] = []
+    monkeypatch.setattr(
+        user_state, "notify_session_lists", lambda users, read_in: notified.append((list(users), read_in))
+    )
     said = send_message(session=session, author=ana, text="Hi")
     session.refresh_from_db()
     revisions = {ana.pk: 10**9, bo.pk: 10**9, stranger.pk: 5, 10**6: 5}
@@ -294,5 +296,5 @@ def test_marks_together_are_those_of_each_alone(ana: User, bo: User, monkeypatch
     user_state.mark_all_read(session_id="s_unknown", revisions={bo.pk: 1})
     found = UserSessionState.objects.filter(session=session).values_list("user", "read_revision")
     assert dict(found) == {ana.pk: session.revision, bo.pk: session.revision}
-    assert told == [([bo.pk], session.pk)]
+    assert notified == [([bo.pk], session.pk)]
     assert said.id

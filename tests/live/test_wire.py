@@ -29,7 +29,7 @@ def call(call_id: str, expression: str) -> ToolCall:
     return ToolCall(call_id, "calculator", {"expression": expression}, f'{{"expression":"{expression}"}}')
 
 
-async def told_of_turn(node: TestNode, session: Session, ana: User, text: str) -> list[Json]:
+async def frames_of_turn(node: TestNode, session: Session, ana: User, text: str) -> list[Json]:
     """Return the frames of one turn, without the answer to the first sync."""
     async with Socket(path_of(session), ana) as socket:
         socket.send(type="sync")
@@ -105,11 +105,11 @@ async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
         ]
     )
     session = await node.session(ana)
-    frames = one_text(await told_of_turn(node, session, ana, "Sums!"))
-    told = [fields(frame) for frame in frames]
-    tools = [frame for frame in told if frame["type"] in ("tool_exec_start", "tool_exec_end", "agent_status")]
+    frames = one_text(await frames_of_turn(node, session, ana, "Sums!"))
+    plain_frames = [fields(frame) for frame in frames]
+    tools = [frame for frame in plain_frames if frame["type"] in ("tool_exec_start", "tool_exec_end", "agent_status")]
     # Rows are also reported as they change, such as finished parts and calls that have not begun.
-    others = [frame for frame in told if frame not in tools and frame["type"] != "message_updated"]
+    others = [frame for frame in plain_frames if frame not in tools and frame["type"] != "message_updated"]
     assert others == [
         {"type": "turn_start", "revision": "next", "id": "message", "turn_id": "turn", "timestamp": "time"},
         {
@@ -192,10 +192,10 @@ async def test_turn_is_sent_as_named_events(node: TestNode, ana: User) -> None:
             "duration_seconds": "duration",
         },
     ]
-    assert_tools(tools, told)
+    assert_tools(tools, plain_frames)
 
 
-def assert_tools(tools: list[Json], told: list[Json]) -> None:
+def assert_tools(tools: list[Json], plain_frames: list[Json]) -> None:
     """Check two parallel tools, whose starts and ends are in different orders."""
     arguments = {"c1": {"expression": "1+1"}, "c2": {"expression": "2*3"}}
     starts = [frame for frame in tools if frame["type"] == "tool_exec_start"]
@@ -229,15 +229,15 @@ def assert_tools(tools: list[Json], told: list[Json]) -> None:
     assert calling in statuses
     assert statuses[-2:] == [thinking, idle]
     for start in starts:
-        at = told.index(start)
-        assert told[at + 1] == calling
+        at = plain_frames.index(start)
+        assert plain_frames[at + 1] == calling
 
 
 async def test_every_durable_event_has_the_whole_row(node: TestNode, ana: User) -> None:
     """LIVE-01: an event's row contains everything that its own fields lack, so that a client has full messages."""
     node.script([[ReasoningDelta("Hm"), "Text", call("c1", "1+1")], ["Done"]])
     session = await node.session(ana)
-    frames = await told_of_turn(node, session, ana, "Go")
+    frames = await frames_of_turn(node, session, ana, "Go")
     rows = {message.id: message.to_json() for message in (await node.snapshot(session)).messages}
     durable = [frame for frame in frames if "revision" in frame]
     assert [frame["revision"] for frame in durable] == list(range(1, len(durable) + 1))
@@ -250,10 +250,10 @@ async def test_error_event_has_a_message_and_advice(node: TestNode, ana: User) -
     """RUN-02, RUN-10: a failure sends the error, the turn's end, and idle."""
     node.script([[ProviderError("The model is away.")]])
     session = await node.session(ana)
-    told = [fields(frame) for frame in await told_of_turn(node, session, ana, "Go")]
-    assert [frame["type"] for frame in told[-3:]] == ["error", "turn_done", "agent_status"]
-    words, error = told[-3].pop("message", ""), {"code": "provider", "remedy": "retry"}
-    assert told[-3] == {
+    plain_frames = [fields(frame) for frame in await frames_of_turn(node, session, ana, "Go")]
+    assert [frame["type"] for frame in plain_frames[-3:]] == ["error", "turn_done", "agent_status"]
+    words, error = plain_frames[-3].pop("message", ""), {"code": "provider", "remedy": "retry"}
+    assert plain_frames[-3] == {
         "type": "error",
         "revision": "next",
         "id": "message",
@@ -262,7 +262,7 @@ async def test_error_event_has_a_message_and_advice(node: TestNode, ana: User) -
         **error,
     }
     assert "The model is away." in words
-    assert told[-1] == {"type": "agent_status", "status": "idle"}
+    assert plain_frames[-1] == {"type": "agent_status", "status": "idle"}
 
 
 async def test_stop_is_sent_as_events(node: TestNode, ana: User) -> None:
@@ -277,11 +277,16 @@ async def test_stop_is_sent_as_events(node: TestNode, ana: User) -> None:
         await gate.reached()
         assert (await socket.ask(type="cancel"))["stopping"] is True
         await socket.next(type="agent_status", status="idle")
-        told = [frame for frame in socket.frames if "ref" not in frame]
-    assert [frame["type"] for frame in told[-4:]] == ["message_updated", "turn_done", "agent_cancelled", "agent_status"]
-    assert (told[-4]["message"]["status"], told[-4]["message"]["text"]) == ("interrupted", "Once")
-    assert told[-2].keys() == {"type", "turn_id"}
-    assert told[-2]["turn_id"] == told[-3]["turn_id"]
+        plain_frames = [frame for frame in socket.frames if "ref" not in frame]
+    assert [frame["type"] for frame in plain_frames[-4:]] == [
+        "message_updated",
+        "turn_done",
+        "agent_cancelled",
+        "agent_status",
+    ]
+    assert (plain_frames[-4]["message"]["status"], plain_frames[-4]["message"]["text"]) == ("interrupted", "Once")
+    assert plain_frames[-2].keys() == {"type", "turn_id"}
+    assert plain_frames[-2]["turn_id"] == plain_frames[-3]["turn_id"]
 
 
 async def test_queued_message_is_sent_when_added_edited_withdrawn_and_delivered(
@@ -319,9 +324,9 @@ async def test_status_is_true_after_a_reload_at_any_stage(node: TestNode, ana: U
         async with Socket(path_of(session), ana) as socket, Socket(path_of(session, "page"), ana) as page:
             socket.send(type="sync")
             page.send(type="sync")
-            told = (await socket.next(type="changes"))["session"]
-            assert (await page.next(op="session"))["status"] == told["agent_status"]
-            return told["agent_status"], told["tool_name"]
+            plain_frames = (await socket.next(type="changes"))["session"]
+            assert (await page.next(op="session"))["status"] == plain_frames["agent_status"]
+            return plain_frames["agent_status"], plain_frames["tool_name"]
 
     assert await status() == ("idle", "")
     await node.send(session, ana, "Go")

@@ -32,7 +32,7 @@ def image(name: str) -> dict[str, Any]:
     return {"name": name, "kind": "image", "width": 800, "height": 600}
 
 
-def told(text: str) -> Message:
+def user_message(text: str) -> Message:
     return Message("user", (Text(text),))
 
 
@@ -75,7 +75,7 @@ def test_the_sender_s_name_comes_first(session: Session) -> None:
     ]
     no_images = "not shown: this model takes no images"
     assert context(rows) == [
-        told(f"[Ana] [Image a.png, 800×600, {no_images}]"),
+        user_message(f"[Ana] [Image a.png, 800×600, {no_images}]"),
         Message("user", (Text(f"[Bo] [Image b.png, 800×600, {no_images}]"), Text("Yes"))),
     ]
 

@@ -31,7 +31,7 @@ def projected(rows: list[ChatMessage]) -> list[Step]:
     return [each.step for each in steps(rows)]
 
 
-def told(rows: list[ChatMessage]) -> list[Message]:
+def context_messages(rows: list[ChatMessage]) -> list[Message]:
     """Return the finished messages of the context without reasoning, which OpenAI's form lacks."""
     messages = [replace(each, parts=_without_thinking(each.parts)) for each in context(rows)]
     if messages and messages[-1].tool_results:
@@ -95,7 +95,7 @@ def test_five_fields_are_the_context(rows: list[ChatMessage]) -> None:
     rows = from_summary(rows)  # CTX-07
     prompt = system_prompt(rows, PROMPT)
     said = read_back(as_context(projected(rows), prompt), prompt)
-    assert request(prompt, said) == request(prompt, tuple(told(rows)))
+    assert request(prompt, said) == request(prompt, tuple(context_messages(rows)))
 
 
 @settings(max_examples=cases(60), deadline=None)

@@ -48,8 +48,8 @@ def test_every_command_is_described() -> None:
     """LIVE-02: each command is described with its required and optional fields."""
     said: dict[str, dict[str, bool]] = {}
     for row in document.rows("Commands"):
-        told = {name: not sign for name, sign in re.findall(r"`([a-z_]+)(\??)`", row[1])}
-        said |= dict.fromkeys(document.WORD.findall(row[0]), told)
+        documented = {name: not sign for name, sign in re.findall(r"`([a-z_]+)(\??)`", row[1])}
+        said |= dict.fromkeys(document.WORD.findall(row[0]), documented)
     real = {
         type_of(kind): {
             name: field.is_required() for name, field in kind.model_fields.items() if name not in ("type", "ref")
@@ -100,10 +100,12 @@ def test_every_field_is_described() -> None:
         missing='Describe the field `{}` in the table of "A message" in docs/protocol.md.',
         extra='Remove `{}` from the table of "A message" in docs/protocol.md: a message has no such field.',
     )
-    told = {name: set(document.WORD.findall(text)) for name, text in ((row[0].strip("`"), row[1]) for row in message)}
-    assert told["tool"] >= set(names_of(ToolSnapshot))
-    assert told["usage"] == set(names_of(UsageSnapshot))
-    assert told["attachments"] >= set(names_of(AttachmentSnapshot))
+    documented = {
+        name: set(document.WORD.findall(text)) for name, text in ((row[0].strip("`"), row[1]) for row in message)
+    }
+    assert documented["tool"] >= set(names_of(ToolSnapshot))
+    assert documented["usage"] == set(names_of(UsageSnapshot))
+    assert documented["attachments"] >= set(names_of(AttachmentSnapshot))
     named = {name for row in session for name in document.WORD.findall(row[0])}
     # Clients get this in the call's message instead.
     agree(

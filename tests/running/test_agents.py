@@ -146,7 +146,7 @@ async def test_other_agents_tools_and_reasoning_are_their_own(node: TestNode, an
 
 
 async def test_answer_from_text_from_elsewhere_is_not_the_word_of_a_user(node: TestNode, ana: User) -> None:
-    """UI-15: an agent that has read a page can write what the page told it to. For other agents, this is text from
+    """UI-15: an agent that has read a page can write what the page asked for. For other agents, this is text from
     elsewhere: their calls that send data out wait, and addresses in it are not known."""
     agents = CONFIG["agents"]
     tools = {"researcher": ["read_page"], "agent": ["post"]}

@@ -73,7 +73,7 @@ async def ended(node: TestNode, session: Session) -> EndedRun:
     return EndedRun(session.pk, run.epoch, run.turn_id or rows[-1].turn_id)
 
 
-async def told(node: TestNode, *sessions: Session) -> list[str]:
+async def browsers_notified(node: TestNode, *sessions: Session) -> list[str]:
     """Return the browsers to which messages about these sessions would be sent now."""
     pushes = await node.do(pushes_about, [await ended(node, session) for session in sessions])
     return sorted(each.request.url.rsplit("/", 1)[1] for each in pushes)
@@ -124,9 +124,9 @@ async def test_approval_of_admins_reaches_admins_alone(
     await node.do(partial(save, rule="deploy", approvers="admin"))
     await node.send(session, ana, "Deploy")
     await waiting(node, session)
-    assert await told(node, session) == ["bo's"]
+    assert await browsers_notified(node, session) == ["bo's"]
     await node.do(Membership.objects.filter(user=ana).update, role="owner")
-    assert await told(node, session) == ["ana's", "bo's"]
+    assert await browsers_notified(node, session) == ["ana's", "bo's"]
 
 
 async def test_questions_say_what_is_asked(node: TestNode, ana: User, service: PushService) -> None:
@@ -160,12 +160,12 @@ async def test_long_answers_reach_who_has_not_seen_them(
     await node.send(session, bo, "Think again")
     await service.takes(3)
     await node.idle(session)
-    assert await told(node, session) == ["ana's", "bo's"]
+    assert await browsers_notified(node, session) == ["ana's", "bo's"]
     now = await node.do(Session.objects.get, pk=session.pk)
     await node.do(user_state.mark_read, session=now, user=ana, revision=now.revision)
-    assert await told(node, session) == ["bo's"]
+    assert await browsers_notified(node, session) == ["bo's"]
     monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 20.0)
-    assert await told(node, session) == []
+    assert await browsers_notified(node, session) == []
 
 
 async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
@@ -188,7 +188,7 @@ async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
     await service.takes(2)
     await node.cancel(other, ana)
     await node.idle(other)
-    assert await told(node, other) == []
+    assert await browsers_notified(node, other) == []
 
 
 async def test_mentions_reach_who_has_not_read_them(node: TestNode, ana: User, bo: User, service: PushService) -> None:
@@ -255,9 +255,9 @@ async def test_what_has_gone_on_is_not_told(node: TestNode, ana: User, service: 
     again = SessionRun.objects.filter(pk=session.pk, epoch__gt=first.epoch, state=RunState.WAITING)
     await node.until(again.exists)
     assert await node.do(pushes_about, [first]) == []
-    assert await told(node, session) == ["phone"]
+    assert await browsers_notified(node, session) == ["phone"]
     await node.do(Session.objects.filter(pk=session.pk).update, status=Session.Status.DELETED)
-    assert await told(node, session) == []
+    assert await browsers_notified(node, session) == []
 
 
 async def test_members_who_have_left_are_not_told(node: TestNode, ana: User, bo: User, service: PushService) -> None:
@@ -268,9 +268,9 @@ async def test_members_who_have_left_are_not_told(node: TestNode, ana: User, bo:
     await node.send(session, ana, "Clean up")
     await waiting(node, session)
     await node.do(subscribed, bo, "bo's")
-    assert await told(node, session) == ["bo's"]
+    assert await browsers_notified(node, session) == ["bo's"]
     await node.do(members.remove, author=bo, workspace_id=session.workspace_id, user_id=bo.pk)
-    assert await told(node, session) == []
+    assert await browsers_notified(node, session) == []
 
 
 @pytest.mark.parametrize("lost", ["unshared", "left", "closed"])
@@ -295,7 +295,7 @@ async def test_nothing_is_sent_after_a_session_is_no_longer_shared(
     await waiting(node, asking)
     await node.do(subscribed, bo, "bo's")
     mention = Mentioned(asking.pk, asked.id)
-    assert await told(node, done, asking) == ["bo's", "bo's"]
+    assert await browsers_notified(node, done, asking) == ["bo's", "bo's"]
     assert len(await node.do(pushes_about, [mention])) == 1
     for session in (done, asking):
         take: dict[str, Callable[[], object]] = {
@@ -304,7 +304,7 @@ async def test_nothing_is_sent_after_a_session_is_no_longer_shared(
             "closed": partial(sharing.open_to_workspace, session=session, author=ana, role=""),
         }
         await node.do(take[lost])
-    assert await told(node, done, asking) == []
+    assert await browsers_notified(node, done, asking) == []
     assert await node.do(pushes_about, [mention]) == []
 
 

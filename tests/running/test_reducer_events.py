@@ -57,7 +57,7 @@ def test_turn_has_its_events_in_order() -> None:
         "response_done",
         "turn_done",
     ]
-    assert turn.ledger.told == [
+    assert turn.ledger.reports == [
         ReportStatus("tool_calling", "double"),
         ReportStatus("tool_calling", "double"),
         ReportStatus("tool_calling", "double"),
@@ -170,7 +170,7 @@ def test_users_see_the_wait_before_a_failed_request_is_repeated() -> None:
     repeated."""
     failed = RetryScheduled(1, 3.2, Overloaded("busy"))
     turn = Turn().tell(STARTED, failed, STARTED, TextDelta("a"))
-    assert turn.ledger.told == [
+    assert turn.ledger.reports == [
         ReportStatus("thinking", activity="retrying", code="overloaded", retry_in=4),
         ReportStatus("thinking"),
     ]
@@ -230,13 +230,13 @@ def test_stop_event_follows_the_end_of_the_turn() -> None:
     assert rest == [ReportCancelled("t_1"), ReportStatus("idle"), CloseTurn()]
 
 
-@pytest.mark.parametrize(("begun", "told"), [(True, [ReportStatus("thinking")]), (False, [])])
-def test_tool_that_was_lost_is_called_no_longer(begun: bool, told: list[ReportStatus]) -> None:
+@pytest.mark.parametrize(("begun", "expected"), [(True, [ReportStatus("thinking")]), (False, [])])
+def test_tool_that_was_lost_is_called_no_longer(begun: bool, expected: list[ReportStatus]) -> None:
     """RUN-03, RUN-15: pages that have shown the start of a lost call see that the turn continues without it."""
     call = calls(1)[0]
     turn = Turn().tell(STARTED, *_whole(call), *([ToolStarted(call)] if begun else []))
     _, changes = reduce(turn.state, ProcessLost(resume=True), turn.clock.tick())
-    assert [change for change in changes if isinstance(change, ReportStatus)] == told
+    assert [change for change in changes if isinstance(change, ReportStatus)] == expected
 
 
 def test_turn_that_ends_for_queued_messages_says_so() -> None:

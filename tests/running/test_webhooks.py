@@ -137,14 +137,18 @@ async def test_waiting_for_people_is_told(node: TestNode, ana: User, workspace: 
     session = await node.session(ana)
     await node.send(session, ana, "Clean up")
     call = (await waiting(node, session))[0]
-    (told,) = await receiver.takes()
-    assert (told.type, told.data()["message_id"], told.data()["status"]) == ("agent.waiting", call.pk, "waiting")
+    (delivery,) = await receiver.takes()
+    assert (delivery.type, delivery.data()["message_id"], delivery.data()["status"]) == (
+        "agent.waiting",
+        call.pk,
+        "waiting",
+    )
     other = await node.session(ana)
     node.script([[CALL], ["Done."]], tools=[booking()])
     await node.send(other, ana, "Book a table")
     asking = await asked(node, other)
-    (told,) = await receiver.takes()
-    assert (told.data()["session_id"], told.data()["message_id"]) == (other.pk, asking.pk)
+    (delivery,) = await receiver.takes()
+    assert (delivery.data()["session_id"], delivery.data()["message_id"]) == (other.pk, asking.pk)
     await answer(node, other, ana, asking, FOUR)
     await node.idle(other)
     assert receiver.is_empty

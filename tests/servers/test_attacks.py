@@ -146,9 +146,9 @@ async def test_file_beyond_its_limit_is_refused_by_name(person: Person) -> None:
         form = {"file": data}
         async with person.http.post(address, data=form, headers={"Accept": "application/json"}) as refused:
             assert refused.status == 413
-            told = await refused.json(content_type=None)
-            assert told["code"] == "too_large"
-            assert "2 MB" in (told.get("detail") or told.get("message"))
+            problem = await refused.json(content_type=None)
+            assert problem["code"] == "too_large"
+            assert "2 MB" in (problem.get("detail") or problem.get("message"))
 
 
 @pytest.mark.parametrize("body", [b"--XX--", b"--XX\r\nContent-Disposition: form-data; name=a\r\n\r\n1"])

@@ -81,8 +81,8 @@ async def test_files_go_up_and_come_back(person: Person) -> None:
         form.add_field("file", BytesIO(words), filename="words.txt", content_type="text/plain")
         async with person.http.post(address, data=form, chunked=True if "api" in address else None) as taken:
             assert taken.status == 201, await taken.text()
-            told = await taken.json()
-        async with person.http.get(f"/api/attachments/{told['id']}") as file:
+            attachment = await taken.json()
+        async with person.http.get(f"/api/attachments/{attachment['id']}") as file:
             assert await file.read() == words
 
 

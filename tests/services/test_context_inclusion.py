@@ -72,20 +72,20 @@ def test_viewers_sync_when_changes_are_too_scattered(
     session: Session, ana: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     """LIVE-02: if the changed places do not fit one event, a revision is left out, so that viewers request a sync."""
-    told: list[ChatEvent] = []
-    monkeypatch.setattr("chat.bus.publisher.publish", lambda session_id, events: told.extend(events))
+    published: list[ChatEvent] = []
+    monkeypatch.setattr("chat.bus.publisher.publish", lambda session_id, events: published.extend(events))
     monkeypatch.setattr(context_inclusion, "MOST_PLACES", 1)
     rows = fill(session, HI, HI, HI, HI)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[3].pk}
     with django_capture_on_commit_callbacks(execute=True):
         done = include_before(included=False, **what)
-    assert told == [ContextChanged(done.since + 1, False, [(1, 3)])]
+    assert published == [ContextChanged(done.since + 1, False, [(1, 3)])]
     include(session=session, author=ana, message_id=rows[1].pk, included=True)
     include(session=session, author=ana, message_id=rows[1].pk, included=False)
-    told.clear()
+    published.clear()
     with django_capture_on_commit_callbacks(execute=True):
         undone = include_before(included=True, since=done.since, **what)
-    assert told == [SessionChanged(undone.since + 2)]
+    assert published == [SessionChanged(undone.since + 2)]
 
 
 def test_viewers_learn_of_all_of_it(session: Session, ana: User) -> None:

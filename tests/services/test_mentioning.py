@@ -101,15 +101,15 @@ def test_reading_tells_open_pages_that_the_mark_is_gone(
 ) -> None:
     """LIVE-07: reading clears the mark on open pages, even if the mention came with an edit and nothing else is
     unread."""
-    told: list[object] = []
-    monkeypatch.setattr(user_state, "notify_session_lists", lambda **values: told.append(list(values["users"])))
+    notified: list[object] = []
+    monkeypatch.setattr(user_state, "notify_session_lists", lambda **values: notified.append(list(values["users"])))
     UserSessionState.objects.update_or_create(
         session=session, user=bo, defaults={"mentioned_revision": session.revision + 1}
     )
     ChatMessage.objects.filter(session=session).delete()
     Session.objects.filter(pk=session.pk).update(revision=session.revision + 5)
     user_state.mark_all_read(session_id=session.pk, revisions={bo.pk: session.revision + 2, ana.pk: 1})
-    assert told == [[bo.pk]]
+    assert notified == [[bo.pk]]
 
 
 def test_clients_get_the_places_of_mentions(session: Session, ana: User, bo: User) -> None:

@@ -103,8 +103,10 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
         f"other-sessions/files/{sent.pk} a.txt",
     ]
     assert archive.read(f"{folder}/files/{file.pk} a.txt") == WORDS.encode()
-    told = [(each["session"], each["title"], each["text"]) for each in read(archive, "other-sessions/messages.json")]
-    assert sorted(told) == sorted([(theirs.pk, "Bo's", "Still mine"), (lost.pk, None, "Once")])
+    exported = [
+        (each["session"], each["title"], each["text"]) for each in read(archive, "other-sessions/messages.json")
+    ]
+    assert sorted(exported) == sorted([(theirs.pk, "Bo's", "Still mine"), (lost.pk, None, "Once")])
     suggested = read(archive, "other-sessions/suggestions.json")
     assert [(each["message"], each["text"]) for each in suggested] == [(said[2].pk, "Better")]
     events = read(archive, "security-events.json")

@@ -174,14 +174,14 @@ def test_every_change_of_a_session_is_recorded(ana: User, bo: User) -> None:
     set_model(session=session, author=ana, provider="house", model="two")
     set_agent(session=session, author=bo, agent="reviewer")
 
-    def told(kind: Kind) -> list[tuple[int, str, Any]]:
+    def changes_of(kind: Kind) -> list[tuple[int, str, Any]]:
         made = SessionRevision.objects.filter(session=session, kind=kind).select_related("user").order_by("-revision")
         return [(each.revision, each.user.username if each.user else "", each.before) for each in made]
 
-    assert told(Kind.TITLE) == [(1, "bo", {"title": "Plan"})]
-    assert told(Kind.SYSTEM_PROMPT) == [(2, "ana", {"system_prompt": "Help."})]
-    assert told(Kind.MODEL) == [(3, "ana", {"model": "one"})]
-    [(revision, who, before)] = told(Kind.AGENT)
+    assert changes_of(Kind.TITLE) == [(1, "bo", {"title": "Plan"})]
+    assert changes_of(Kind.SYSTEM_PROMPT) == [(2, "ana", {"system_prompt": "Help."})]
+    assert changes_of(Kind.MODEL) == [(3, "ana", {"model": "one"})]
+    [(revision, who, before)] = changes_of(Kind.AGENT)
     assert (revision, who, before["agent"], before["config"]["agent_title"]) == (4, "bo", "assistant", "Assistant")
     assert Session.objects.get(pk=session.pk).revision == 4
 

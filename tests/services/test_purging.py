@@ -125,9 +125,9 @@ def test_clients_that_were_away_for_long_reload(session: Session, ana: User) -> 
     present = Session.objects.get(pk=session.pk)
     assert present.revision == after
     assert [has_history_since(present, since) for since in (0, before, after, after + 1)] == [True, False, True, False]
-    told = changes_since(session.pk, before)
-    assert told is not None
-    assert (told.is_known, told.removed) == (False, [])
+    changes = changes_since(session.pk, before)
+    assert changes is not None
+    assert (changes.is_known, changes.removed) == (False, [])
     remove(session=session, author=ana, message_id=rows[0].pk)
     age(rows[0].pk)
     purge()  # which purges a message that was removed later

@@ -215,9 +215,9 @@ def test_usage_is_shown(ana: User, settings: Settings) -> None:
     settings.QUOTAS = "tokens_per_day = 5000, running_turns=0"
     quotas.record_tokens([(ana.pk, 40)])
     quotas.record_tokens([(ana.pk, 2)])
-    told = Asker(token_of(ana)).get("/api/me/usage").json()
-    assert (told["tokens_today"], told["responses_today"], told["stored_bytes"]) == (42, 2, 0)
-    assert told["quotas"] == {"stored_megabytes": 20_000, "running_turns": 0, "tokens_per_day": 5_000}
+    usage_today = Asker(token_of(ana)).get("/api/me/usage").json()
+    assert (usage_today["tokens_today"], usage_today["responses_today"], usage_today["stored_bytes"]) == (42, 2, 0)
+    assert usage_today["quotas"] == {"stored_megabytes": 20_000, "running_turns": 0, "tokens_per_day": 5_000}
 
 
 @pytest.mark.parametrize("written", ["tokens=5", "tokens_per_day", "tokens_per_day=-1", "tokens_per_day=1e9"])

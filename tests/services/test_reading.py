@@ -163,7 +163,7 @@ def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "tools", "told"),
+    ("state", "tools", "expected"),
     [
         ("idle", [], ("idle", "")),
         ("running", [], ("thinking", "")),
@@ -173,7 +173,7 @@ def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
         ("running", [""], ("tool_calling", "unknown")),
     ],
 )
-def test_status_is_that_of_the_rows(session: Session, state: str, tools: list[str], told: tuple[str, str]) -> None:
+def test_status_is_that_of_the_rows(session: Session, state: str, tools: list[str], expected: tuple[str, str]) -> None:
     """RUN-03, MSG-10: a page that loads gets the status from the rows."""
     SessionRun.objects.filter(pk=session.pk).update(state=state, turn_id="" if state == "idle" else "t_1")
     for number, name in enumerate(tools, start=1):
@@ -181,4 +181,4 @@ def test_status_is_that_of_the_rows(session: Session, state: str, tools: list[st
             session=session, sequence=number, type="tool_group", status="running", tool_name=name
         )
     snapshot = session_snapshot(session)
-    assert (snapshot.agent_status, snapshot.tool_name) == told
+    assert (snapshot.agent_status, snapshot.tool_name) == expected

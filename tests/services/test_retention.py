@@ -45,8 +45,8 @@ def test_prune_says_how_much_and_changes_nothing(old: Session, ana: User) -> Non
     """OPS-05: without confirmation, prune reports the number of sessions and deletes nothing."""
     aged(ana, 10)
 
-    told = "No one has used 1 session with 3 messages and 0.0 MB of files for 365 days. Nothing was changed"
-    assert told in prune("--days", "365")
+    summary = "No one has used 1 session with 3 messages and 0.0 MB of files for 365 days. Nothing was changed"
+    assert summary in prune("--days", "365")
     assert status(old) == "active"
 
 

@@ -46,7 +46,7 @@ def lines() -> Iterator[list[str]]:
     security_log.logger.removeHandler(handler)
 
 
-def told() -> list[tuple[str, int | None, int | None, str, dict[str, Any]]]:
+def new_entries() -> list[tuple[str, int | None, int | None, str, dict[str, Any]]]:
     """Return (kind, user, affected user, object, details) of the entries since the last call, in order."""
     rows = SecurityEvent.objects.order_by("pk")
     found = [
@@ -62,7 +62,7 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
     where, guest = f"session {session.pk}", person("Cy")
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.VIEWER)
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
-    assert told() == [
+    assert new_entries() == [
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "viewer"}),
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "editor"}),
     ]
@@ -72,17 +72,17 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
     sharing.end_invitation(session=session, author=ana, invitation_id=number)
     sharing.end_invitation(session=session, author=ana, invitation_id=number)
     about = {"invitation": number, "role": "viewer"}
-    assert told() == [
+    assert new_entries() == [
         (Kind.INVITATION_MADE, ana.pk, ana.pk, where, about),
         (Kind.INVITATION_USED, guest.pk, guest.pk, where, about),
         (Kind.INVITATION_ENDED, ana.pk, ana.pk, where, {"invitation": number}),
     ]
     sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
-    told()
+    new_entries()
     sharing.unshare(session=session, author=ana, user=guest)
     sharing.unshare(session=session, author=ana, user=guest)
     actions.leave(bo, session.pk)
-    assert told() == [
+    assert new_entries() == [
         (Kind.UNSHARED, ana.pk, guest.pk, where, {}),
         (Kind.INVITATION_ENDED, ana.pk, ana.pk, where, {"count": 1}),
         (Kind.UNSHARED, bo.pk, bo.pk, where, {}),
@@ -93,7 +93,7 @@ def test_deletion_and_restoring(session: Session, ana: User) -> None:
     actions.delete(ana, session.pk)
     actions.undelete(ana, session.pk)
     where = f"session {session.pk}"
-    assert told() == [
+    assert new_entries() == [
         (Kind.SESSION_DELETED, ana.pk, ana.pk, where, {}),
         (Kind.SESSION_RESTORED, ana.pk, ana.pk, where, {}),
     ]
@@ -108,7 +108,7 @@ def test_use_of_tokens_is_logged(session: Session, ana: User) -> None:
     event = SecurityEvent.objects.get(kind=Kind.EXPORTED)
     assert (event.face, event.address, event.token_id) == (Face.API, "192.0.2.9", token.pk)
     api_tokens.revoke(user=ana, token_id=token.pk)
-    assert told() == [
+    assert new_entries() == [
         (Kind.TOKEN_MADE, ana.pk, ana.pk, f"apitoken {token.pk}", {"scope": "read", "days": 30}),
         (Kind.EXPORTED, ana.pk, ana.pk, f"session {session.pk}", {"form": "json"}),
         (Kind.TOKEN_REVOKED, ana.pk, ana.pk, f"apitoken {token.pk}", {}),
@@ -128,7 +128,7 @@ def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
     client.post(reverse("sign-out"))
     events = SecurityEvent.objects.order_by("pk")
     assert {(event.face, event.address) for event in events} == {(Face.PAGE, "203.0.113.9")}
-    assert told() == [
+    assert new_entries() == [
         (Kind.SIGN_IN_FAILED, None, ana.pk, "", {"method": "password"}),
         (Kind.SIGN_IN_FAILED, None, None, "", {"method": "password"}),
         (Kind.SIGN_IN, ana.pk, ana.pk, "", {"method": "password"}),
@@ -138,11 +138,11 @@ def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
 
 def test_new_account_by_invitation(session: Session, ana: User) -> None:
     token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
-    told()
+    new_entries()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}
     Client().post(reverse("join", args=[token]), values)
     cleo = User.objects.get(username="cleo")
-    assert [(kind, who, details.get("method")) for kind, who, _whose, _object, details in told()] == [
+    assert [(kind, who, details.get("method")) for kind, who, _whose, _object, details in new_entries()] == [
         (Kind.ACCOUNT_MADE, cleo.pk, None),
         (Kind.INVITATION_USED, cleo.pk, None),
         (Kind.SIGN_IN, cleo.pk, "invitation"),
@@ -152,13 +152,13 @@ def test_new_account_by_invitation(session: Session, ana: User) -> None:
 def test_password_in_the_settings(client: Client, ana: User) -> None:
     client.force_login(ana)
     Client().force_login(ana)
-    told()
+    new_entries()
     new = {"new_password1": "quite another 1", "new_password2": "quite another 1"}
     client.post(reverse("settings"), {"part": "password", "old_password": "wrong", **new})
     failed = {"method": "password", "step": "password change"}
-    assert told() == [(Kind.SIGN_IN_FAILED, None, ana.pk, "", failed)]
+    assert new_entries() == [(Kind.SIGN_IN_FAILED, None, ana.pk, "", failed)]
     client.post(reverse("settings"), {"part": "password", "old_password": PASSWORD, **new})
-    assert told() == [
+    assert new_entries() == [
         (Kind.PASSWORD_CHANGED, ana.pk, ana.pk, "", {}),
         (Kind.SIGNED_OUT_ELSEWHERE, ana.pk, ana.pk, "", {"count": 1}),
     ]
@@ -180,15 +180,15 @@ def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[s
     worker = lease.register_worker()
     send_message(session=session, author=ana, text="Read it")
     claim = next(claim for claim in lease.claim(worker, 100) if claim.session_id == session.pk)
-    told()
+    new_entries()
     call = {"type": "tool_group", "role": "assistant", "tool_name": "web_fetch", "arguments": arguments}
     begun = InsertMessage("m_tool", "message_updated", {**call, "status": "pending"})
     running = UpdateMessage("m_tool", "tool_exec_start", {"status": "running"})
     recording.record([recording.Job(claim, 1, [begun])], [])
-    assert told() == []
+    assert new_entries() == []
     recording.record([recording.Job(claim, 2, [running])], [])
     details = {"tool": "web_fetch", "host": host}
-    assert told() == ([(Kind.TOOL_CALLED, None, ana.pk, f"session {session.pk}", details)] if host else [])
+    assert new_entries() == ([(Kind.TOOL_CALLED, None, ana.pk, f"session {session.pk}", details)] if host else [])
     SessionRun.objects.filter(pk=session.pk).update(owner=None)
 
 

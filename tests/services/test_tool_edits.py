@@ -42,7 +42,7 @@ def refusal(*args: Any, **kwargs: Any) -> ServiceError:
     return refused.value
 
 
-def told(session: Session) -> tuple[ToolCall, ToolResult]:
+def in_context(session: Session) -> tuple[ToolCall, ToolResult]:
     """Return the call and its result as the model gets them."""
     messages = check_context(live(session))
     return messages[1].tool_calls[0], messages[2].tool_results[0]
@@ -52,7 +52,7 @@ def test_model_gets_the_changed_call(session: Session, ana: User, bo: User) -> N
     """ADM-02, CTX-03, MSG-11: the model gets the changed call with its result, and the earlier values are on record."""
     row = change(called(session), bo, arguments={"n": 2, "why": "更好"}, result="4")
     assert (row.status, row.sequence, row.edited_at is None) == ("complete", 3, False)
-    assert told(session) == (ToolCall("c1", "double", {"n": 2, "why": "更好"}), ToolResult("c1", "4", False))
+    assert in_context(session) == (ToolCall("c1", "double", {"n": 2, "why": "更好"}), ToolResult("c1", "4", False))
     record = MessageRevision.objects.get()
     assert (record.kind, record.user, record.before["provider_data"]) == ("edit", bo, RAW)
     assert (record.before["tool"]["arguments"], record.before["tool"]["result"]) == ({"n": 1}, "2")
@@ -61,7 +61,7 @@ def test_model_gets_the_changed_call(session: Session, ana: User, bo: User) -> N
 def test_other_result_leaves_the_call_as_the_model_wrote_it(session: Session, ana: User) -> None:
     """MSG-08: if only the result changes, the model gets its own call back byte for byte."""
     change(called(session), ana, result="No.", is_error=True)
-    call, result = told(session)
+    call, result = in_context(session)
     assert (call.raw, result) == ('{"n":  1}', ToolResult("c1", "No.", True))
     assert ChatMessage.objects.get(type="tool_group").status == "failed"
 
@@ -69,16 +69,16 @@ def test_other_result_leaves_the_call_as_the_model_wrote_it(session: Session, an
 def test_true_is_another_argument_than_one(session: Session, ana: User) -> None:
     """CTX-03: `true` and 1 are different arguments for a model, although they are equal in Python."""
     change(called(session), ana, arguments={"n": True})
-    assert told(session)[0].arguments == {"n": True}
+    assert in_context(session)[0].arguments == {"n": True}
 
 
 def test_call_is_interrupted_until_it_has_a_result(session: Session, ana: User) -> None:
     """RUN-08, CTX-03: a call without a result is reported to the model as interrupted, until an edit adds a result."""
     row = change(called(session, status="interrupted", result=""), ana, arguments={"n": 3})
     assert row.status == "interrupted"
-    assert told(session)[1].content.startswith("[Tool execution interrupted")
+    assert in_context(session)[1].content.startswith("[Tool execution interrupted")
     assert change(row, ana, result="6").status == "complete"
-    assert told(session)[1].content == "6"
+    assert in_context(session)[1].content == "6"
 
 
 def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> None:

@@ -46,7 +46,7 @@ def refusal(call: Any, **about: Any) -> ServiceError:
 
 
 @pytest.mark.parametrize(
-    ("rows", "at", "told"),
+    ("rows", "at", "expected"),
     [
         ([START, HI, FIRST, DONE], 2, (1, 0, True)),
         ([START, HI, FIRST, DONE], 1, (1, 0, True)),
@@ -58,7 +58,7 @@ def refusal(call: Any, **about: Any) -> ServiceError:
     ],
 )
 def test_retry_preview_counts_what_it_withdraws(
-    session: Session, ana: User, rows: list[Fields], at: int, told: Any
+    session: Session, ana: User, rows: list[Fields], at: int, expected: Any
 ) -> None:
     """RUN-12: the preview has the numbers of messages and users, and whether only the last answer goes.
 
@@ -67,18 +67,18 @@ def test_retry_preview_counts_what_it_withdraws(
     row = fill(session, *rows)[at]
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
     found = retry_here(**about, preview=True)
-    assert (found.messages, found.people, found.last_answer) == told
+    assert (found.messages, found.people, found.last_answer) == expected
     assert (found.attempt, len(live(session))) == ("", len(rows))
     if not found.last_answer:
         refused = refusal(retry_here, **about, at_most=found.messages - 1)
-        assert (refused.code, refused.details["messages"], refused.details["people"]) == ("confirm", *told[:2])
+        assert (refused.code, refused.details["messages"], refused.details["people"]) == ("confirm", *expected[:2])
         assert (
             refused.details["after"]
-            == live(session)[len(rows) - told[0] - rows[at + 1 :].count(START) - rows[at:].count(DONE) - 1].pk
+            == live(session)[len(rows) - expected[0] - rows[at + 1 :].count(START) - rows[at:].count(DONE) - 1].pk
         )
         assert not MessageRevision.objects.exists()
     done = retry_here(**about, at_most=0 if found.last_answer else found.messages)
-    assert (done.messages, done.attempt[:2]) == (told[0], "v_")
+    assert (done.messages, done.attempt[:2]) == (expected[0], "v_")
 
 
 def test_attempt_is_restored_exactly(session: Session, ana: User) -> None:

@@ -49,7 +49,7 @@ class Ledger:
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: list[tuple[str, str]] = field(default_factory=list)
-    told: list[Change] = field(default_factory=list)
+    reports: list[Change] = field(default_factory=list)
     usage: list[RecordUsage] = field(default_factory=list)
     closed: int = 0
     paused: int = 0
@@ -80,7 +80,7 @@ class Ledger:
             case RecordUsage():
                 self.usage.append(change)
             case ReportStatus() | ReportCancelled():
-                self.told.append(change)
+                self.reports.append(change)
             case CloseTurn():
                 self.closed += 1
             case PauseTurn():

@@ -225,12 +225,14 @@ def test_many_guesses_from_one_network_do_not_delay_others(monkeypatch: pytest.M
     turns.take("office")  # the turn is free again
 
 
-@pytest.mark.parametrize(("https", "told"), [(True, "203.0.113.9"), (False, "127.0.0.1")])
-def test_address_behind_a_proxy_is_the_one_that_the_proxy_tells(settings: Settings, https: bool, told: str) -> None:
+@pytest.mark.parametrize(("https", "address"), [(True, "203.0.113.9"), (False, "127.0.0.1")])
+def test_address_behind_a_proxy_is_the_one_that_the_proxy_reports(
+    settings: Settings, https: bool, address: str
+) -> None:
     """Addresses that the client itself put into the header come before the proxy's entry and are ignored."""
     settings.HTTPS = https
     request = RequestFactory().get("/", HTTP_X_FORWARDED_FOR="10.0.0.1, 203.0.113.9")
-    assert address_of(request) == told
+    assert address_of(request) == address
 
 
 def test_part_of_a_page_leads_to_sign_in_when_the_login_is_over(client: Client) -> None:
@@ -256,8 +258,8 @@ def test_form_from_elsewhere_is_refused_in_words(ana: User) -> None:
     client.force_login(ana)
     response = client.post(reverse("new-session"))
     assert (response.status_code, "This form has expired" in response.content.decode()) == (403, True)
-    told = client.post(reverse("new-session"), headers={"Accept": "application/json"})
-    assert (told.status_code, "Reload it" in told.json()["message"]) == (403, True)
+    answer = client.post(reverse("new-session"), headers={"Accept": "application/json"})
+    assert (answer.status_code, "Reload it" in answer.json()["message"]) == (403, True)
 
 
 # --- with a link -------------------------------------------------------------------------------------------------

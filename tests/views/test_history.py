@@ -76,8 +76,8 @@ def test_version_is_given_to_the_letter(session: Session, ana: User, signed_in: 
     row = fill(session, START, {**HI, "text": text}, ANSWER, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="New")
     record = row.revisions.get().pk
-    told = json.loads(asked(signed_in(ana), "session-version", session, id=row.pk, at=record))
-    assert told == {"text": text, "now": "New", "revision": 5, "newest": record}
+    answer_json = json.loads(asked(signed_in(ana), "session-version", session, id=row.pk, at=record))
+    assert answer_json == {"text": text, "now": "New", "revision": 5, "newest": record}
 
 
 def test_prompt_has_a_history_too(session: Session, ana: User, bo: User, signed_in: SignIn) -> None:
@@ -156,10 +156,10 @@ def test_texts_are_compared_with_what_is_there(session: Session, ana: User, bo: 
     row = fill(session, START, {**ANSWER, "text": "Hi"}, DONE)[1]
     edit(session=session, author=bo, message_id=row.pk, text="Hi <all>")
     client, address = signed_in(ana), reverse("session-compare", args=[session.pk])
-    told = client.post(address, {"id": row.pk, "mine": "Hi you"}).json()
-    assert (told["current"], told["revision"]) == ("Hi <all>", 4)
-    assert "Bo edited this while you were typing." in told["html"]
-    assert "<del>&lt;all&gt;</del><ins>you</ins>" in told["html"]
+    answer_json = client.post(address, {"id": row.pk, "mine": "Hi you"}).json()
+    assert (answer_json["current"], answer_json["revision"]) == ("Hi <all>", 4)
+    assert "Bo edited this while you were typing." in answer_json["html"]
+    assert "<del>&lt;all&gt;</del><ins>you</ins>" in answer_json["html"]
     assert client.post(address, {"id": PROMPT, "mine": "x" * 1_000_000}).json()["revision"] is None
     assert client.post(address, {"id": "m_none", "mine": "\0"}).status_code == 404
     assert "You changed this elsewhere" in signed_in(bo).post(address, {"id": row.pk, "mine": "\0"}).json()["html"]

@@ -24,8 +24,8 @@ def test_people_of_a_session_are_listed(
     let_in(session, bo, "viewer")
     person("Cem")
     answer = signed_in(bo).get(reverse("session-people", args=[session.pk]))
-    told = [(who["id"], who["name"], who["username"], who["role"]) for who in answer.json()["people"]]
-    assert told == [(ana.pk, "Ana", "ana", "owner"), (bo.pk, "Bo", "bo", "viewer")]
+    listed = [(who["id"], who["name"], who["username"], who["role"]) for who in answer.json()["people"]]
+    assert listed == [(ana.pk, "Ana", "ana", "owner"), (bo.pk, "Bo", "bo", "viewer")]
     assert answer.json()["people"][0]["initials"] == "AN"
     assert answer.json()["people"][0]["color"].startswith("c")
     assert answer.json()["people"][0]["picture"] == ""

@@ -32,8 +32,8 @@ def test_token_is_shown_once_and_works(signed_in: SignIn, ana: User) -> None:
     secret = secret_in(answer.content.decode())
     assert secret is not None
     assert "no-store" in answer["Cache-Control"]
-    told = Client(headers={"Authorization": f"Bearer {secret}"}).get("/api/me").json()
-    assert (told["username"], told["scope"]) == ("ana", "write")
+    me = Client(headers={"Authorization": f"Bearer {secret}"}).get("/api/me").json()
+    assert (me["username"], me["scope"]) == ("ana", "write")
     html = client.get(SETTINGS).content.decode()
     assert ("Nightly" in html, secret_in(html)) == (True, None)
     token = ApiToken.objects.get()

@@ -29,9 +29,9 @@ async def turn(provider: Provider) -> tuple[list[AgentEvent], list[float]]:
 
     agent, hello = Agent("helper", "model-1", provider), [Message("user", (Text("hello"),))]
     async with asyncio.timeout(PATIENCE), aclosing(run(agent, hello, sleep=sleep)) as events:
-        told = [event async for event in events]
+        yielded = [event async for event in events]
     await provider.close()
-    return told, waits
+    return yielded, waits
 
 
 @pytest.mark.parametrize("retries", [0, 1, 2])

@@ -59,7 +59,7 @@ async def heard(wire: WireServer, vendor: Vendor, chunks: list[bytes]) -> list[P
     return events
 
 
-def told(part: Part) -> str:
+def text_of(part: Part) -> str:
     assert isinstance(part, Text | Thinking)
     return part.text
 
@@ -70,7 +70,7 @@ async def test_character_cut_in_two_is_whole_again(wire: WireServer, vendor: Ven
     whole = units.replace(SMILE, "😀")
     for pieces in splits(units):
         events = await heard(wire, vendor, thought_and_said(vendor, pieces))
-        assert [told(part) for part in plain(events)] == [whole, whole], pieces
+        assert [text_of(part) for part in plain(events)] == [whole, whole], pieces
 
 
 async def test_arguments_cut_in_two_are_whole_again(wire: WireServer, vendor: Vendor) -> None:
@@ -99,7 +99,7 @@ async def test_half_that_stays_alone_is_replaced(
     """MSG-12: a single half is replaced once in its place, nothing beside it is lost, and the next part begins without
     it."""
     events = await heard(wire, vendor, thought_and_said(vendor, pieces))
-    assert [told(part) for part in plain(events)] == [whole, whole]
+    assert [text_of(part) for part in plain(events)] == [whole, whole]
     called_with = await heard(wire, vendor, called(vendor, ['{"a": "', *pieces, '"}']))
     assert plain(called_with) == (ToolCall("c", "say", {"a": whole}, f'{{"a": "{whole}"}}'),)
 

@@ -110,8 +110,8 @@ async def ask(
     async with asyncio.timeout(PATIENCE), aclosing(provider.stream(asked or request())) as events:
         async for event in events:
             seen.append(event)
-    told = (event for event in seen if not isinstance(event, ToolCallDelta))
-    return [replace(event, key="") if isinstance(event, PartDone) else event for event in merge_deltas(told)]
+    without_deltas = (event for event in seen if not isinstance(event, ToolCallDelta))
+    return [replace(event, key="") if isinstance(event, PartDone) else event for event in merge_deltas(without_deltas)]
 
 
 def parts(events: Sequence[ProviderEvent]) -> tuple[Part, ...]:

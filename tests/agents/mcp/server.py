@@ -121,7 +121,7 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
-def told(answer: ElicitResult) -> str:
+def outcome_of(answer: ElicitResult) -> str:
     """Return an answer as a text that tests can compare."""
     return f"{answer.action} {sorted((answer.content or {}).items())}"
 
@@ -130,7 +130,7 @@ def told(answer: ElicitResult) -> str:
 async def book(context: Context, where: str = "the inn") -> str:
     """Book a table."""
     asked: Any = context.session
-    return told(await asked.elicit_form(f"When do you want to come to {where}?", FORM, context.request_id))
+    return outcome_of(await asked.elicit_form(f"When do you want to come to {where}?", FORM, context.request_id))
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -140,7 +140,7 @@ async def ask_twice(context: Context) -> str:
     asked: Any = context.session
     first = await asked.elicit_form("Who are you?", schema, context.request_id)
     second = await asked.elicit_form("And who else?", schema, context.request_id)
-    return f"{told(first)}, {told(second)}"
+    return f"{outcome_of(first)}, {outcome_of(second)}"
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -148,7 +148,7 @@ async def ask_nonsense(context: Context) -> str:
     """Ask with a form that has a table in it."""
     asked: Any = context.session
     schema = {"type": "object", "properties": {"table": {"type": "object"}}}
-    return told(await asked.elicit_form("What?", schema, context.request_id))
+    return outcome_of(await asked.elicit_form("What?", schema, context.request_id))
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -193,7 +193,9 @@ def review(code: str, language: str = "Python") -> str:
 @server.resource("notes://asked/{name}")
 async def asked_note(name: str, context: Context) -> str:
     asked: Any = context.session
-    return told(await asked.elicit_form(f"Which {name}?", {"type": "object", "properties": {}}, context.request_id))
+    return outcome_of(
+        await asked.elicit_form(f"Which {name}?", {"type": "object", "properties": {}}, context.request_id)
+    )
 
 
 @server.prompt()
