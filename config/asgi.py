@@ -22,7 +22,7 @@ from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
 from chat.asgi.monitoring import Monitor, MonitoringError  # noqa: E402  # likewise
 from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
 from chat.asgi.socket_credentials import AuthenticatedSockets  # noqa: E402  # likewise
-from chat.asgi.unavailable import UnavailablePages, UnavailableSockets  # noqa: E402  # likewise
+from chat.asgi.unavailable import UnavailablePages  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
 from chat.disconnects import watch_disconnect  # noqa: E402  # likewise
 from chat.log_context import logging_ids  # noqa: E402  # likewise
@@ -186,6 +186,6 @@ mcp = McpEndpoint(pages)
 application = Application(
     {
         "http": UnavailablePages(BodyLimits(mcp), is_database_silent),
-        "websocket": UnavailableSockets(AuthenticatedSockets(URLRouter(websocket_urlpatterns))),
+        "websocket": AuthenticatedSockets(URLRouter(websocket_urlpatterns)),
     }
 )

@@ -1,4 +1,4 @@
-"""Responses while the database is away or too busy: status 503 instead of 500, and the close code TRY_LATER."""
+"""Responses while the database is away or too busy: status 503 instead of 500. Consumers close their sockets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from django.views import defaults
 from chat.asgi.refusals import ASGIApplication, Scope, refuse
 from chat.db import is_unavailable
 from chat.errors import ServiceError, unavailable
-from chat.live.subscriber import TRY_LATER
 from chat.views.requests import is_script
 
 logger = logging.getLogger(__name__)
@@ -46,31 +45,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     answer["Retry-After"] = RETRY_AFTER
     answer._has_been_logged = True  # type: ignore[attr-defined]  # otherwise Django logs a traceback per request
     return answer
-
-
-class UnavailableSockets:
-    """ASGI middleware for sockets that cannot be signed in. It closes them with a code that means "try again later"."""
-
-    def __init__(self, application: Any) -> None:
-        self._application = application
-
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        accepted = False
-
-        async def send_noting(event: Event) -> None:
-            nonlocal accepted
-            accepted = accepted or event["type"] == "websocket.accept"
-            await send(event)
-
-        try:
-            await self._application(scope, receive, send_noting)
-        except Exception as error:
-            if not is_unavailable(error):
-                raise
-            logger.warning("Could not accept a socket: %s", error)
-            if not accepted:
-                await send({"type": "websocket.accept"})
-            await send({"type": "websocket.close", "code": TRY_LATER})
 
 
 class UnavailablePages:

@@ -15,11 +15,12 @@ from django.test import Client
 from django.utils import timezone
 
 from chat import downloads
-from chat.asgi.unavailable import UnavailableSockets
+from chat.asgi.socket_credentials import AuthenticatedSockets
 from chat.db import Threads, without_time_limits
 from chat.files.user_locks import UserLocks
+from chat.live import sign_ins
 from chat.live.subscriber import TRY_LATER
-from chat.models import ApiToken, ChatMessage, RunState, SessionRun, User, Workspace
+from chat.models import ChatMessage, RunState, SessionRun, User, Workspace
 from chat.overrides.postgres.base import DatabaseWrapper
 from chat.runner.writer import LIMITS, Writer
 from chat.runs import lease
@@ -30,8 +31,10 @@ from chat.services.people import api_tokens
 from chat.services.runs import control
 from chat.services.runs.recording import Job
 from chat.services.sessions.lifecycle import create_session
+from tests.api.asking import token_of
 from tests.support.database import address
-from tests.support.socket import Socket
+from tests.support.socket import ROUTES, Socket, path_of
+from tests.support.testing_node import TestNode
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -165,18 +168,18 @@ async def test_downloads_that_a_client_reads_slowly_take_none_of_the_pool() -> N
     assert [batch async for batch in batches] == []
 
 
-async def test_socket_that_cannot_be_signed_in_is_to_come_back() -> None:
+async def test_socket_that_cannot_be_signed_in_is_to_come_back(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """LIVE-05: the socket closes with a code by which clients know that they have to reconnect."""
-    threads = Threads(1, "test", limits={"lock_timeout": 50})
-
-    async def sign_in(scope: object, receive: object, send: object) -> None:
-        await threads.run(ApiToken.objects.count)
-
+    monkeypatch.setitem(sign_ins.LIMITS, "lock_timeout", 50)
+    session, token = await node.session(ana), await node.do(token_of, ana)
+    headers = [(b"authorization", f"Bearer {token}".encode())]
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(locked("chat_apitoken"))
-        socket = await stack.enter_async_context(Socket("/ws/me/", app=UnavailableSockets(sign_in)))
+        app = AuthenticatedSockets(ROUTES)
+        socket = await stack.enter_async_context(Socket(path_of(session), headers=headers, app=app))
         assert await socket.closed() == TRY_LATER
-    await threads.close()
 
 
 async def test_standby_is_a_database_that_is_away() -> None:
