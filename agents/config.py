@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, guard_of
+from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
 from agents.prices import Price
 from agents.providers.base import DEFAULT_RETRIES
 from agents.reasoning import LARGEST_BUDGET, SMALLEST_BUDGET, Effort, ReasoningSupport, support_of
-from agents.tool_names import is_delegate
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
 from agents.toolbox.address_policy import host_pattern
 from agents.toolbox.public_addresses import has_leading_zeros

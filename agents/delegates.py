@@ -9,9 +9,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.i18n import gettext as _
-from agents.tool_names import PREFIX, is_delegate
 from agents.tools import Tool, schema_of
 
+# The beginning of an entry for another agent in an agent's list of tools: `agent__researcher`, or `agent__*` for all.
+PREFIX = "agent__"
 EVERY = f"{PREFIX}*"
 LONGEST_TASK = 100_000
 # How deep delegation may go: an agent that got a task may give one to another agent, but that agent may not.
@@ -36,6 +37,11 @@ class Task(BaseModel):
     task: Annotated[
         str, Field(min_length=1, max_length=LONGEST_TASK, pattern=r"\S", description="The whole task, as a message")
     ]
+
+
+def is_delegate(name: str) -> bool:
+    """Return whether an entry of a list of tools names other agents."""
+    return name.startswith(PREFIX) and len(name) > len(PREFIX)
 
 
 def tool_name(agent: str) -> str:

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
 
+from agents.delegates import is_delegate
 from agents.errors import ConfigError
-from agents.tool_names import is_delegate
 from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
 from chat.runner import tracing

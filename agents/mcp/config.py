@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agents.tool_names import PREFIX
+from agents.delegates import PREFIX
 from agents.toolbox.address_policy import host_pattern
 
 # Separates the names of the server and of the tool. A server's name cannot contain it, so its first place counts.

@@ -13,8 +13,8 @@ from itertools import islice, pairwise
 
 from yarl import URL
 
+from agents.delegates import is_delegate
 from agents.messages import File, Message, Text, ToolResult
-from agents.tool_names import is_delegate
 
 # The most addresses of one host that are compared. No useful page has more.
 MOST_CANDIDATES = 5_000

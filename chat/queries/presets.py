@@ -15,12 +15,11 @@ from django.utils.translation import gettext as _
 
 from agents.approval import Rules, stored_guards, valid_guards, valid_rules
 from agents.config import LEAST_SHARE, MOST_SHARE
-from agents.delegates import EVERY
+from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.mcp.config import SEPARATOR, server_of
 from agents.messages import Json
 from agents.reasoning import Reasoning
 from agents.registry import AgentPreset, Prompt, opening
-from agents.tool_names import PREFIX, is_delegate
 from agents.toolbox.address_policy import host_pattern
 from chat.access import agents_in
 from chat.agents_setup import registry

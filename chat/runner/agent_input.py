@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
+from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.loop import Agent
 from agents.mcp.config import AddedServer
 from agents.messages import Message
 from agents.registry import AgentPreset
-from agents.tool_names import is_delegate
 from agents.toolbox import SANDBOX_TOOLS
 from chat.agents_setup import registry, sandbox
 from chat.languages import in_language

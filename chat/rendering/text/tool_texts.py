@@ -8,10 +8,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.delegates import EVERY
+from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.i18n import TranslatableText
 from agents.mcp.config import SEPARATOR
-from agents.tool_names import PREFIX, is_delegate
 from agents.tools import Tool
 from chat.rendering.text.translation import translate
 
