@@ -55,10 +55,6 @@ class ReasoningSupport:
     always: bool = False
 
     @property
-    def is_adjustable(self) -> bool:
-        return bool(self.efforts) or self.budget
-
-    @property
     def least(self) -> Reasoning:
         """The choice with the least reasoning. It is UNCHOSEN if the model only thinks when a request asks for it."""
         asks = self.adaptive and not self.always
