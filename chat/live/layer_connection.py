@@ -65,7 +65,7 @@ class LayerConnection:
     def update(self, session_id: str) -> None:
         """Enter or leave a session's group, after its first viewer has come or its last one has gone."""
         self._changed.append(session_id)
-        if self._changing is None:
+        if self._changing is None or self._changing.done():
             self._changing = asyncio.get_running_loop().create_task(self._change_groups())
 
     def repair(self, session_id: str) -> None:
@@ -132,18 +132,15 @@ class LayerConnection:
         self._receiver = asyncio.get_running_loop().create_task(self._receive_forever())
 
     async def _change_groups(self) -> None:
-        try:
-            while self._changed:
-                session_id = self._changed.popleft()
-                try:
-                    async with asyncio.timeout(TIMEOUT):
-                        await self._enter_or_leave(session_id)
-                except Exception as error:  # the layer is down: the beacon updates the viewers and tries again
-                    logger.warning("Could not subscribe to the live updates of session %s: %r", session_id, error)
-                if (feed := self._feeds.get(session_id)) is not None:
-                    feed.subscribed.set()
-        finally:
-            self._changing = None
+        while self._changed:
+            session_id = self._changed.popleft()
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    await self._enter_or_leave(session_id)
+            except Exception as error:  # the layer is down: the beacon updates the viewers and tries again
+                logger.warning("Could not subscribe to the live updates of session %s: %r", session_id, error)
+            if (feed := self._feeds.get(session_id)) is not None:
+                feed.subscribed.set()
 
     async def _enter_or_leave(self, session_id: str) -> None:
         is_watched, is_entered = session_id in self._feeds, session_id in self._entered
