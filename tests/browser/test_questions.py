@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Locator, ViewportSize, WebSocketRoute,
 
 from agents.messages import Json
 from tests.browser.conftest import CONFIG
-from tests.browser.person import PATIENCE, Person
+from tests.browser.person import PATIENCE, Person, choose_in_account_menu
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, make_viewer, reply
 from tests.browser.test_messages import UNCOVERED
@@ -548,7 +548,10 @@ async def test_waiting_sessions_come_first(ana: Person, model: WireServer, brows
 
 
 async def test_home_page_counts_waiting_sessions_in_its_tab(ana: Person, model: WireServer) -> None:
-    """UI-12: the title of the home page's tab has the number of sessions that wait, and follows it."""
+    """UI-12: the title of the home page's tab has the number of sessions that wait, and follows it.
+
+    It stays while the list shows the archived sessions.
+    """
     home = await ana.page.context.new_page()
     await home.goto(urljoin(ana.page.url, "/"))
     await expect(home).to_have_title("New session · Parley")
@@ -556,6 +559,10 @@ async def test_home_page_counts_waiting_sessions_in_its_tab(ana: Person, model: 
     await expect(home).to_have_title("(1) New session · Parley")
     await home.reload()
     await expect(home).to_have_title("(1) New session · Parley")
+    await choose_in_account_menu(home, "Archived sessions")
+    await expect(home.get_by_role("button", name="All sessions")).to_be_focused()
+    await expect(home).to_have_title("(1) New session · Parley")
+    await home.get_by_role("button", name="All sessions").click()
     await card(ana, "Delete the table?").get_by_role("button", name="No").click()
     await expect(home).to_have_title("New session · Parley")
 
