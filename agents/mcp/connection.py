@@ -35,6 +35,8 @@ REASON_WAIT = 3.0
 # seconds, the first number is used again.
 PAUSES = (0.0, 1.0, 5.0, 30.0, 120.0)
 STABLE = 60.0
+# The seconds from one reading of the lists to the next, because a server may report a change with each reading.
+LIST_PAUSE = 1.0
 # A call ends a pause early, but never before this many seconds.
 SHORTEST_PAUSE = 1.0
 MAX_TOOLS = 200
@@ -281,12 +283,23 @@ class Connection:
             await self._list(session, dispatcher)
             self._session, self._problem = session, ""
             self._settled.set()
+            loop = asyncio.get_running_loop()
+            may_list_at = loop.time()
             while True:
-                await self._news.wait()
-                self._news.clear()
-                if self._has_ended:
-                    raise ConnectionError("its connection ended")
+                await self._wait_for_news()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(may_list_at):
+                        while True:
+                            await self._wait_for_news()
+                may_list_at = loop.time() + LIST_PAUSE
                 await self._list(session, dispatcher)
+
+    async def _wait_for_news(self) -> None:
+        """Wait until the server reports a changed list. Raise ConnectionError if the connection has ended."""
+        await self._news.wait()
+        self._news.clear()
+        if self._has_ended:
+            raise ConnectionError("its connection ended")
 
     async def _list(self, session: ClientSession, dispatcher: ListsDispatcher) -> None:
         offers = session.server_capabilities or types.ServerCapabilities()

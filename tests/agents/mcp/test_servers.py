@@ -269,6 +269,39 @@ async def test_a_changed_list_is_read_again() -> None:
         assert (await run(found["more"])).content == "more"
 
 
+# A server that reports a change with each list. Its tool returns the number of lists so far.
+RESTLESS = """
+import json, sys
+lists = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"content": [{"type": "text", "text": str(lists)}]}
+    if asked["method"] == "initialize":
+        version = asked["params"]["protocolVersion"]
+        server = {"name": "restless", "version": "1"}
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+    if asked["method"] == "tools/list":
+        lists += 1
+        result = {"tools": [{"name": "lists", "inputSchema": {"type": "object"}}]}
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_a_server_that_always_reports_changes_is_listed_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-16: a server cannot occupy the process by reporting a change with each list. Its tools can still be called."""
+    async with opened(ServerConfig(command=(sys.executable, "-c", RESTLESS), sandbox=False)) as servers:
+        found = await tools(servers)
+        await asyncio.sleep(0.5)
+        assert int((await run(found["lists"])).content) <= 3
+        monkeypatch.setattr(connection, "LIST_PAUSE", 0.01)
+        async with asyncio.timeout(30):
+            while int((await run(found["lists"])).content) < 5:  # it is still listed again
+                pass
+
+
 async def test_a_slow_start_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn waits a limited time for a starting server. Its first response has no tools, and the next one has them."""
     monkeypatch.setattr(connection, "FIRST_WAIT", 1.0)
