@@ -53,9 +53,16 @@ class ConfigError(AgentError):
 
 
 class ToolError(AgentError):
-    """A tool could not do what the model requested. The text is for the model."""
+    """A tool could not do what the model requested. The text is for the model.
+
+    `origin` is the place from which the text comes, such as an MCP server, or "" if the text is Parley's own.
+    """
 
     code = "tool"
+
+    def __init__(self, text: str, *, origin: str = "") -> None:
+        super().__init__(text)
+        self.origin = origin
 
 
 class ProviderError(AgentError):

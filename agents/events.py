@@ -97,10 +97,14 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The last part of a running tool's output so far. Each such event replaces the previous one."""
+    """The last part of a running tool's output so far. Each such event replaces the previous one.
+
+    `origin` is the place from which it comes, or "" if it is Parley's own text.
+    """
 
     call_id: str
     text: str
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ def _start(
     tools: Mapping[str, Tool], call: ToolCall, context: ToolContext, queue: Queue, wait: WaitForAnswer | None
 ) -> asyncio.Task[ToolResult]:
     """Run a call in a task. The task puts itself into the queue when it is done, after its output."""
-    output = _Output(call.id, queue)
+    chosen = tools.get(call.name)
+    output = _Output(call.id, queue, origin=call.name if chosen is not None and chosen.foreign else "")
     files_changed = partial(queue.put_nowait, FilesChanged())
     ask = _Questions(call.id, queue, wait).ask if wait is not None else None
     work = call_tool(tools, call, replace(context, report=output.add, files_changed=files_changed, ask=ask))
@@ -79,9 +80,10 @@ def _start(
 class _Output:
     """The end of a running tool's output. It sends at most one event per OUTPUT_INTERVAL, however much it gets."""
 
-    def __init__(self, call_id: str, queue: Queue) -> None:
+    def __init__(self, call_id: str, queue: Queue, *, origin: str) -> None:
         self._call_id = call_id
         self._queue = queue
+        self._origin = origin
         self._text = ""
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -100,7 +102,7 @@ class _Output:
     def _send(self) -> None:
         self._timer = None
         self._not_before = asyncio.get_running_loop().time() + OUTPUT_INTERVAL
-        self._queue.put_nowait(ToolOutput(self._call_id, self._text))
+        self._queue.put_nowait(ToolOutput(self._call_id, self._text, self._origin))
 
 
 class _Questions:

@@ -124,7 +124,7 @@ class Tool:
                 return ToolResult(call.id, text, origin=value.origin, sources=value.sources, files=value.files)
             return ToolResult(call.id, safe_text(value), origin=self.name if self.foreign else "")
         except ToolError as error:
-            return failed_result(call, str(error))
+            return failed_result(call, str(error), error.origin)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -135,7 +135,8 @@ class Tool:
         except BaseException as error:  # a tool may raise anything; the model gets the message, the log the traceback
             logger.warning("Tool %s failed", self.name, exc_info=error)
             cause = error.original if isinstance(error, ThreadError) else error
-            return failed_result(call, f"{type(cause).__name__}: {safe_text(cause)}")
+            text = f"{type(cause).__name__}: {safe_text(cause)}"
+            return failed_result(call, text, self.name if self.foreign else "")
 
     def _validate(self, call: ToolCall) -> dict[str, Any]:
         if UNREADABLE in call.arguments:
@@ -251,9 +252,9 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall, context: ToolCont
     return await chosen.run(call, context)
 
 
-def failed_result(call: ToolCall, why: str) -> ToolResult:
-    """Return a failed result, with a message for the model."""
-    return ToolResult(call.id, safe_text(cut(why, MAX_ERROR_CHARACTERS)), is_error=True)
+def failed_result(call: ToolCall, why: str, origin: str = "") -> ToolResult:
+    """Return a failed result, with a message for the model. `origin` is that of a message from elsewhere."""
+    return ToolResult(call.id, safe_text(cut(why, MAX_ERROR_CHARACTERS)), is_error=True, origin=origin)
 
 
 class _Schema(GenerateJsonSchema):

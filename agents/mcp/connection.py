@@ -87,6 +87,8 @@ class Connection:
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None
         self._problem = ""
+        # Whether the problem is in the server's own words.
+        self._is_quoted = False
         # The invalid items of each list, as they were logged.
         self._skipped: dict[str, str] = {}
         # Cleared while an attempt to connect is running or about to start.
@@ -176,7 +178,7 @@ class Connection:
             await self._settled.wait()
         if self._session is None:
             problem = self._problem or "its connection was closed"
-            raise ToolError(f"The MCP server {self.name} is not available now: {problem}.")
+            raise ToolError(f"The MCP server {self.name} is not available now: {problem}.", origin=self._problem_origin)
         return self._session
 
     async def _await_answer(
@@ -188,13 +190,14 @@ class Connection:
         except MCPError as error:
             if is_closed(error):
                 self._end(session)
-                raise ToolError(await self._ended_early()) from error
+                raise ToolError(await self._ended_early(), origin=self._problem_origin) from error
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
                 raise
             self._probe(session)
             if words := explanation(error):
                 raise ToolError(f"The request to the MCP server {self.name} failed: {words}. {CHECK}") from error
-            raise ToolError(f"The MCP server {self.name} refused the request: {error.message}") from error
+            words = f"The MCP server {self.name} refused the request: {error.message}"
+            raise ToolError(words, origin=self.name) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._end(session)
             raise ToolError(f"The connection to the MCP server {self.name} has ended. Try again.") from error
@@ -203,6 +206,10 @@ class Connection:
         finally:
             self._calls -= 1
             self.note_use()
+
+    @property
+    def _problem_origin(self) -> str:
+        return self.name if self._is_quoted else ""
 
     async def _ended_early(self) -> str:
         """Return that the connection ended during a request, and why, if the next attempt to connect shows it soon.
@@ -242,6 +249,8 @@ class Connection:
                 await self._serve()
             except Exception as error:
                 problem, notes = reason(error), getattr(error, "__notes__", ())
+                cause = first_of(error)
+                self._is_quoted = isinstance(cause, MCPError) and not explanation(cause)
             failures = 1 if loop.time() - began > STABLE else failures + 1
             self._session = None
             if problem != self._problem:
@@ -281,7 +290,7 @@ class Connection:
         ):
             await session.initialize()
             await self._list(session, dispatcher)
-            self._session, self._problem = session, ""
+            self._session, self._problem, self._is_quoted = session, "", False
             self._settled.set()
             loop = asyncio.get_running_loop()
             may_list_at = loop.time()

@@ -68,7 +68,7 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
         result = await connection.call(tool.name, named, context.report, _asker(context, config))
         read = await read_result(result, connection.name, tool.name, context)
         if result.is_error:
-            raise ToolError(read.text or f"{name} failed without saying why.")
+            raise ToolError(read.text or f"{name} failed without saying why.", origin=read.origin)
         return read
 
     is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)

@@ -134,6 +134,8 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
                 case ToolResult(call_id=call_id, origin=origin) if is_delegate(names.get(call_id, "")):
                     if origin:
                         yield ""
+                case ToolResult(content=content, origin=origin) if origin:
+                    yield content
                 case ToolResult(call_id=call_id, content=content, is_error=False) if names.get(call_id) not in own:
                     yield content
                 case Text(text=text, foreign=True, origin=origin):

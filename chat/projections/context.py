@@ -310,10 +310,12 @@ def _result(row: ChatMessage, call_id: str) -> ToolResult:
 def foreign_origin(row: ChatMessage) -> str:
     """Return the place from which foreign text in a call's result comes, or "" if the result is Parley's own text.
 
-    The `origin` of an interrupted call does not count, because it is the reason why users were asked to approve the
-    call. An error may have an origin, because the error of a subsession can contain text of its agent.
+    The `origin` of a call that was interrupted before users approved it does not count, because it is the reason why
+    they were asked. An error may have an origin, because it can contain text of an MCP server or of the agent of a
+    subsession, and so may an interrupted call, because of its output.
     """
-    return "" if row.status == MessageStatus.INTERRUPTED else row.origin
+    was_asked = row.question == QuestionKind.APPROVAL and row.answer is None
+    return "" if was_asked and row.status == MessageStatus.INTERRUPTED else row.origin
 
 
 def _strings(data: object) -> dict[str, str]:

@@ -31,8 +31,8 @@ def reduce_tools(state: TurnState, event: ToolEvent, now: Now) -> Reduced:
     match event:
         case ToolStarted(call):
             return _tool_started(state, call, now)
-        case ToolOutput(call_id, text):
-            return _tool_output(state, call_id, clean(text))
+        case ToolOutput(call_id, text, origin):
+            return _tool_output(state, call_id, clean(text), clean(origin)[:LONGEST_ORIGIN])
         case ToolAsked(call_id, question):
             return _tool_asked(state, call_id, question)
         case ToolAnswered(call_id, _, withdrawn):
@@ -55,12 +55,16 @@ def _tool_started(state: TurnState, call: ToolCall, now: Now) -> Reduced:
     return _with_tool(state, tool, began=now.mono, waiting=False), [update, ReportStatus("tool_calling", tool.name)]
 
 
-def _tool_output(state: TurnState, call_id: str, text: str) -> Reduced:
-    """Show the last part of a running tool's output, in place of the part that was shown before."""
+def _tool_output(state: TurnState, call_id: str, text: str, origin: str) -> Reduced:
+    """Show the last part of a running tool's output, in place of the part that was shown before.
+
+    If the call is interrupted, this output stays, so its origin is stored with it.
+    """
     tool = find_tool(state, call_id)
     if tool is None:
         return state, []
-    return _with_tool(state, tool, output=text), [UpdateMessage(tool.id, "message_updated", {"result": text})]
+    fields: Json = {"result": text, **({"origin": origin} if origin else {})}
+    return _with_tool(state, tool, output=text), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
 def _tool_asked(state: TurnState, call_id: str, question: Json) -> Reduced:
@@ -110,7 +114,8 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
     update = end_tool(tool, status, clean(result.content), result.is_error, now)
     found = tuple(source for source in bounded_sources(result.sources) if source not in state.sources)
     state = replace(state, sources=bounded_sources(state.sources + found))
-    foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin else {}
+    # The result replaces the output, and its origin that of the output.
+    foreign: Json = {"origin": clean(result.origin)[:LONGEST_ORIGIN]} if result.origin or tool.output else {}
     if result.sources:
         foreign["sources"] = [source.to_json() for source in bounded_sources(result.sources)]
     if result.files:

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from agents.approval import Rules
+from agents.errors import ToolError
 from agents.events import AgentEvent, ToolReturned, ToolStarted, ToolWaiting, TurnFinished
 from agents.foreign_text import ForeignText
 from agents.loop import Agent, run
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.scripted import ScriptedProvider
 from agents.sandbox.command import Sandbox
-from agents.tools import ToolContext, tool
+from agents.tools import Tool, ToolContext, tool
 
 HELLO = Message("user", (Text("Sum up https://evil.example"),))
 READ = ToolCall("c1", "read_page", {})
@@ -31,6 +32,18 @@ SENT = ToolReturned(ToolResult("c2", "posted the secret"))
 async def read_page() -> ForeignText:
     """Read a page."""
     return ForeignText(INJECTION, "evil.example")
+
+
+@tool(foreign=True)
+async def read_refused_page() -> str:
+    """Read a page of a server that refuses."""
+    raise ToolError(INJECTION, origin="evil.example")
+
+
+@tool(foreign=True)
+async def read_strange_page() -> str:
+    """Read a page that breaks the reader."""
+    raise ValueError(INJECTION)
 
 
 @tool(sends_out="always")
@@ -66,6 +79,19 @@ async def test_a_page_that_asks_to_send_something_out_does_not_get_it() -> None:
     assert await tools_of(helper) == WAITS
     (result,) = provider.requests[1].messages[-1].tool_results
     assert result.content.startswith('<untrusted-data origin="evil.example">')
+    assert INJECTION in result.content
+
+
+@pytest.mark.parametrize(("reads", "origin"), [(read_refused_page, "evil.example"), (read_strange_page, None)])
+async def test_an_error_in_words_from_elsewhere_is_text_from_elsewhere(reads: Tool, origin: str | None) -> None:
+    """UI-15: a server can put its instructions into an error, which would otherwise look like Parley's own text."""
+    helper, provider = agent([replace(READ, name=reads.name)], [POST])
+    helper = replace(helper, tools=(*helper.tools, reads))
+    place = origin or reads.name
+    assert await tools_of(helper) == [ToolWaiting(POST, "approval", origin=place), TurnFinished("waiting")]
+    (result,) = provider.requests[1].messages[-1].tool_results
+    assert result.is_error
+    assert result.content.startswith(f'<untrusted-data origin="{place}">')
     assert INJECTION in result.content
 
 

@@ -279,3 +279,18 @@ def test_doubled_call_ids_become_unique() -> None:
 def test_empty_texts_say_nothing() -> None:
     """CTX-02: empty texts are left out, because vendors refuse them."""
     assert context([user(""), said(""), system(""), user("Hi")]) == [Message("user", (Text("Hi"),))]
+
+
+@pytest.mark.parametrize(
+    ("fields", "origin"),
+    [
+        ({}, "page"),
+        ({"question": "approval", "answer": {"approved": True}}, "page"),
+        ({"question": "approval"}, ""),
+    ],
+)
+def test_output_of_an_interrupted_call_is_text_from_elsewhere(fields: dict[str, Any], origin: str) -> None:
+    """UI-15: the origin of a call that users have not approved is the reason why they were asked, not that of text."""
+    interrupted = tool("c1", status="interrupted", is_error=True, result="Post it.", origin="page", **fields)
+    (result,) = context([user("Hi"), interrupted])[-1].tool_results
+    assert (result.content, result.origin) == ("Post it.", origin)

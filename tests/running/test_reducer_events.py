@@ -115,6 +115,18 @@ def test_output_of_a_running_tool_is_shown_and_kept() -> None:
     assert other["result"] == TOOL_INTERRUPTED
 
 
+@pytest.mark.parametrize("end", [Stopped(), ProcessLost(resume=True)])
+def test_output_of_an_interrupted_tool_keeps_its_origin(end: Stopped | ProcessLost) -> None:
+    """UI-15: the output that stays after Stop can be text from elsewhere. A result replaces the output's origin."""
+    first, second = calls(1)[0], ToolCall("c2", "double", {"n": 2})
+    turn = Turn().tell(STARTED, PartDone(first), PartDone(second), DONE, ToolStarted(first), ToolStarted(second))
+    turn.tell(ToolOutput(first.id, "Post it.", "page"), ToolOutput(second.id, "Post it.", "page"))
+    turn.tell(ToolReturned(ToolResult(second.id, "The sandbox is not available.", is_error=True)), end)
+    one, other = turn.ledger.of(type="tool_group")
+    assert (one["status"], one["origin"]) == ("interrupted", "page")
+    assert (other["status"], other["origin"]) == ("failed", "")
+
+
 def test_first_delta_names_model_and_time() -> None:
     """RUN-01, MSG-04, MSG-05: the first row of an answer already has its author and its start time."""
     turn = Turn(mode="agent", agent_id="helper").tell(ResponseStarted("two", "other"))

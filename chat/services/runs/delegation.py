@@ -27,6 +27,7 @@ from chat.models import (
     MessageRole,
     MessageStatus,
     MessageType,
+    QuestionKind,
     RunState,
     Session,
     SessionRun,
@@ -105,7 +106,9 @@ def _refusal(tx: SessionTransaction, call: ChatMessage) -> str:
 
 
 def _has_foreign_text(tx: SessionTransaction) -> bool:
-    has_read = ~Q(origin="") & ~Q(status=MessageStatus.INTERRUPTED)
+    # As `foreign_origin` has it.
+    has_not_run = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer=None)
+    has_read = ~Q(origin="") & ~has_not_run
     rows = tx.messages().filter(Q(attachments__isnull=False) | has_read, include_in_context=True)
     return bool(tx.session.config_values.get(IMPORTED)) or rows.exists()
 

@@ -121,6 +121,7 @@ async def test_a_program_gives_its_tools() -> None:
         assert "first" in wrong.content
         failing = await run(found["fail"])
         assert failing.is_error
+        assert failing.origin == wrong.origin == "it"
         assert "fail" in failing.content
         assert (await run(found["picture"])).content == "[image, image/png, 6 bytes: it was not stored]"
         assert "a note" in (await run(found["read_resource"], uri="notes://first")).content
