@@ -81,28 +81,34 @@ class Rules:
     guarded: tuple[Guard, ...] = ()
     approved_sending: tuple[str, ...] = ()
 
-    def verdict(self, call: ToolCall, *, needs_approval: bool, is_risky: bool = False) -> Verdict:
-        """Decide about a call. `is_risky` means that it can send out data at the request of text from elsewhere."""
+    def verdict(
+        self, call: ToolCall, *, needs_approval: bool, is_risky: bool = False, is_declared: bool = True
+    ) -> Verdict:
+        """Decide about a call.
+
+        `is_risky` means that it can send out data at the request of text from elsewhere. `is_declared` is False if it
+        has arguments that its tool does not declare.
+        """
         approved = self.approved_sending if is_risky else self.approved
-        if any(matches(rule, call, anywhere=True) for rule in self.deny):
+        if any(matches(rule, call, anywhere=True, is_declared=is_declared) for rule in self.deny):
             return "deny"
         if call.approved:
             return "run"
-        if not self.requirement(call).is_plain:
+        if not self.requirement(call, is_declared=is_declared).is_plain:
             return "ask"
         if any(matches(rule, call) for rule in approved):
             return "run"
-        if any(matches(rule, call, anywhere=True) for rule in self.ask):
+        if any(matches(rule, call, anywhere=True, is_declared=is_declared) for rule in self.ask):
             return "ask"
-        if any(matches(rule, call) for rule in self.allow):
+        if any(matches(rule, call, is_declared=is_declared) for rule in self.allow):
             return "run"
         return "ask" if needs_approval or is_risky else "run"
 
-    def requirement(self, call: ToolCall) -> Requirement:
+    def requirement(self, call: ToolCall, *, is_declared: bool = True) -> Requirement:
         """Return the approval that a call needs if users are asked. It satisfies all matching guards."""
         needed = PLAIN
         for guard in self.guarded:
-            if matches(guard.rule, call, anywhere=True):
+            if matches(guard.rule, call, anywhere=True, is_declared=is_declared):
                 needed = needed.with_also(guard.needs)
         return needed
 
@@ -118,12 +124,14 @@ def check_rule(text: str) -> str:
     return rule
 
 
-def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
+def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: bool = True) -> bool:
     """Return whether a rule matches a call.
 
     A shell command matches a pattern if all of its parts match and none has a variable, a redirection or the like:
-    `git status; rm -rf .` does not match `git status*`. With `anywhere`, one matching part is enough. A command of more
-    than MOST_PARTS parts gets the careful answer: it matches with `anywhere`, and does not match otherwise.
+    `git status; rm -rf .` does not match `git status*`. With `anywhere`, one matching part is enough, and so is any
+    argument that could be the main one. A command of more than MOST_PARTS parts gets the careful answer: it matches
+    with `anywhere`, and does not match otherwise. If a call is not `is_declared`, any of its arguments could be the
+    main one, because its tool may ignore the others. It matches no pattern without `anywhere`.
     """
     parsed = _RULE.fullmatch(rule)
     if parsed is None or not fnmatchcase(call.name, parsed["tool"]):
@@ -131,16 +139,21 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False) -> bool:
     pattern = parsed["argument"]
     if pattern is None:
         return True
+    if anywhere:
+        return any(_fits_anywhere(name, value, pattern) for name, value in _possible_main(call.arguments, is_declared))
     name, value = main_argument(call.arguments)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not is_declared:
         return False
     if name not in COMMANDS:
         return _fits(value.strip(), pattern)
     parts = _parts(value)
     is_cut = len(parts) > MOST_PARTS
-    if anywhere:
-        return is_cut or any(_fits(part, pattern) for part in (value.strip(), *parts))
     return bool(parts) and not is_cut and not _EXPANSIONS.search(value) and all(_fits(part, pattern) for part in parts)
+
+
+def _fits_anywhere(name: str, value: str, pattern: str) -> bool:
+    parts = _parts(value) if name in COMMANDS else ()
+    return len(parts) > MOST_PARTS or any(_fits(part, pattern) for part in (value.strip(), *parts))
 
 
 def main_argument(arguments: Json) -> tuple[str, object]:
@@ -148,6 +161,16 @@ def main_argument(arguments: Json) -> tuple[str, object]:
     if len(arguments) == 1:
         return next(iter(arguments.items()))
     return next(((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str)), ("", None))
+
+
+def _possible_main(arguments: Json, is_declared: bool) -> list[tuple[str, str]]:
+    """Return the texts that could be the call's main argument: those with telling names, or all if it has none.
+
+    Otherwise the model could avoid a rule by a further argument.
+    """
+    texts = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
+    telling = [(name, value) for name, value in texts if name in TELLING]
+    return telling if telling and is_declared else texts
 
 
 @lru_cache(maxsize=4)  # up to 200 rules of a workspace are compared with the same command

@@ -304,11 +304,12 @@ def before_running(tool: Tool | None, call: ToolCall, rules: Rules, origin: str 
         return ToolReturned(invalid)
     if tool.question is not None:
         return ToolWaiting(call, tool.question.kind)
-    match rules.verdict(call, needs_approval=tool.approval, is_risky=bool(origin)):
+    is_declared = tool.declares(call)
+    match rules.verdict(call, needs_approval=tool.approval, is_risky=bool(origin), is_declared=is_declared):
         case "deny":
             return ToolReturned(failed_result(call, NOT_RUN_DENIED))
         case "ask":
-            return ToolWaiting(call, "approval", rules.requirement(call), origin)
+            return ToolWaiting(call, "approval", rules.requirement(call, is_declared=is_declared), origin)
         case _:
             return ToolDelegated(call) if tool.delegates else None
 

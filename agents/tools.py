@@ -101,6 +101,11 @@ class Tool:
         """Whether a call changes nothing, sends nothing out, and needs no approval."""
         return not self.approval and self.parallel and self.sends_out == "never"
 
+    def declares(self, call: ToolCall) -> bool:
+        """Return whether the call has only arguments that the tool declares. A schema without names declares all."""
+        names = self.parameters.get("properties")
+        return not names or call.arguments.keys() <= names.keys()
+
     @property
     def summary(self) -> str:
         """The description for users: `about`, or the first paragraph of the description for models."""

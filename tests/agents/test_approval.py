@@ -21,7 +21,10 @@ from agents.approval import (
     valid_guards,
     valid_rules,
 )
+from agents.events import ToolReturned, ToolWaiting
+from agents.loop import before_running
 from agents.messages import ToolCall
+from agents.tools import Tool
 
 
 def bash(command: str) -> ToolCall:
@@ -188,3 +191,33 @@ def test_guards_survive_json_and_hands() -> None:
     odd = [{}, 5, {"rule": "bash", "approvals": 0}, {"rule": "(", "approvals": 2}, {"rule": "a", "approvers": "me"}]
     assert valid_guards([*odd, *stored_guards(guards)]) == guards
     assert valid_guards({"rule": "bash"}) == ()
+
+
+def get(**arguments: object) -> ToolCall:
+    return ToolCall("c1", "shop__get", arguments)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [get(uri="secret/1"), get(uri="secret/1", limit=10), get(uri="secret/1", note=""), get(path="secret/1", query="x")],
+)
+def test_another_argument_does_not_avoid_a_rule(call: ToolCall) -> None:
+    """UI-12: a model could add an argument that the tool does not need."""
+    rule = "shop__get(secret*)"
+    assert Rules(deny=(rule,)).verdict(call, needs_approval=False) == "deny"
+    assert Rules(ask=(rule,)).verdict(call, needs_approval=False) == "ask"
+    assert Rules(guarded=(guard_of(rule, 2),)).requirement(call) == Requirement(2)
+
+
+def test_arguments_that_a_tool_does_not_declare_do_not_decide() -> None:
+    """UI-12: servers of MCP ignore unknown arguments, so one with a telling name must not be taken for the main one."""
+    schema = {"type": "object", "properties": {"uri": {"type": "string"}, "url": {"type": "string"}}}
+    tool = Tool("shop__get", "Get.", schema, lambda arguments: "", None, approval=True)
+    rules = Rules(allow=("shop__get(https://docs.example/*)",), deny=("shop__get(secret*)",))
+    docs = "https://docs.example/1"
+    assert before_running(tool, get(url=docs), rules) is None
+    hidden = get(url="https://evil.example/", query=docs)
+    assert before_running(tool, hidden, rules) == ToolWaiting(hidden, "approval")
+    refused = before_running(tool, get(uri="secret/1", command="ls"), rules)
+    assert isinstance(refused, ToolReturned)
+    assert refused.result.is_error
