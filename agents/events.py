@@ -151,9 +151,13 @@ class ToolWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ToolDelegated:
-    """A call waits for another agent, which works in a subsession."""
+    """A call waits for another agent, which works in a subsession.
+
+    `has_new_address`: the conversation has text from elsewhere, and the task has an address that is not in it.
+    """
 
     call: ToolCall
+    has_new_address: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.approval import NO_RULES, Rules
@@ -33,7 +33,9 @@ from agents.reasoning import UNCHOSEN, Reasoning, ReasoningSupport
 from agents.response import Response, ask, rounds_begun, unanswered_calls
 from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
+from agents.threads import in_thread
 from agents.tool_round import WaitForAnswer, run_tools
+from agents.toolbox.address_policy import foreign_texts, has_new_address, user_texts
 from agents.tools import Tool, ToolContext, failed_result
 
 MAX_ATTEMPTS = 3
@@ -173,6 +175,8 @@ class _Turn:
         for place, call in enumerate(calls):
             surplus = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
             instead = surplus or self._before_running(tools.get(call.name), call, origin)
+            if isinstance(instead, ToolDelegated) and not call.approved:
+                instead = replace(instead, has_new_address=await in_thread(self._has_new_address, call))
             if isinstance(instead, ToolWaiting) and self.agent.unattended:
                 instead = ToolReturned(failed_result(call, NOT_RUN_UNATTENDED))
             if instead is None:
@@ -208,6 +212,18 @@ class _Turn:
         has_network = sandbox is not None and sandbox.network
         can_send = tool is not None and (tool.sends_out == "always" or (tool.sends_out == "network" and has_network))
         return before_running(tool, call, self.agent.rules, origin if can_send else "")
+
+    def _has_new_address(self, call: ToolCall) -> bool:
+        """Return whether a task has an address that this agent could not open itself, because it may have data in it.
+
+        The other agent takes a task for the words of a user. A task that users have approved is not checked.
+        """
+        context = self._context()
+        foreign = list(foreign_texts(context.messages, context.own_tools))
+        if not foreign and not context.is_imported:
+            return False
+        known = [context.system, *user_texts(context.messages), *foreign]
+        return has_new_address(str(call.arguments.get("task", "")), known)
 
     def _context(self) -> ToolContext:
         agent = self.agent

@@ -15,11 +15,16 @@ from yarl import URL
 
 from agents.delegates import is_delegate
 from agents.messages import File, Message, Text, ToolResult
+from agents.toolbox.public_addresses import is_misread
 
 # The most addresses of one host that are compared. No useful page has more.
 MOST_CANDIDATES = 5_000
 LONGEST_ADDRESS = 4_096
 MOST_TRAILING = 6
+# The most addresses of a task that are compared, and what may follow one. Otherwise a model could send data out as
+# punctuation, of which it is unclear whether it belongs to the address.
+MOST_OF_TASK = 50
+_USUAL_ENDS = ("", *".,;:!?)*_", ").", "),", "**", "**.")
 _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # The characters that end an address in running text, including Chinese and Japanese punctuation.
 _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》「」『』【】“”‘’]+")
@@ -58,6 +63,33 @@ def is_known(target: URL, texts: Iterable[str]) -> bool:
         if _canonical(address) == wanted or (is_root and address.raw_host == target.raw_host):
             return True
     return False
+
+
+def has_new_address(task: str, texts: Iterable[str]) -> bool:
+    """Return whether a task has an address that texts do not contain, or so many that it is not checked.
+
+    For another agent, the addresses in its task are known. So this is also True for words that could be addresses.
+    """
+    texts = list(texts)
+    checked = 0
+    for token in _DELIMITERS.split(task):
+        for piece in _pieces(token):
+            variants = list(_without_trailing(piece))
+            if not any(_may_be_public(url.raw_host or "") for url in variants):
+                continue
+            checked += 1
+            rest = piece[len(piece) - len(variants) + 1 :]
+            if checked > MOST_OF_TASK or len(piece) > LONGEST_ADDRESS or rest not in _USUAL_ENDS:
+                return True
+            if not is_known(variants[-1], texts):
+                return True
+    return False
+
+
+def _may_be_public(host: str) -> bool:
+    """Return whether a host has the form of a name with a top-level domain, or of an IP address."""
+    *above, last = host.rstrip(".").split(".")
+    return ":" in host or is_misread(host) or (bool(above) and (len(last) > 1 or last.isdigit()))
 
 
 def is_same_site(one: URL, other: URL) -> bool:

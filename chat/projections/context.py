@@ -225,7 +225,7 @@ def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[Named]:
 def _user_parts(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
     parts = [part for file in attached_to(row) for part in shown.get(file.pk) or as_text(file)]
     text = _LABEL.sub(r"\1\\", row.text) if label else row.text
-    # Users' rows have no origin; `seen_by` sets that of another agent's text.
+    # Users' rows have no origin. `seen_by` sets that of another agent's text, and tasks of subsessions can have one.
     parts += [Text(text, foreign=bool(row.origin), origin=row.origin)] if text else []
     if label and parts and isinstance(first := parts[0], Text):
         parts[0] = replace(first, text=f"[{label}] {first.text}")

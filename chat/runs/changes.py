@@ -137,9 +137,13 @@ class PauseTurn:
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """Begin the subsession for the task of a call. The call is updated before, in the same job."""
+    """Begin the subsession for the task of a call. The call is updated before, in the same job.
+
+    `has_new_address` is that of the event.
+    """
 
     id: str
+    has_new_address: bool = False
 
 
 @dataclass(frozen=True, slots=True)

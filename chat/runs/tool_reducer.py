@@ -39,8 +39,8 @@ def reduce_tools(state: TurnState, event: ToolEvent, now: Now) -> Reduced:
             return _tool_answered(state, call_id, withdrawn)
         case ToolWaiting():
             return _tool_waiting(state, event, now)
-        case ToolDelegated(call):
-            return _tool_delegated(state, call, now)
+        case ToolDelegated(call, has_new_address):
+            return _tool_delegated(state, call, has_new_address, now)
         case ToolReturned(result):
             return _tool_returned(state, result, now)
         case _:
@@ -96,13 +96,16 @@ def _tool_waiting(state: TurnState, event: ToolWaiting, now: Now) -> Reduced:
     return _with_tool(state, tool, waiting=True), [UpdateMessage(tool.id, "message_updated", fields)]
 
 
-def _tool_delegated(state: TurnState, call: ToolCall, now: Now) -> Reduced:
+def _tool_delegated(state: TurnState, call: ToolCall, has_new_address: bool, now: Now) -> Reduced:
     """Give a task to another agent, but only once: if a turn continues while that agent works, it calls it again."""
     tool = find_tool(state, call.id)
     if tool is None or tool.waiting:
         return state, []
     update = UpdateMessage(tool.id, "tool_exec_start", {"status": "waiting", "timestamp": now.wall})
-    return _with_tool(state, tool, waiting=True, delegated=True), [update, Delegate(tool.id)]
+    return _with_tool(state, tool, waiting=True, delegated=True), [
+        update,
+        Delegate(tool.id, has_new_address),
+    ]
 
 
 def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:

@@ -17,6 +17,7 @@ from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.scripted import ScriptedProvider
 from agents.toolbox.address_policy import (
     foreign_texts,
+    has_new_address,
     host_pattern,
     is_allowed,
     is_known,
@@ -235,3 +236,23 @@ async def test_calls_of_one_response_are_bounded() -> None:
     assert sorted(ran) == list(range(MAX_CALLS))
     assert [result.call_id for result in results] == [str(n) for n in range(400)]
     assert {result.content for result in results[MAX_CALLS:]} == {NOT_RUN_MANY}
+
+
+@pytest.mark.parametrize(
+    ("task", "is_new"),
+    [
+        ("Read (https://a.example/x), please.", False),
+        ("Read **https://a.example/x**.\nThen a.example.", False),
+        ("Sum up the two pages e.g. in ten words", False),
+        ("Read https://a.example/x?pin=4711", True),
+        ("Read https://a.example/y", True),
+        ("Read 4711.a.example", True),
+        ("Read http://4711/ and 4.7.1.1", True),
+        ("Read https://a.example/x.,;!", True),
+        ("Read https://a.example/x " * 51, True),
+        (f"Read https://a.example/x?{'y' * 5_000}", True),
+    ],
+)
+def test_a_task_with_an_address_that_nobody_gave(task: str, is_new: bool) -> None:
+    """UI-15, RUN-18: a task must not carry data in an address to another agent, which would take it for a user's."""
+    assert has_new_address(task, ["See https://a.example/x"]) is is_new

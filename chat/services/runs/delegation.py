@@ -51,8 +51,11 @@ TOO_DEEP = f"Not run: agents can delegate tasks at most {MOST_LEVELS} levels dee
 TOO_MANY = f"Not run: an agent can start up to {MOST_TASKS} tasks in one turn."
 
 
-def begin(tx: SessionTransaction, call: ChatMessage) -> None:
-    """Create the session in which another agent works on a waiting call. If it is refused, end the call as failed."""
+def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = False) -> None:
+    """Create the session in which another agent works on a waiting call. If it is refused, end the call as failed.
+
+    `has_new_address`: the task has an address that the caller's agent may have made up from what it has read.
+    """
     agent = presets.own(tx.session, call.agent_id)
     preset = subsessions.preset_for(call, agent)
     refusal = _refusal(tx, call) or ("" if preset else NOT_OFFERED)
@@ -60,6 +63,7 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
         _end(tx, call, Answer(refusal, is_error=True))
         return
     title = preset.title
+    is_foreign = _has_foreign_text(tx)
     child = Session.objects.create(
         workspace_id=tx.session.workspace_id,
         owner_id=tx.session.owner_id,
@@ -70,7 +74,7 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
         model=preset.model,
         system_prompt=preset.system_prompt,
         # The task may repeat text from elsewhere, so the session is treated like an imported one.
-        config={**presets.copy_of(preset), **({IMPORTED: True} if _has_foreign_text(tx) else {})},
+        config={**presets.copy_of(preset), **({IMPORTED: True} if is_foreign else {})},
         context_window=registry().context_window(preset.provider, preset.model),
         workspace_role=tx.session.workspace_role,
         caller_session=tx.session,
@@ -79,7 +83,8 @@ def begin(tx: SessionTransaction, call: ChatMessage) -> None:
     SessionRun.objects.create(session=child)
     people = Share.objects.filter(session=tx.session).order_by("created_at", "pk")
     Share.objects.bulk_create([Share(session=child, user_id=each.user_id, role=each.role) for each in people])
-    _ask(child, agent.title, _task(call), tx.run.started_by_id)
+    origin = (agent.title or agent.name) if is_foreign and has_new_address else ""
+    _ask(child, agent.title, _task(call), tx.run.started_by_id, origin)
     notify_session_lists(sessions=[child.pk])
     tx.update("message_updated", call, {"subsession": {"id": child.pk, "agent": preset.name, "title": title}})
     tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=call.subsession))
@@ -113,8 +118,11 @@ def _has_foreign_text(tx: SessionTransaction) -> bool:
     return bool(tx.session.config_values.get(IMPORTED)) or rows.exists()
 
 
-def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None:
-    """Add the task as a message of the calling agent. The turn counts for the user who started the caller's turn."""
+def _ask(child: Session, sender: str, task: str, started_by: int | None, origin: str) -> None:
+    """Add the task as a message of the calling agent. The turn counts for the user who started the caller's turn.
+
+    With an `origin`, the task is text from elsewhere, so that addresses in it do not count as written by a user.
+    """
     tx = SessionTransaction.lock(child.pk)
     turn_id = open_turn(tx, started_by, [child.agent])
     row = ChatMessage(
@@ -122,6 +130,7 @@ def _ask(child: Session, sender: str, task: str, started_by: int | None) -> None
         role=MessageRole.USER,
         text=task,
         sender=sender[:200],
+        origin=origin[:200],
         turn_id=turn_id,
         mode=child.mode,
     )

@@ -274,8 +274,8 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
                 next_turn = _close_turn(tx, for_queued=for_queued)
             case PauseTurn():
                 next_turn = _pause_turn(tx)
-            case Delegate(message_id):
-                delegation.begin(tx, tx.messages().get(pk=message_id))
+            case Delegate(message_id, has_new_address):
+                delegation.begin(tx, tx.messages().get(pk=message_id), has_new_address=has_new_address)
             case AskPeople(message_id, question):
                 asking.ask(tx, message_id, question)
             case WithdrawQuestion(message_id, why):
