@@ -15,6 +15,7 @@ from chat.api.auth import ApiRequest, session_of, still_allowed
 from chat.api.files import BINARY
 from chat.api.responses import json_response
 from chat.downloads import file_name, of_file, passed_on, while_permitted, zip_archive
+from chat.limits.rates import spend
 from chat.queries import workspace
 
 router = Router(tags=["Session files"])
@@ -104,6 +105,7 @@ def get_workspace_file(request: ApiRequest, session_id: str, query: Query[FileQu
 def get_workspace_archive(request: ApiRequest, session_id: str, query: Query[FolderQuery]) -> HttpResponseBase:
     """Return the files of a folder as a ZIP archive. It contains only regular files, and no links."""
     session = session_of(request, session_id)
+    spend("exports", request.user.pk)
     entries = workspace.files_below(session, query.path)
     name = file_name(query.path.strip("/").rpartition("/")[2] or session.title, "files", "zip")
     pieces = while_permitted(zip_archive(entries, timezone.now()), lambda: still_allowed(request, session))

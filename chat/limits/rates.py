@@ -66,7 +66,7 @@ RATES: Mapping[str, Rate] = {
     "upload_megabytes": Rate(4_000, HOUR, "megabytes uploaded"),
     "imports": Rate(60, HOUR, "conversation files read: a large one uses a core for seconds"),
     "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),
-    "exports": Rate(240, HOUR, "sessions exported: each is read as a whole"),
+    "exports": Rate(240, HOUR, "sessions and archives of their files exported: each is read as a whole"),
     "searches": Rate(120, MINUTE, "searches: each covers all messages that a user can see"),
     "finds": Rate(240, MINUTE, "searches in one session, which its page sends while a user types"),
     "invitations": Rate(100, HOUR, "invitation links created"),

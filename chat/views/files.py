@@ -25,6 +25,7 @@ from chat.access import session_for, still_has_role
 from chat.downloads import file_name, of_file, passed_on, while_permitted, zip_archive
 from chat.errors import NoSuchSession
 from chat.files.sniffing import audio_type, browser_type
+from chat.limits.rates import spend
 from chat.models import Session, User
 from chat.queries import workspace
 from chat.queries.forked_files import forked_files
@@ -114,6 +115,7 @@ def archive(request: SignedInRequest, session_id: str) -> HttpResponseBase:
     """Serve all files below the folder `path` as a ZIP archive."""
     session, _role = session_for(request.user, session_id)
     path = request.GET.get("path", "")
+    spend("exports", request.user.pk)
     try:
         entries = workspace.files_below(session, path)
     except NoSuchFile as refused:

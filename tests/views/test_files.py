@@ -201,6 +201,17 @@ def test_an_archive_has_all_files_of_a_folder(ana_s: Client, session: Session, f
     assert zipfile.ZipFile(io.BytesIO(body(answer))).namelist() == ["main.py"]
 
 
+def test_archives_count_as_exports(ana_s: Client, session: Session, folder: Path, settings: Settings) -> None:
+    """An archive of a large folder uses a core for many seconds, on the page and by the API."""
+    settings.LIMITS = "exports=2/minute"
+    address = f"/api/sessions/{session.pk}/workspace/archive"
+    assert body(get(ana_s, session, "session-files-archive"))
+    assert body(ana_s.get(address))
+    refused = [get(ana_s, session, "session-files-archive"), ana_s.get(address)]
+    assert [each.status_code for each in refused] == [429, 429]
+    assert body(ana_s.get(f"/api/sessions/{session.pk}/workspace/file", {"path": "src/main.py"}))
+
+
 def test_the_api_lists_a_folder(ana_s: Client, session: Session, folder: Path) -> None:
     os.utime(folder / "blob", (1e15, 1e15))  # no date can represent this
     listed = ana_s.get(f"/api/sessions/{session.pk}/workspace").json()
