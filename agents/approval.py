@@ -96,7 +96,7 @@ class Rules:
             return "run"
         if not self.requirement(call, is_declared=is_declared).is_plain:
             return "ask"
-        if any(matches(rule, call) for rule in approved):
+        if any(matches(rule, call, is_declared=is_declared) for rule in approved):
             return "run"
         if any(matches(rule, call, anywhere=True, is_declared=is_declared) for rule in self.ask):
             return "ask"

@@ -213,11 +213,11 @@ def test_arguments_that_a_tool_does_not_declare_do_not_decide() -> None:
     """UI-12: servers of MCP ignore unknown arguments, so one with a telling name must not be taken for the main one."""
     schema = {"type": "object", "properties": {"uri": {"type": "string"}, "url": {"type": "string"}}}
     tool = Tool("shop__get", "Get.", schema, lambda arguments: "", None, approval=True)
-    rules = Rules(allow=("shop__get(https://docs.example/*)",), deny=("shop__get(secret*)",))
-    docs = "https://docs.example/1"
-    assert before_running(tool, get(url=docs), rules) is None
+    docs, allowed = "https://docs.example/1", ("shop__get(https://docs.example/*)",)
     hidden = get(url="https://evil.example/", query=docs)
-    assert before_running(tool, hidden, rules) == ToolWaiting(hidden, "approval")
-    refused = before_running(tool, get(uri="secret/1", command="ls"), rules)
+    for rules in (Rules(allow=allowed), Rules(approved=allowed)):
+        assert before_running(tool, get(url=docs), rules) is None
+        assert before_running(tool, hidden, rules) == ToolWaiting(hidden, "approval")
+    refused = before_running(tool, get(uri="secret/1", command="ls"), Rules(deny=("shop__get(secret*)",)))
     assert isinstance(refused, ToolReturned)
     assert refused.result.is_error
