@@ -386,7 +386,7 @@ async def test_archived_session_can_be_read_and_restored(ana: Person, browser: B
 
 
 async def test_agent_is_stopped_in_an_archived_session(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI-09: the agent works on in a session that is archived, so the banner has a Stop button until it ends."""
+    """RUN-07, UI-09: an agent goes on in an archived session, so the banner has Stop until it ends."""
     model.script(reply("A long ", gate=asyncio.Event()))
     await ana.say("Write")
     await expect(ana.answers.last).to_contain_text("A long")
