@@ -26,7 +26,7 @@ from agents.sandbox.browsing import MAX_DEPTH
 from chat.management.backup import making
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
-from chat.management.backup.paths import explained
+from chat.management.paths import explained
 from tests.commands.process import manage, manage_forked, serving
 from tests.support.database import empty_database
 from tests.support.prepared import copy

@@ -12,7 +12,7 @@ from pathlib import Path
 from django.db import connection
 
 from chat.db import without_time_limits
-from chat.management.backup import paths
+from chat.management import paths
 from chat.management.backup.archive import BackupError
 from config.data_folder import OWNER_ONLY_FILE, sync_folder
 

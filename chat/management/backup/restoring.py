@@ -21,7 +21,7 @@ from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, Archive, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.backup.making import ASIDE, key_fingerprint, stored_names
-from chat.management.backup.paths import made, require_writable
+from chat.management.paths import made, require_writable
 from chat.services.maintenance.key_mark import forget_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 

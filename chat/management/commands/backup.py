@@ -13,8 +13,8 @@ from django.db import DatabaseError
 from chat.management import reaching
 from chat.management.backup import making
 from chat.management.backup.archive import BackupError
-from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
+from chat.management.paths import explained
 
 
 class Command(DataCommand):

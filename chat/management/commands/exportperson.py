@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 
 from chat.errors import ServiceError
 from chat.management import private_files
-from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
+from chat.management.paths import explained
 from chat.models import User
 from chat.transfer.public import export_person
 

@@ -15,8 +15,8 @@ from django.db.models import QuerySet
 from chat.downloads import file_name
 from chat.management import private_files
 from chat.management.amounts import amount
-from chat.management.backup.paths import explained
 from chat.management.data_command import DataCommand
+from chat.management.paths import explained
 from chat.management.people import named_user, named_workspace
 from chat.models import Session, SessionRole
 from chat.transfer.public import EXTENSIONS, ExportFormat, UnreadableError, export_session, require_readable

@@ -15,7 +15,7 @@ from chat.db import own_connection
 from chat.management import reaching
 from chat.management.backup import restoring
 from chat.management.backup.archive import Archive, BackupError
-from chat.management.backup.paths import explained
+from chat.management.paths import explained
 
 NEXT = (
     "Restored. Logins, links, tokens, shares and sessions that were removed since the backup are back. Before the "
