@@ -69,7 +69,8 @@ def require_places(archive: Archive) -> None:
     for prefix, folder in folders.items():
         if folder.exists() and not folder.is_dir():
             raise BackupError(f"{folder} is not a folder. Move it away, or change the setting that names it.")
-        if folder.exists() or next(archive.names(prefix), None) is not None:
+        is_moved = folder.exists() and any(folder.iterdir())
+        if is_moved or next(archive.names(prefix), None) is not None:
             require_writable(folder.parent)
     require_writable(Path(settings.DATA_DIR))
     databases.require_writable()
