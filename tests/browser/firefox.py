@@ -47,7 +47,7 @@ async def place(errors: StreamReader) -> str:
 
 async def relay(address: str, playwright: ServerConnection) -> None:
     async with connect(address, max_size=None, compression=None, proxy=None) as firefox:
-        ways = [asyncio.create_task(ask(playwright, firefox)), asyncio.create_task(tell(playwright, firefox))]
+        ways = [asyncio.create_task(ask(playwright, firefox)), asyncio.create_task(forward_events(playwright, firefox))]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
 
 
@@ -59,7 +59,7 @@ async def ask(playwright: ServerConnection, firefox: ClientConnection) -> None:
             await firefox.send(command)
 
 
-async def tell(playwright: ServerConnection, firefox: ClientConnection) -> None:
+async def forward_events(playwright: ServerConnection, firefox: ClientConnection) -> None:
     async for event in firefox:
         await playwright.send(event)
 

@@ -64,7 +64,7 @@ def test_every_prefix_of_a_turn_can_end(turns: dict[str, list[AgentEvent]], name
     lost."""
     for length in range(len(turns[name]) + 1):
         events = turns[name][:length]
-        turn = Turn().tell(*events, ENDS[end])
+        turn = Turn().apply(*events, ENDS[end])
         ended = length == len(turns[name]) and events[-1] != TurnFinished("waiting")
         goes_on = end == "lost, resume" and not ended
         assert turn.ledger.closed == (0 if goes_on else 1)
@@ -114,13 +114,13 @@ def check_texts(turn: Turn, events: Sequence[AgentEvent], *, timed: bool) -> Non
 @pytest.mark.parametrize("name", TURNS)
 def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str) -> None:
     """RUN-01, RUN-10, UI-12: the loop's last event closes or pauses the turn, and later events change nothing."""
-    turn = Turn().tell(*turns[name])
+    turn = Turn().apply(*turns[name])
     if turns[name][-1] == TurnFinished("waiting"):
         assert (turn.ledger.closed, turn.ledger.paused) == (0, 1)
         return
     assert turn.ledger.closed == 1
     rows = [dict(row) for row in turn.ledger.rows.values()]
-    turn.tell(Stopped(), ProcessLost(resume=True), TextDelta("late"), PartDone(calls(9)[0]))
+    turn.apply(Stopped(), ProcessLost(resume=True), TextDelta("late"), PartDone(calls(9)[0]))
     assert list(turn.ledger.rows.values()) == rows
 
 
@@ -128,9 +128,9 @@ def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str)
 def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: str) -> None:
     """RUN-15: after a resume, only calls that had not begun are pending. Calls that had begun are reported as lost."""
     for length in range(len(turns[name])):
-        turn = Turn().tell(*turns[name][:length])
+        turn = Turn().apply(*turns[name][:length])
         before = {message_id: dict(row) for message_id, row in turn.ledger.rows.items()}
-        turn.tell(ProcessLost(resume=True))
+        turn.apply(ProcessLost(resume=True))
         for message_id, row in before.items():
             now = turn.ledger.rows[message_id]
             if row["status"] == "running":
@@ -147,9 +147,9 @@ def test_lost_turn_runs_no_tool_twice(turns: dict[str, list[AgentEvent]], name: 
 def test_model_learns_which_tools_a_stop_interrupted(turns: dict[str, list[AgentEvent]], name: str) -> None:
     """RUN-08: finished results stay unchanged. The others get the text for interrupted calls, with is_error."""
     for length in range(len(turns[name])):
-        turn = Turn().tell(*turns[name][:length])
+        turn = Turn().apply(*turns[name][:length])
         before = {message_id: dict(row) for message_id, row in turn.ledger.rows.items()}
-        turn.tell(Stopped())
+        turn.apply(Stopped())
         for message_id, row in before.items():
             now = turn.ledger.rows[message_id]
             if row["status"] in ("running", "pending", "waiting"):

@@ -36,7 +36,7 @@ def test_random_turn_can_end_anywhere(script: list[Reply], data: st.DataObject) 
     events = run_script(*script, max_rounds=3)[0]
     length = data.draw(st.integers(0, len(events)))
     end = data.draw(st.sampled_from(ENDS))
-    turn = Turn().tell(*events[:length], end)
+    turn = Turn().apply(*events[:length], end)
     ended = length == len(events) and events[-1] != TurnFinished("waiting")
     goes_on = end == ProcessLost(resume=True) and not ended
     assert turn.ledger.closed == (0 if goes_on else 1)
@@ -55,7 +55,7 @@ def test_context_from_rows_equals_the_history_of_the_loop(script: list[Reply]) -
     for event in events:
         if isinstance(event, ResponseStarted):
             projected.append(context(turn.ledger.messages()))
-        turn.tell(event)
+        turn.apply(event)
     assert projected == [spoken(request.messages) for request in provider.requests]
 
 

@@ -73,7 +73,7 @@ class People(CheckedSession):
         if self.do(control.cancel) and noticed:
             with committed():
                 if self.player.begin():
-                    self.player.tell(Stopped())
+                    self.player.apply(Stopped())
 
     @rule(at=whichever, who=someone)
     def edit(self, at: int, who: int) -> None:
@@ -252,13 +252,13 @@ class History(People):
         with committed():
             state = self.player.state if self.player.begin() else None
             if state is not None and not unfinished(state) and ChatMessage.objects.queued(self.session.pk).exists():
-                self.player.tell(TurnFinished("pending"))
+                self.player.apply(TurnFinished("pending"))
 
     @rule()
     def fail(self) -> None:
         with committed():
             if self.player.begin():
-                self.player.tell(TurnFailed(ProviderError("No.")))
+                self.player.apply(TurnFailed(ProviderError("No.")))
 
     @rule(resumes=st.booleans(), found=st.booleans())
     def crash(self, resumes: bool, found: bool) -> None:
@@ -283,7 +283,7 @@ class History(People):
                 return
             model = Session.objects.get(pk=self.session.pk).model
             again = (ResponseStarted(model, "scripted", 1000), *events) if events else ()
-            self.player.tell(*(unfinished(self.player.state) or again))
+            self.player.apply(*(unfinished(self.player.state) or again))
 
 
 def unfinished(state: TurnState) -> list[TurnEvent]:
@@ -306,5 +306,5 @@ def answer(made: Session) -> None:
             check_context(list(ChatMessage.objects.in_conversation(made.pk).order_by("sequence")), may_wait=True)
             assert player.state is not None
             assert not unfinished(player.state)
-            player.tell(ResponseStarted("one", "scripted", 1000), TextDelta("So"), *ENDS)
+            player.apply(ResponseStarted("one", "scripted", 1000), TextDelta("So"), *ENDS)
     assert SessionRun.objects.get(pk=made.pk).state == "idle"

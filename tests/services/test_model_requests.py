@@ -54,13 +54,13 @@ class Asker(Player):
         self.in_between: Callable[[], object] | None = None
         self._briefing: AgentInput | None = None
 
-    def _tell(self, event: TurnEvent) -> None:
+    def _apply(self, event: TurnEvent) -> None:
         if isinstance(event, ResponseStarted):
             self._briefing = build_agent_input(self.session.pk)
             if self.in_between is not None:
                 act, self.in_between = self.in_between, None
                 act()
-        super()._tell(event)
+        super()._apply(event)
 
     def _record(self, claim: Claim, changes: Sequence[Change]) -> None:
         asked, state = self._briefing, self.state

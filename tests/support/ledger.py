@@ -110,7 +110,7 @@ class Turn:
         self.ledger = Ledger()
         self.state = TurnState(turn_id="t_1", began=100.0, model="one", provider="scripted", **state)
 
-    def tell(self, *events: TurnEvent) -> Turn:
+    def apply(self, *events: TurnEvent) -> Turn:
         for event in events:
             if self.ledger.paused:  # the session was claimed again
                 self.state, self.ledger.paused = replace(self.state, closed=False), 0

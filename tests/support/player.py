@@ -82,9 +82,9 @@ class Player:
         assert self._claim is not None
         self._record(self._claim, [change, ReportStatus("idle"), CloseTurn()])
 
-    def tell(self, *events: TurnEvent) -> None:
+    def apply(self, *events: TurnEvent) -> None:
         for event in events:
-            self._tell(event)
+            self._apply(event)
 
     def crash(self, *, resumes: bool) -> None:
         """Kill the worker and let another one claim the session. Later writes of the dead worker are rejected."""
@@ -106,13 +106,13 @@ class Player:
 
     def _mend(self, opening: TurnSnapshot) -> None:
         if opening.cancelling:
-            self._tell(TurnFinished("done") if opening.answered and not opening.cut else Stopped())
+            self._apply(TurnFinished("done") if opening.answered and not opening.cut else Stopped())
         elif opening.cut:
-            self._tell(ProcessLost(self._resumes))
+            self._apply(ProcessLost(self._resumes))
         elif opening.answered:
-            self._tell(TurnFinished("done"))
+            self._apply(TurnFinished("done"))
 
-    def _tell(self, event: TurnEvent) -> None:
+    def _apply(self, event: TurnEvent) -> None:
         assert self.state is not None
         assert self._claim is not None
         self.state, changes = reduce(self.state, event, self._now())
