@@ -119,9 +119,9 @@ def test_output_of_a_running_tool_is_shown_and_kept() -> None:
 def test_output_of_an_interrupted_tool_keeps_its_origin(end: Stopped | ProcessLost) -> None:
     """UI-15: the output that stays after Stop can be text from elsewhere. A result replaces the output's origin."""
     first, second = calls(1)[0], ToolCall("c2", "double", {"n": 2})
-    turn = Turn().tell(STARTED, PartDone(first), PartDone(second), DONE, ToolStarted(first), ToolStarted(second))
-    turn.tell(ToolOutput(first.id, "Post it.", "page"), ToolOutput(second.id, "Post it.", "page"))
-    turn.tell(ToolReturned(ToolResult(second.id, "The sandbox is not available.", is_error=True)), end)
+    turn = Turn().apply(STARTED, PartDone(first), PartDone(second), DONE, ToolStarted(first), ToolStarted(second))
+    turn.apply(ToolOutput(first.id, "Post it.", "page"), ToolOutput(second.id, "Post it.", "page"))
+    turn.apply(ToolReturned(ToolResult(second.id, "The sandbox is not available.", is_error=True)), end)
     one, other = turn.ledger.of(type="tool_group")
     assert (one["status"], one["origin"]) == ("interrupted", "page")
     assert (other["status"], other["origin"]) == ("failed", "")
