@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TIME_LIMIT = 60.0
 MAX_ERROR_CHARACTERS = 4_000
+# What models read if a function exceeds its time limit in a thread, which cannot be stopped.
+STILL_RUNNING = "It still runs and may succeed. If it changes something, check whether it did before you repeat it."
 # Whether a tool can send data to others: always, or if its sandbox has a network.
 SendsOut = Literal["never", "always", "network"]
 # Asks users a question while a call runs, waits for at most this many seconds, and returns their answer.
@@ -158,18 +160,20 @@ class Tool:
 
     async def _within_limit(self, arguments: dict[str, Any]) -> object:
         limit = asyncio.timeout(self.time_limit)
+        is_stoppable = inspect.iscoroutinefunction(self.function)  # a thread cannot be stopped
         context = arguments.get(self.context) if self.context else None
         if isinstance(context, ToolContext) and context.ask is not None:
             arguments = {**arguments, self.context: replace(context, ask=_Clock(limit).off(context.ask))}
         try:
             async with limit:
-                if inspect.iscoroutinefunction(self.function):
+                if is_stoppable:
                     return await self.function(**arguments)
                 return await in_thread(self.function, **arguments)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise ToolError(f"{self.name} took longer than {self.time_limit:g} seconds and was stopped.") from error
+            end = " and was stopped." if is_stoppable else f". {STILL_RUNNING}"
+            raise ToolError(f"{self.name} took longer than {self.time_limit:g} seconds{end}") from error
 
 
 class _Clock:

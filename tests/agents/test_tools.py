@@ -172,9 +172,15 @@ async def test_cancellation_from_within_is_the_tools_own_failure() -> None:
     assert await wait.run(use({})) == ToolResult("c", "wait was cancelled from within.", is_error=True)
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-async def test_tool_has_a_time_limit(blocking: bool) -> None:
-    """A tool that takes too long ends with an error result (RUN-11)."""
+@pytest.mark.parametrize(
+    ("blocking", "end"),
+    [
+        (True, ". It still runs and may succeed. If it changes something, check whether it did before you repeat it."),
+        (False, " and was stopped."),
+    ],
+)
+async def test_tool_has_a_time_limit(blocking: bool, end: str) -> None:
+    """RUN-11: a tool that takes too long ends with an error result, which does not claim that a thread was stopped."""
     release = threading.Event()
 
     def wait() -> None:
@@ -188,7 +194,7 @@ async def test_tool_has_a_time_limit(blocking: bool) -> None:
     slow = tool(name="wait", time_limit=0.01)(wait if blocking else wait_forever)
     result = await slow.run(use({}))
     release.set()
-    assert result == ToolResult("c", "wait took longer than 0.01 seconds and was stopped.", is_error=True)
+    assert result == ToolResult("c", f"wait took longer than 0.01 seconds{end}", is_error=True)
 
 
 async def test_long_error_is_cut() -> None:
