@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
+from pytest_django import Settings
 
 from agents.sandbox.browsing import MAX_DEPTH
-from chat.management.backup import making
+from chat.management.backup import making, restoring
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.paths import explained
@@ -552,6 +553,24 @@ def test_full_disk_is_not_reported_as_a_file_that_cannot_be_read(tmp_path: Path)
             writer.add("files/a", io.BytesIO(b"x" * 100_000), 100_000)
 
     assert "Free some space" in explained(failed.value, tmp_path)
+
+
+def test_only_places_that_a_restore_changes_must_be_writable(
+    archive: Path, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-06: an empty folder of sessions stays where it is if the archive has none, so its parent is not checked."""
+    checked: list[Path] = []
+    monkeypatch.setattr(restoring, "require_writable", checked.append)
+    settings.DATA_DIR, settings.WORKSPACES = tmp_path / "data", tmp_path / "mounted" / "workspaces"
+    settings.WORKSPACES.mkdir(parents=True)
+
+    with closing(Archive(archive)) as opened:
+        restoring.require_places(opened)
+        assert settings.WORKSPACES.parent not in checked
+
+        (settings.WORKSPACES / "s_1").mkdir()
+        restoring.require_places(opened)
+        assert settings.WORKSPACES.parent in checked
 
 
 def lines_of_extraction(folder: Path, files: int) -> int:
