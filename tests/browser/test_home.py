@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from playwright.async_api import Locator, expect
@@ -194,3 +195,18 @@ async def test_composer_has_the_focus_after_a_choice(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Model:").click()
     await ana.page.get_by_role("option", name="wire-small").click()
     await expect(field(ana)).to_be_focused()
+
+
+async def test_recent_sessions_show_the_state_of_the_list(ana: Person, model: WireServer) -> None:
+    """UI-08: a recent session is shown as working only as long as its agent works, as in the list beside it."""
+    gate = asyncio.Event()
+    model.script(reply("Seven ", gate=gate, rest=("wells",)))
+    await ana.say("Count the wells")
+    await expect(ana.answers.first).to_contain_text("Seven")
+    await home(ana)
+    recent = ana.page.locator(".home-session", has_text="Count the wells")
+    await expect(recent).to_contain_text("Agent working", use_inner_text=True)
+    gate.set()
+    await expect(row(ana, "Count the wells").locator(".pulse")).to_have_count(0)
+    await expect(recent).not_to_contain_text("Agent working", use_inner_text=True)
+    await expect(recent.locator("time")).to_be_visible()

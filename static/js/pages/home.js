@@ -155,7 +155,10 @@ const agentSource = {
   },
 };
 
-/** Hides recent sessions that are not in the list any more, and in the list the session of this page's files. */
+/**
+ * Shows recent sessions as the list shows them. Hides those that are not in the list any more, and in the list the
+ * session of this page's files.
+ */
 function updateRecentSessions() {
   const createdRow = document.getElementById(`rail-${sessionOfFiles()}`);
   if (createdRow) createdRow.hidden = true; // its first message is not sent yet
@@ -163,7 +166,12 @@ function updateRecentSessions() {
   for (const link of document.querySelectorAll(".home-session")) {
     const row = document.getElementById(`rail-${link.dataset.session}`);
     link.hidden = row === null || row === createdRow;
-    if (row) link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
+    if (!row) continue;
+    link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
+    const state = row.dataset.waiting === "yes" ? "waiting" : row.querySelector(".pulse") ? "working" : "";
+    for (const each of link.querySelectorAll("[data-state]")) each.hidden = each.dataset.state !== state;
+    link.querySelector("time").dateTime = row.querySelector("time").dateTime;
+    localizeTimes(link);
   }
 }
 
