@@ -109,7 +109,8 @@ def test_others_do_not(owner: User, bo: User, workspace: Workspace, role: str, e
         ({"name": "a", "url": "https://1.2.3.4.5/mcp"}, "valid IP address"),
         ({"name": "a", "headers": {"Host": "x"}}, "can’t be used"),
         ({"name": "a", "headers": {"A B": "x"}}, "can’t be used"),
-        ({"name": "a", "headers": {"A": "x\r\nB: y"}}, "characters"),
+        ({"name": "a", "headers": {"A": "x\r\nB: y"}}, "characters that a header"),
+        ({"name": "a", "headers": {"A": "x" * 8_001}}, "up to 8000 characters"),
         ({"name": "a", "approval": "perhaps"}, "options"),
         ({"name": "a", "time_limit": 0}, "time limit"),
         ({"name": "a", "time_limit": float("nan")}, "time limit"),
@@ -208,3 +209,9 @@ def test_sessions_have_the_servers_of_their_workspace(owner: User, workspace: Wo
     assert [each.name for each in with_servers(presets.own(session), session).servers] == ["named"]
     elsewhere = create_session(owner=owner, workspace=Workspace.objects.create(name="Other"))
     assert with_servers(presets.own(elsewhere), elsewhere).servers == ()
+
+
+def test_header_that_is_entered_twice_is_refused() -> None:
+    """Otherwise one of the values would be lost without a word, or both would be sent."""
+    with pytest.raises(ServiceError, match="Enter “authorization” only once."):
+        mcp_servers.headers_from(["Authorization: Bearer a", "authorization: Bearer b"])

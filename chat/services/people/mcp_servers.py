@@ -195,12 +195,15 @@ def log(kind: Kind, author: User, server: McpServer) -> None:
 
 def headers_from(lines: Iterable[str]) -> dict[str, str]:
     """Parse lines of “Name: value”. Raise Invalid."""
-    headers = {}
+    headers: dict[str, str] = {}
     for line in filter(str.strip, lines):
         name, colon, value = line.partition(":")
         if not colon:
             raise Invalid(_("Write each header as “Name: value”."))
-        headers[name.strip()] = value.strip()
+        name = name.strip()
+        if name.casefold() in map(str.casefold, headers):
+            raise Invalid(_("Enter “%(name)s” only once.") % {"name": name[:100]})
+        headers[name] = value.strip()
     return headers
 
 
@@ -230,7 +233,10 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or name.lower() in RESERVED_HEADERS:
             raise Invalid(_("“%(name)s” can’t be used as a header.") % {"name": name[:100]})
-        if not value.isprintable() or not value.isascii() or len(value) > LONGEST_HEADER:
+        if len(value) > LONGEST_HEADER:
+            words = _("The value of “%(name)s” can have up to %(count)d characters.")
+            raise Invalid(words % {"name": name, "count": LONGEST_HEADER})
+        if not value.isprintable() or not value.isascii():
             raise Invalid(_("The value of “%(name)s” has characters that a header can’t have.") % {"name": name})
     return dict(headers)
 
