@@ -213,5 +213,5 @@ def test_sessions_have_the_servers_of_their_workspace(owner: User, workspace: Wo
 
 def test_header_that_is_entered_twice_is_refused() -> None:
     """Otherwise one of the values would be lost without a word, or both would be sent."""
-    with pytest.raises(ServiceError, match="Enter “authorization” only once."):
+    with pytest.raises(ServiceError, match="Enter “authorization” only once"):
         mcp_servers.headers_from(["Authorization: Bearer a", "authorization: Bearer b"])
