@@ -60,7 +60,7 @@ def indexed_words_of(text: str) -> list[str]:
     """
     found = list[str]()
     words = words_of(text)
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):  # without words, only the second has one
         found.append(word)
         if len(word) == 2 and is_paired(word) and not following.startswith(word[1]):
             found.append(word[1])

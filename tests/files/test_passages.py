@@ -59,3 +59,4 @@ def test_each_character_begins_an_indexed_word(text: str, words: list[str]) -> N
     """CTX-09: a search for a single character finds it at each place, also at the end of a row."""
     assert indexed_words_of(text) == words
     assert indexed_words_of("你好。好的") == ["你好", "好的", "的"]
+    assert indexed_words_of("=====") == []

@@ -52,6 +52,13 @@ def test_a_file_is_kept_with_its_text(ana: User, bo: User, workspace: Workspace)
     assert usage_of(ana).stored_bytes == seen.size
 
 
+def test_a_file_may_have_passages_without_words(ana: User, workspace: Workspace) -> None:
+    """CTX-09: in a file with a key or an image in base64, whole passages can have only lines too long for words."""
+    added = add(ana, workspace, "keys.txt", "The key:\n\n" + "MIIEpAIBAAKCAQEA7" * 500)
+    assert added.passage_count > 1
+    assert found(ana, workspace, "key") == [("keys.txt", 1)]
+
+
 @pytest.mark.parametrize(
     ("data", "code"), [(b"", "empty"), (files.picture(), "unsupported"), (files.pdf(""), "no_text")]
 )
