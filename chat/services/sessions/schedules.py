@@ -251,11 +251,11 @@ def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
         row.cron = valid_cron(cron)
     except BadCron as error:
         words = {
-            "minute": _("The minute must be 0–59."),
-            "hour": _("The hour must be 0–23."),
-            "day": _("The day must be 1–31."),
-            "month": _("The month must be 1–12."),
-            "weekday": _("The weekday must be 0–7."),
+            "minute": _("The minute isn’t valid. Use 0–59, such as 30 or */15."),
+            "hour": _("The hour isn’t valid. Use 0–23, such as 9 or 9-17."),
+            "day": _("The day isn’t valid. Use 1–31, such as 1 or 1,15."),
+            "month": _("The month isn’t valid. Use 1–12, such as 1 or 1-6."),
+            "weekday": _("The weekday isn’t valid. Use 0–7, such as 1 or 1-5."),
             "form": _("This is not a cron expression. It has five fields: minute, hour, day, month, weekday."),
             "never": _("This cron expression names no date in the next 50 years."),
             "too_often": _("A schedule can run at most every 5 minutes."),
