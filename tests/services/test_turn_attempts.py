@@ -295,6 +295,7 @@ def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> 
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
     assert counted(session, rows[1]) == (0, 0)
+    assert refusal(switch_attempt, **about, number=0).code == "no_such_attempt"
     for count, text in ((2, "Second"), (3, "Third")):
         retry_here(**about)
         assert counted(session, rows[1]) == (count, count)

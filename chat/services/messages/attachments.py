@@ -143,7 +143,7 @@ def claim(*, message: ChatMessage, attachment_ids: Sequence[str]) -> None:
     mine = _unsent().filter(session=message.session_id, user=message.user_id)
     claimed = [mine.filter(pk=pk).update(message=message, position=place) for place, pk in enumerate(wanted)]
     if not all(claimed):
-        raise ServiceError("attachment_gone", _("One of the files is gone. Attach it again."))
+        raise ServiceError("attachment_gone", _("One of the files is gone or was already sent. Attach it again."))
 
 
 @transaction.atomic

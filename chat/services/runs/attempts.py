@@ -143,7 +143,7 @@ def switch_attempt(
     """
     tx = SessionTransaction.lock(session.pk)
     anchor = tx.message(message_id)
-    if number == anchor.attempt_current:
+    if 0 < number == anchor.attempt_current:  # 0 stands for no attempts
         return Withdrawal(messages=0, people=0, others=0, last_answer=True, after=anchor.pk)
     found = {each: name for name, each in numbers(session.pk, [anchor]).items()}
     if number not in found:
