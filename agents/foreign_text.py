@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from yarl import URL
+
 from agents.messages import File, Message, Source, Text, ToolFile, ToolResult
 
 TAG = "untrusted-data"
@@ -46,9 +48,16 @@ def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[st
                     found.append(names.get(call_id, ""))
                 case Text(foreign=True, origin=origin):
                     found.append(origin or FILE)
+                case Text() if place := vendor_origin(part):
+                    found.append(place)
                 case File(name=name):
                     found.append(name)
     return tuple(dict.fromkeys(filter(None, reversed(found))))
+
+
+def vendor_origin(text: Text) -> str:
+    """Return the host of a page that the vendor has read for a model's text, or "" if it has read none."""
+    return text.origin or next((URL(source.url).host or source.url for source in text.sources), "")
 
 
 def marked(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -36,7 +36,8 @@ class ToolFile:
 @dataclass(frozen=True, slots=True)
 class Text:
     """Text of the message's author. If `foreign`, it comes from a file that the author attached, from another agent
-    that has read text from elsewhere, or from a summary. `origin` names the place of that text; "" for a file.
+    that has read text from elsewhere, or from a summary. `origin` names the place of that text; "" for a file. A
+    model's own text is not `foreign`; its `origin` names the host of a page that the vendor has read for it.
 
     `sources` are the pages on which the text is based, according to the vendor. They are not sent to a model again.
 

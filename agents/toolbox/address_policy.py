@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from yarl import URL
 
 from agents.delegates import is_delegate
+from agents.foreign_text import vendor_origin
 from agents.messages import File, Message, Text, ToolResult
 from agents.toolbox.public_addresses import is_misread
 
@@ -154,7 +155,7 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
 
     `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "". Also
     yield "" for the text of another agent that has read text from elsewhere, and for a summary: a model may have made
-    up the addresses in it.
+    up the addresses in it. For a text for which the vendor has read pages, yield the addresses of these pages.
     """
     own = set(own_tools)
     names: dict[str, str] = {}
@@ -172,6 +173,8 @@ def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iter
                     yield content
                 case Text(text=text, foreign=True, origin=origin):
                     yield "" if origin else text
+                case Text(sources=sources) if vendor_origin(part):
+                    yield " ".join(source.url for source in sources)
                 case File():
                     yield ""
 

@@ -273,8 +273,9 @@ def _response(group: list[ChatMessage], seen: set[str], *, may_wait: bool) -> li
 
 def _text_parts(row: ChatMessage) -> list[Part]:
     if row.status == MessageStatus.INTERRUPTED:
-        return [Text(f"{row.text}\n\n{INTERRUPTED}" if row.text else INTERRUPTED)]
-    return [Text(row.text, _strings(row.provider_data))] if row.text else []
+        return [Text(f"{row.text}\n\n{INTERRUPTED}" if row.text else INTERRUPTED, origin=row.origin)]
+    read = read_sources(row.sources) if row.origin else ()  # pages that the vendor has read
+    return [Text(row.text, _strings(row.provider_data), sources=read, origin=row.origin)] if row.text else []
 
 
 def _call(row: ChatMessage, seen: set[str]) -> ToolCall:

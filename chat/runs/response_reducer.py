@@ -18,6 +18,7 @@ from agents.events import (
     ToolCallDelta,
     Usage,
 )
+from agents.foreign_text import vendor_origin
 from agents.i18n import gettext as _
 from agents.messages import Json, Message, Source, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import clean
@@ -25,6 +26,7 @@ from agents.sources import SourceNumbers, cited
 from chat.projections.context import TOOL_NOT_WRITTEN
 from chat.runs.changes import AppendText, Change, InsertMessage, RecordUsage, ReportStatus, UpdateMessage
 from chat.runs.sanitize import sanitize_json, sanitize_name
+from chat.runs.tool_reducer import LONGEST_ORIGIN
 from chat.runs.turn_rows import Reduced, agent_columns, bounded_sources, insert_error, milliseconds
 from chat.runs.turn_state import Now, OpenText, OpenTool, ResponseText, TurnState, WritingCall
 
@@ -170,7 +172,12 @@ def _complete_text(state: TurnState, part: Text) -> TurnState:
     state = replace(state, sources=bounded_sources(state.sources + known))
     for text in state.texts[-1:]:
         named = {source.number: source for source in (*(text.sources or ()), *cited(part.text, state.sources), *own)}
-        last = replace(text, data=part.data or text.data, sources=tuple(named[number] for number in sorted(named)))
+        last = replace(
+            text,
+            data=part.data or text.data,
+            sources=tuple(named[number] for number in sorted(named)),
+            origin=text.origin or vendor_origin(part),
+        )
         state = replace(state, texts=(*state.texts[:-1], last))
     is_whole = bool(part.data) and state.open is not None
     return replace(state, open=replace(state.open, whole=True)) if is_whole and state.open else state
@@ -243,6 +250,8 @@ def _text_done(state: TurnState, text: ResponseText, now: Now, *, cut: bool) -> 
         fields["provider_data"] = sanitize_json(dict(text.data))
     if text.sources is not None:
         fields["sources"] = [source.to_json() for source in text.sources] or None
+    if text.origin:
+        fields["origin"] = clean(text.origin)[:LONGEST_ORIGIN]
     return UpdateMessage(text.id, "message_updated", fields, compact=is_streaming)
 
 

@@ -55,13 +55,14 @@ class ResponseText:
     """A text row of the current response. It gets its duration when the response is done.
 
     `data` is sent back to the provider with the text in later requests; None until the text is complete. `sources` are
-    the pages that it cites; None until they are known.
+    the pages that it cites; None until they are known. `origin` is the host of a page that the vendor has read for it.
     """
 
     id: str
     began: float
     data: Mapping[str, str] | None = None
     sources: tuple[Source, ...] | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

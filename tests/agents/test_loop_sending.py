@@ -15,9 +15,10 @@ from agents.errors import ToolError
 from agents.events import AgentEvent, ToolReturned, ToolStarted, ToolWaiting, TurnFinished
 from agents.foreign_text import ForeignText
 from agents.loop import Agent, run
-from agents.messages import File, Message, Text, ToolCall, ToolResult
+from agents.messages import File, Message, Source, Text, ToolCall, ToolResult
 from agents.providers.scripted import ScriptedProvider
 from agents.sandbox.command import Sandbox
+from agents.toolbox.address_policy import foreign_texts
 from agents.tools import Tool, ToolContext, tool
 
 HELLO = Message("user", (Text("Sum up https://evil.example"),))
@@ -93,6 +94,18 @@ async def test_an_error_in_words_from_elsewhere_is_text_from_elsewhere(reads: To
     assert result.is_error
     assert result.content.startswith(f'<untrusted-data origin="{place}">')
     assert INJECTION in result.content
+
+
+@pytest.mark.parametrize(
+    "said",
+    [Text(INJECTION, origin="evil.example"), Text(INJECTION, sources=(Source(0, "A page", "https://evil.example/x"),))],
+)
+async def test_a_page_that_the_vendor_has_read_is_text_from_elsewhere(said: Text) -> None:
+    """UI-15: some models search the web by themselves. They cite the pages, but their tools' results are not shown."""
+    helper, _provider = agent([POST])
+    history = (HELLO, Message("assistant", (said,)), Message("user", (Text("Go on"),)))
+    assert await tools_of(helper, history) == WAITS
+    assert list(foreign_texts(history, ())) == [" ".join(source.url for source in said.sources)]
 
 
 async def test_without_text_from_elsewhere_it_is_sent() -> None:

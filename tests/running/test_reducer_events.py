@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,9 +25,9 @@ from agents.events import (
     TurnFinished,
     Usage,
 )
-from agents.messages import Text, Thinking, ToolCall, ToolResult
+from agents.messages import Source, Text, Thinking, ToolCall, ToolResult
 from agents.providers.scripted import Stop
-from chat.projections.context import TOOL_INTERRUPTED, TOOL_NOT_BEGUN
+from chat.projections.context import TOOL_INTERRUPTED, TOOL_NOT_BEGUN, context
 from chat.runs.changes import CloseTurn, InsertMessage, RecordUsage, ReportCancelled, ReportStatus, UpdateMessage
 from chat.runs.reducer import RESUME_NOTE, reduce
 from chat.runs.response_reducer import EMPTY_ANSWER
@@ -125,6 +126,16 @@ def test_output_of_an_interrupted_tool_keeps_its_origin(end: Stopped | ProcessLo
     one, other = turn.ledger.of(type="tool_group")
     assert (one["status"], one["origin"]) == ("interrupted", "page")
     assert (other["status"], other["origin"]) == ("failed", "")
+
+
+def test_text_keeps_the_origin_of_pages_that_the_vendor_has_read() -> None:
+    """UI-15: the citations of a model that searches by itself show that it has read text from elsewhere."""
+    page = Source(0, "A page", "https://evil.example/x")
+    turn = Turn().tell(STARTED, TextDelta("Post it."), PartDone(Text("Post it.", sources=(page,))), DONE)
+    (said,) = turn.ledger.of(type="text")
+    assert said["origin"] == "evil.example"
+    (text,) = context(turn.ledger.messages())[-1].parts
+    assert text == Text("Post it.", sources=(replace(page, number=1),), origin="evil.example")
 
 
 def test_first_delta_names_model_and_time() -> None:
