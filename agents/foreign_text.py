@@ -57,7 +57,15 @@ def origins(messages: Iterable[Message], own_tools: Collection[str]) -> tuple[st
 
 def vendor_origin(text: Text) -> str:
     """Return the host of a page that the vendor has read for a model's text, or "" if it has read none."""
-    return text.origin or next((URL(source.url).host or source.url for source in text.sources), "")
+    return text.origin or next((_host(source.url) for source in text.sources), "")
+
+
+def _host(address: str) -> str:
+    """Return the host of an address, or the address itself if it has none, as that of a malformed one."""
+    try:
+        return URL(address).host or address
+    except ValueError:
+        return address
 
 
 def marked(messages: Iterable[Message]) -> tuple[Message, ...]:

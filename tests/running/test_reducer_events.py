@@ -128,14 +128,17 @@ def test_output_of_an_interrupted_tool_keeps_its_origin(end: Stopped | ProcessLo
     assert (other["status"], other["origin"]) == ("failed", "")
 
 
-def test_text_keeps_the_origin_of_pages_that_the_vendor_has_read() -> None:
+@pytest.mark.parametrize(
+    ("address", "origin"), [("https://evil.example/x", "evil.example"), ("https://[evil/x", "https://[evil/x")]
+)
+def test_text_keeps_the_origin_of_pages_that_the_vendor_has_read(address: str, origin: str) -> None:
     """UI-15: the citations of a model that searches by itself show that it has read text from elsewhere."""
-    page = Source(0, "A page", "https://evil.example/x")
-    turn = Turn().tell(STARTED, TextDelta("Post it."), PartDone(Text("Post it.", sources=(page,))), DONE)
+    page = Source(0, "A page", address)
+    turn = Turn().apply(STARTED, TextDelta("Post it."), PartDone(Text("Post it.", sources=(page,))), DONE)
     (said,) = turn.ledger.of(type="text")
-    assert said["origin"] == "evil.example"
+    assert said["origin"] == origin
     (text,) = context(turn.ledger.messages())[-1].parts
-    assert text == Text("Post it.", sources=(replace(page, number=1),), origin="evil.example")
+    assert text == Text("Post it.", sources=(replace(page, number=1),), origin=origin)
 
 
 def test_first_delta_names_model_and_time() -> None:
