@@ -64,7 +64,7 @@ def _host(address: str) -> str:
     """Return the host of an address, or the address itself if it has none, as that of a malformed one."""
     try:
         return URL(address).host or address
-    except ValueError:
+    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
         return address
 
 

@@ -149,7 +149,7 @@ def _parse_address(url: str | URL, policy: Policy) -> URL:
     try:
         target = URL(url)
         port = target.port
-    except ValueError as error:
+    except (ValueError, IndexError) as error:  # IndexError: yarl on http://[a]@
         raise ToolError(f"Not a web address: {name}") from error
     if target.scheme not in ("http", "https") or not target.host:
         raise ToolError(f"Only http:// and https:// addresses can be fetched, not {name}")
@@ -164,7 +164,10 @@ async def _request(session: aiohttp.ClientSession, target: URL, name: str) -> Pa
     async with session.get(target, allow_redirects=False) as response:
         location = response.headers.get("Location")
         if response.status in _REDIRECTS and location:
-            return target.join(URL(location))
+            try:
+                return target.join(URL(location))
+            except IndexError as error:  # yarl on //[a]@
+                raise ValueError("it redirects to an invalid address") from error
         if response.status >= 400:
             reason = http_client.responses.get(response.status, "")
             raise ToolError(f"{name} answered {f'{response.status} {reason}'.rstrip()}.")

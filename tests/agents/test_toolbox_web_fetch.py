@@ -426,6 +426,7 @@ async def test_web_fetch_checks_every_redirect(site: Site) -> None:
         f"http://user@127.0.0.1:{site.port}/secret": "user name",
         "http://127.0.0.1:22/": "Port 22",
         "file:///etc/passwd": "Only http://",
+        "//[a]@": "redirects to an invalid address",
     }
     for target, words in targets.items():
         site.requests.clear()

@@ -82,7 +82,9 @@ async def test_tavily_gets_its_key_and_its_parameters(service: Service) -> None:
     assert service.headers["Authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("answer", [{"results": []}, {"results": [{"url": "javascript:alert(1)"}, 3, {}]}])
+@pytest.mark.parametrize(
+    "answer", [{"results": []}, {"results": [{"url": "javascript:alert(1)"}, {"url": "http://[a]@"}, 3, {}]}]
+)
 async def test_without_a_result_the_model_is_told(service: Service, answer: Any) -> None:
     service.answer = answer
     result = await search(config(service))

@@ -129,7 +129,12 @@ def test_output_of_an_interrupted_tool_keeps_its_origin(end: Stopped | ProcessLo
 
 
 @pytest.mark.parametrize(
-    ("address", "origin"), [("https://evil.example/x", "evil.example"), ("https://[evil/x", "https://[evil/x")]
+    ("address", "origin"),
+    [
+        ("https://evil.example/x", "evil.example"),
+        ("https://[evil/x", "https://[evil/x"),
+        ("https://[evil]@", "https://[evil]@"),
+    ],
 )
 def test_text_keeps_the_origin_of_pages_that_the_vendor_has_read(address: str, origin: str) -> None:
     """UI-15: the citations of a model that searches by itself show that it has read text from elsewhere."""

@@ -47,6 +47,7 @@ def register(user: User, browser: Browser) -> PushSubscription:
         "https://010.0.0.1/a",
         "https://127.1/a",
         "https://[::1]/a",
+        "https://[a]@",
         "https://[::ffff:10.0.0.1]/a",
         "https://localhost/a",
         "https://push.example.org/\0",

@@ -80,7 +80,7 @@ def _address(value: object) -> str:
         return ""
     try:
         url = URL(value)
-    except ValueError:
+    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
         return ""
     return value if url.scheme in ("http", "https") and url.host else ""
 

@@ -116,7 +116,7 @@ def _check(target: PushTarget) -> None:
     try:
         web_push.check_target(target)
         is_valid = _may_be_sent_to(target.endpoint)
-    except ValueError:
+    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
         is_valid = False
     if not is_valid:
         raise Invalid(_("This browser’s push service can’t be used: its address or its keys are not valid."))
