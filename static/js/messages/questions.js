@@ -343,10 +343,15 @@ export async function goTo() {
   question.focus({ preventScroll: true });
 }
 
-/** Presses the main button of the visible view on Ctrl+Enter in a field. */
-function submitOnControlEnter(event) {
+/** Presses the main button of the visible view on Ctrl+Enter in a field. Goes back to the buttons on Escape. */
+function handleKey(event) {
   const form = formOf(event.target);
   if (!form || event.target.matches("button") || isComposing(event)) return;
+  const back = event.target.closest(".question-view")?.querySelector('[data-to=""]');
+  if (event.key === "Escape" && back) {
+    event.preventDefault();
+    return changeView(back);
+  }
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
   form.requestSubmit([...form.querySelectorAll("button[value]")].find((button) => button.checkVisibility()));
@@ -380,7 +385,7 @@ export function connect() {
   onAction("question-share", openShare);
   // The link opens the page itself.
   onAction("question-open", (link) => sendAnswer(formOf(link), "accept"));
-  list.addEventListener("keydown", submitOnControlEnter);
+  list.addEventListener("keydown", handleKey);
   list.addEventListener("submit", (event) => {
     if (!formOf(event.target)) return;
     event.preventDefault();
