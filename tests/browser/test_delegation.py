@@ -108,6 +108,8 @@ async def test_question_of_another_agent_is_shown_in_the_calling_session(
         if reloads:
             await ana.page.reload()
         await expect(status).to_contain_text(wait, use_inner_text=True)
+        if not reloads:
+            await expect(ana.page.locator("#announcer")).to_have_text(wait)
         await expect(card(ana)).to_contain_text(wait, use_inner_text=True)
         await expect(card(ana).locator(".tool-state")).to_contain_text("waiting")
     await expect(bo.page.locator("#status")).to_contain_text("Helper needs an approval", use_inner_text=True)

@@ -75,6 +75,8 @@ function reportListChange(more) {
 function updateStatus({ html, status }) {
   setPart("status", html);
   setStatus(status);
+  const asked = page.querySelector("#status .asked"); // another agent waits for the user
+  if (asked) announce(asked.innerText);
 }
 
 /** Stores the agent's name, unless the part has none. */
