@@ -160,6 +160,8 @@ async def test_typing_that_is_not_renewed_ends(
     async with Socket(path_of(session), ana) as anas:
         anas.send(type="sync")
         await anas.next(type="changes")
+        # Only the typing of users who are known to be online is shown, which must not take longer than the typing.
+        await viewer.until(lambda: "Ana" in viewer.client.people)
         await anas.ask(type="typing")
         await viewer.until(lambda: viewer.client.people.get("Ana"))
         await viewer.until(lambda: not viewer.client.people.get("Ana"))
