@@ -112,10 +112,12 @@ async def test_files_are_searched_renamed_removed_and_restored(ana: Person, brow
 
     shop = page.locator(".knowledge li", has_text="Shop.md")
     await shop.get_by_text("Rename", exact=False).first.click()
+    await expect(shop.get_by_label("Name")).to_be_focused()
     await shop.get_by_label("Name").fill("Prices.pdf")
     await shop.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("There is a file “Prices.pdf” already.")
     ana.ignore_refusals()
+    await expect(shop.get_by_label("Name")).to_be_focused()
     await page.locator(".knowledge li", has_text="Shop.md").get_by_label("Name").fill("Store.md")
     await page.get_by_role("button", name="Save").click()
     await expect(page.locator("#toasts")).to_contain_text("Renamed to “Store.md”.")

@@ -30,7 +30,16 @@ form.addEventListener("drop", (event) => {
   form.removeAttribute("data-over");
   uploadAll([...event.dataTransfer.files]);
 });
+document.addEventListener("toggle", focusName, true); // the event does not bubble
+for (const target of document.querySelectorAll("details[open]")) focusName({ target }); // its name was refused
 reportReady();
+
+/** Moves the focus to the name of a file when its form opens, and selects the name. */
+function focusName({ target }) {
+  const name = target.open ? target.querySelector("[name=name]") : null;
+  name?.focus();
+  name?.select();
+}
 
 /** Sends files one after the other. The list of the workspace's files is updated when all are done. */
 function uploadAll(files) {
