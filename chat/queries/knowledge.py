@@ -11,6 +11,7 @@ from django.core.files.base import File as StoredFile
 from django.core.files.storage import default_storage
 from django.db import connection
 from django.db.models import QuerySet
+from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from agents.errors import ToolError
@@ -52,7 +53,7 @@ def files_for(session: Session) -> QuerySet[KnowledgeFile]:
 
 
 def _present(files: QuerySet[KnowledgeFile]) -> QuerySet[KnowledgeFile]:
-    return files.filter(removed_at__isnull=True).select_related("added_by").order_by("name")
+    return files.filter(removed_at__isnull=True).select_related("added_by").order_by(Lower("name"), "name")
 
 
 def removed_from(workspace_id: int) -> QuerySet[KnowledgeFile]:

@@ -109,6 +109,13 @@ def test_names_are_unique_and_can_change(ana: User, workspace: Workspace) -> Non
     assert len(default_storage.listdir("knowledge")[1]) == 2
 
 
+def test_files_are_sorted_by_name_in_either_case(ana: User, workspace: Workspace) -> None:
+    """CTX-09: capital letters do not come before all small ones."""
+    for name in ("b.md", "C.md", "a.md"):
+        add(ana, workspace, name)
+    assert [file.name for file in files_of(ana, workspace.pk)] == ["a.md", "b.md", "C.md"]
+
+
 def test_members_manage_their_own_files_and_admins_all(ana: User, bo: User, workspace: Workspace) -> None:
     """CTX-09, LIVE-06: members manage their own files and admins all files, as in the table of docs/users.md."""
     file = add(ana, workspace)
