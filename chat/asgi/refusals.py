@@ -69,6 +69,8 @@ def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpR
         response = HttpResponse(html, status=status)
     if "retry_after" in refused.details:
         response["Retry-After"] = str(refused.details["retry_after"])
+    if status == HTTPStatus.BAD_REQUEST:
+        response["Connection"] = "close"  # where the next request begins is uncertain
     response["Content-Length"] = str(len(response.content))
     response["Content-Language"] = translation.get_language()
     response["Content-Security-Policy"] = POLICY

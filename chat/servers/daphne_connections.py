@@ -160,6 +160,9 @@ class Request(WebRequest):
                 return "Invalid header name"
             if any(INVALID_HEADER_VALUE_BYTES.intersection(value) for value in values):
                 return "Invalid header value"
+        codings = self.requestHeaders.getRawHeaders(b"Transfer-Encoding", [])
+        if any(coding.lower() != b"chunked" for coding in codings):
+            return "Unknown transfer coding"  # Twisted accepts `identity`, and takes the body for the next request
         return "" if self.uri.isascii() else "Invalid characters in address"
 
     def _scope(self) -> Message:

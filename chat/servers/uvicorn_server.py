@@ -255,6 +255,11 @@ class SocketProtocol(WebSocketsSansIOProtocol):
                 self.transport.abort()
                 return
         super().data_received(data)
+        if not self.handshake_initiated:
+            # The library refuses the head, for example because it announces a body. uvicorn would never answer.
+            self.transport.write(b"".join(self.conn.data_to_send()) or response_bytes(400))
+            self.transport.close()
+            return
         self._count()
 
     def send_receive_event_to_app(self) -> None:

@@ -71,6 +71,16 @@ class Raw:
             body += self.socket.recv(65536)
         return int(lines[0].split()[1]), headers.get("content-type", ""), body
 
+    def rest(self) -> bytes:
+        """Return everything that the server still sends before it ends the connection."""
+        received = b""
+        try:
+            while data := self.socket.recv(65536):
+                received += data
+        except ConnectionError:
+            pass
+        return received
+
     def is_over(self) -> bool:
         """Return whether the server ends the connection."""
         try:
@@ -180,6 +190,37 @@ def test_broken_chunk_ends_the_connection(running: Running) -> None:
         raw.send(b"no length\r\n")
         assert problem_in(raw.response()) == (400, "malformed")
         assert raw.is_over()
+
+
+@pytest.mark.parametrize(
+    ("heads", "body"),
+    [
+        (("Transfer-Encoding: chunked", "Content-Length: 4"), b"0\r\n\r\n"),
+        (("Transfer-Encoding: identity",), b""),
+    ],
+)
+def test_a_request_in_an_uncertain_body_is_not_answered(running: Running, heads: tuple[str, ...], body: bytes) -> None:
+    """The connection ends. A proxy that takes other bytes for the body would attribute the second response wrongly."""
+    with Raw(running) as raw:
+        hidden = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        assert problem_in(raw.ask("POST /api/sessions HTTP/1.1", *heads, body=body + hidden)) == (400, "malformed")
+        assert not raw.rest()
+
+
+UPGRADE = (
+    "GET /ws/me HTTP/1.1",
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
+
+
+@pytest.mark.parametrize("more", [("Content-Length: 9",), tuple(f"X-{number}: x" for number in range(200))])
+def test_handshake_that_cannot_be_read_is_answered(running: Running, more: tuple[str, ...]) -> None:
+    """uvicorn kept such connections open without an answer. A stranger could occupy all connections with them."""
+    with Raw(running) as raw:
+        assert raw.ask(*UPGRADE, *more, body=b"123456789")[0] >= 400
 
 
 def test_other_addresses_are_told_in_plain_text(running: Running) -> None:
