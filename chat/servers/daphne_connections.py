@@ -25,7 +25,15 @@ from twisted.web import http
 
 from chat.servers.daphne_flow import Message, Pace
 from chat.servers.frames import FrameEncoder
-from chat.servers.limits import LINGER_SECONDS, PONG_SECONDS, Keepalive, Limits
+from chat.servers.limits import (
+    LINGER_SECONDS,
+    MOST_FRAGMENTS,
+    PONG_SECONDS,
+    READ_BYTES,
+    TOO_LARGE,
+    Keepalive,
+    Limits,
+)
 from chat.servers.responses import FIRST_BYTES, response_bytes
 
 reactor: Any = twisted_reactor  # a module that becomes a reactor, which has no types
@@ -241,8 +249,9 @@ class SocketProtocol(WebSocketProtocol):
 
     def connectionMade(self) -> None:  # noqa: N802  # Twisted's name, as below
         self.pace = Pace()
-        self._unfinished = 0
+        self._unfinished = self._fragments = 0
         self._keepalive = Keepalive()
+        self.transport.bufferSize = READ_BYTES
         self.transport.unregisterProducer()  # the producer of the HTTP connection
         self.transport.registerProducer(self.pace, True)
         super().connectionMade()
@@ -311,6 +320,12 @@ class SocketProtocol(WebSocketProtocol):
         taken: bool | None = super().onFrameData(payload)
         return taken
 
+    def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802
+        super().onMessageFrameBegin(length)
+        self._fragments += 1
+        if self._fragments > MOST_FRAGMENTS and not self.muted:
+            self.end(TOO_LARGE)
+
     def onMessageFrameData(self, payload: bytes) -> None:  # noqa: N802
         if self.muted:  # the socket is closing
             return
@@ -319,7 +334,7 @@ class SocketProtocol(WebSocketProtocol):
         self.count()
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
-        self._unfinished = 0
+        self._unfinished = self._fragments = 0
         super().onMessage(payload, isBinary)
         self.count()
 

@@ -30,8 +30,11 @@ from chat.servers.frames import WINDOW_BITS, FrameEncoder
 from chat.servers.limits import (
     CLOSE_SECONDS,
     LINGER_SECONDS,
+    MOST_FRAGMENTS,
     PING_SECONDS,
     PONG_SECONDS,
+    READ_BYTES,
+    TOO_LARGE,
     UNCOUNTED_BYTES,
     Keepalive,
     Limits,
@@ -225,6 +228,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._encoder = FrameEncoder()
         self._inflate: Inflate | None = None
 
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        transport.max_size = READ_BYTES  # an attribute of asyncio's transports
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
@@ -261,6 +268,14 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.close()
             return
         self._count()
+
+    def handle_cont(self, event: Frame) -> None:
+        if self._given_up:
+            return
+        super().handle_cont(event)
+        if len(self.frames) > MOST_FRAGMENTS:
+            self.frames = []
+            self.give_up(TOO_LARGE)
 
     def send_receive_event_to_app(self) -> None:
         self._sizes.append(sum(map(len, self.frames)))

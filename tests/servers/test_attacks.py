@@ -16,6 +16,7 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, FormData, WSMsgType, WSServerHandshakeError
 
 from chat.command_frames import BYTES_PER_CHARACTER, FRAME_OVERHEAD
+from chat.servers.limits import MOST_FRAGMENTS
 from tests.servers.conftest import (
     CONNECTIONS_PER_ADDRESS,
     MAX_MESSAGE_CHARS,
@@ -441,6 +442,14 @@ async def test_frame_beyond_the_limit_is_refused_by_its_head(person: Person) -> 
     session = await person.session()
     async with await person.socket(session) as socket:
         transport_of(socket).write(unfinished_frame(1000, length=LONGEST_FRAME + 1))
+        assert await first_close([socket]) == 1009
+
+
+async def test_message_of_countless_fragments_is_refused(person: Person) -> None:
+    """Empty fragments do not count as bytes. Their number was not limited, and each took memory."""
+    session = await person.session()
+    async with await person.socket(session) as socket:
+        transport_of(socket).write(b"\x01\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * MOST_FRAGMENTS)
         assert await first_close([socket]) == 1009
 
 

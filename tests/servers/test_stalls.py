@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from twisted.internet.tcp import Connection
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
 
 from chat.servers import limits, uvicorn_server
-from chat.servers.limits import PONG_SECONDS, SLOWEST_BYTES_PER_SECOND, Keepalive
+from chat.servers.limits import PONG_SECONDS, READ_BYTES, SLOWEST_BYTES_PER_SECOND, Keepalive
 
 
 class Transport(asyncio.Transport):
@@ -163,3 +165,39 @@ async def test_daphne_reads_no_further_than_the_application() -> None:
         seen.append((queue.held, connection.reads))
     assert [reads for _held, reads in seen] == [True, False, False, False, True, True]
     assert [held // size for held, _reads in seen] == [1, 2, 3, 3, 2, 1]
+
+
+async def test_uvicorn_reads_little_at_a_time() -> None:
+    """A read of tiny frames occupied the event loop for a third of a second."""
+    sizes: list[int] = []
+
+    class Socket(uvicorn_server.SocketProtocol):
+        def __init__(self) -> None:
+            super().__init__(uvicorn_server.Config(limits.limits()), ServerState(), {})
+
+        def data_received(self, data: bytes) -> None:
+            sizes.append(len(data))
+
+    server = await asyncio.get_running_loop().create_server(Socket, "127.0.0.1", 0)
+    async with server:
+        _reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(bytes(10 * READ_BYTES))
+        async with asyncio.timeout(10):
+            while sum(sizes) < 10 * READ_BYTES:  # noqa: ASYNC110  # the server's transport reads
+                await asyncio.sleep(0.01)
+        writer.close()
+    assert max(sizes) <= READ_BYTES
+
+
+def test_daphne_reads_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chat.servers import daphne_connections  # imported here for the same reason as above
+
+    base: Any = daphne_connections.SocketProtocol.__base__
+    monkeypatch.setattr(base, "connectionMade", lambda self: None)
+    socket: Any = daphne_connections.SocketProtocol.__new__(daphne_connections.SocketProtocol)
+    socket.transport = Connection.__new__(Connection)
+    monkeypatch.setattr(Connection, "registerProducer", lambda *_: None)
+    monkeypatch.setattr(Connection, "unregisterProducer", lambda *_: None)
+    assert Connection.bufferSize > READ_BYTES  # Twisted reads this many bytes by itself
+    socket.connectionMade()
+    assert socket.transport.bufferSize == READ_BYTES
