@@ -36,6 +36,10 @@ def _escaped(sign: re.Match[str]) -> str:
     return sign[0].encode("unicode_escape").decode()
 
 
+def _escaped_in_json(sign: re.Match[str]) -> str:
+    return f"\\u{ord(sign[0]):04x}"
+
+
 class TextLines(logging.Formatter):
     """Lines for a terminal. All lines of a record except the first are indented."""
 
@@ -61,7 +65,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = without_content(self.formatException(record.exc_info))
-        return json.dumps(line, ensure_ascii=False)
+        return _CONTROLS.sub(_escaped_in_json, json.dumps(line, ensure_ascii=False))
 
 
 class AtInfo(logging.Filter):

@@ -101,6 +101,15 @@ def test_text_of_others_is_no_line_and_no_control_sequence() -> None:
     )
 
 
+def test_text_of_others_is_no_line_of_json_either() -> None:
+    """JSON escapes only ASCII control characters. Programs split lines at others, too, and terminals obey C1 codes."""
+    hostile = 'x\u2028{"level": "INFO"}\u2029\x85\x9b2K\x7f\u202e\x1b'
+    line = JsonLines().format(record("agents.mcp", "%s", hostile))
+    assert line.splitlines() == [line]
+    assert not {"\x9b", "\x7f", "\u202e"} & set(line)
+    assert json.loads(line)["message"] == hostile
+
+
 def test_error_of_others_is_no_line_either() -> None:
     """OPS-03: tracebacks end with the words of the error, and those of errors that led to it are in their middle."""
     hostile = "x\n2026-01-01 00:00:00,000 INFO chat.security: forged\nDETAIL:  Key (text)=(secret) exists."
