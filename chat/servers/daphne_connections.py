@@ -26,6 +26,7 @@ from twisted.web import http
 from chat.servers.daphne_flow import Message, Pace
 from chat.servers.frames import FrameEncoder
 from chat.servers.limits import (
+    DROPPED_BYTES,
     LINGER_SECONDS,
     MOST_FRAGMENTS,
     PONG_SECONDS,
@@ -345,6 +346,7 @@ class SocketProtocol(WebSocketProtocol):
     def give_up(self, code: int) -> None:
         self.end(code)
         self._unfinished = 0
+        self.transport.bufferSize = DROPPED_BYTES
         self.transport.resumeProducing()
 
     def end(self, code: int) -> None:

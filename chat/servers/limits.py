@@ -37,6 +37,8 @@ SLOWEST_BYTES_PER_SECOND = 8 * 1024
 # Bytes that a socket reads at a time. Tiny frames take much longer to handle than to arrive: 256 KB of them, as asyncio
 # reads by itself, occupied the event loop for a third of a second.
 READ_BYTES = 16 * 1024
+# Bytes that it reads at a time after it was given up. They are dropped, which costs almost nothing.
+DROPPED_BYTES = 256 * 1024
 # The number of fragments in which a message may arrive. Each takes memory and time, even if it is empty.
 MOST_FRAGMENTS = 10_000
 

@@ -29,6 +29,7 @@ from websockets.typing import ExtensionParameter
 from chat.servers.frames import WINDOW_BITS, FrameEncoder
 from chat.servers.limits import (
     CLOSE_SECONDS,
+    DROPPED_BYTES,
     LINGER_SECONDS,
     MOST_FRAGMENTS,
     PING_SECONDS,
@@ -230,7 +231,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.max_size = READ_BYTES  # an attribute of asyncio's transports
+        self._read_at_most(READ_BYTES)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -301,8 +302,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = self._given_up = True
         # Read and drop what the peer is sending for a while. Otherwise it would not see the reason.
+        self._read_at_most(DROPPED_BYTES)
         self.transport.resume_reading()
         self._abort_soon()
+
+    def _read_at_most(self, size: int) -> None:
+        transport: Any = self.transport
+        transport.max_size = size  # an attribute of asyncio's transports
 
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.close":
