@@ -210,7 +210,7 @@ async def test_stop_is_announced(ana: Person, model: WireServer) -> None:
 
 
 async def test_stop_without_a_connection_leaves_no_trace(ana: Person, model: WireServer) -> None:
-    """RUN-07, UI-07: the page does not show "Stopping…" if the request cannot be sent.
+    """RUN-07, UI-07: the page does not show "Stopping…" if the request could not be sent for a while.
 
     The notice disappears when the agent is idle, because there is nothing left to stop.
     """
@@ -218,9 +218,12 @@ async def test_stop_without_a_connection_leaves_no_trace(ana: Person, model: Wir
     model.script(reply("So far", " and on", gate=gate))
     await ana.say("Talk")
     await expect(ana.answers.first).to_contain_text("So far")
+    await ana.page.clock.install()
     await ana.page.context.set_offline(True)
     await ana.sees_connection("You’re offline")
     await ana.stop.click()
+    await expect(ana.page.locator("#status")).to_contain_text("Stopping")
+    await ana.page.clock.fast_forward(30_000)
     notice = ana.page.locator("#notices .notice")
     await expect(notice).to_contain_text("You’re offline. Try again when you’re connected.")
     await expect(ana.page.locator("#status")).not_to_contain_text("Stopping")

@@ -347,3 +347,11 @@ async def test_cut_answer_is_continued(ana: Person, model: WireServer, browser: 
     assert await ana.transcript() == before
     ana.check_console()
     bo.check_console()
+
+
+async def test_counters_below_one_answer_have_one_order(ana: Person, model: WireServer) -> None:
+    """LIVE-01, RUN-12: a reload shows the counters in the order of their answers, so open pages do, too."""
+    await talk(ana, model, "First")
+    for message, attempts in ((ana.answers, "2"), (ana.messages.first, "3")):
+        await message.evaluate("(each, attempts) => Object.assign(each.dataset, { attempts, attempt: 1 })", attempts)
+    await expect(ana.answers.locator(".attempts")).to_have_text(["1/3", "1/2"])

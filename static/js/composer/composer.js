@@ -71,18 +71,26 @@ async function stopAgent() {
   if (shown.textContent === words.stopping) setPart("status", isIdle() ? "" : before);
 }
 
-/** Resolves to whether the server has got the request. */
+/** Resolves to whether the server has got the request. If the connection is lost, it is repeated until a time. */
 async function requestStop(until) {
   try {
     return await live.request({ type: "cancel" });
   } catch ({ code, message }) {
-    while (!["connected", "closed"].includes(live.state))
-      await new Promise((resolve) => live.addEventListener("state", resolve, { once: true }));
-    const isLost = ["offline", "lost"].includes(code) && live.state === "connected";
-    if (isLost && performance.now() < until) return requestStop(until);
+    const isLost = code === "offline" || code === "lost";
+    if (isLost && (await reconnects(until - performance.now()))) return requestStop(until);
     showNotice(message, { about: "cancel" });
     return null;
   }
+}
+
+/** Resolves to whether the page connects again within `ms`. */
+function reconnects(ms) {
+  return new Promise((resolve) => {
+    live.addEventListener("state", ({ detail }) => detail.state === "connected" && resolve(true), {
+      signal: AbortSignal.timeout(Math.max(0, ms)),
+    });
+    setTimeout(resolve, ms);
+  });
 }
 
 function connectStop() {

@@ -48,11 +48,13 @@ export function switchAttempt(message, by, request = tryRequest) {
 /** Puts the counter of attempts below the last message of each answer that has several attempts. */
 function updateBars() {
   const bars = new Map([...list.querySelectorAll(".attempts")].map((bar) => [bar.dataset.of, bar]));
+  let isMoved = false; // then the ones behind it move, too, because they may be below the same message
   for (const anchor of list.querySelectorAll(":scope > [data-attempts]")) {
     const bar = bars.get(anchor.id) ?? createBar(anchor.id);
     bars.delete(anchor.id);
     const message = lastOfAnswer(anchor);
-    if (bar.parentElement !== message) message.append(bar);
+    isMoved ||= bar.parentElement !== message;
+    if (isMoved) message.append(bar);
     updateBar(bar, anchor.dataset);
   }
   for (const bar of bars.values()) bar.remove();
