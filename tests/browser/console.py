@@ -9,6 +9,7 @@ EXPECTED = (
     "ERR_INTERNET_DISCONNECTED",
     "ERR_CONNECTION_REFUSED",
     "ERR_CONNECTION_RESET",
+    "ERR_SOCKET_NOT_CONNECTED",
     "WebSocket connection to",
     "Firefox can’t establish a connection",
     "was interrupted while the page was loading",
