@@ -9,9 +9,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from yarl import URL
-
 from agents.messages import File, Message, Source, Text, ToolFile, ToolResult
+from agents.web_addresses import parse_address
 
 TAG = "untrusted-data"
 # The origin of the text of an attached file.
@@ -63,8 +62,8 @@ def vendor_origin(text: Text) -> str:
 def _host(address: str) -> str:
     """Return the host of an address, or the address itself if it has none, as that of a malformed one."""
     try:
-        return URL(address).host or address
-    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
+        return parse_address(address).host or address
+    except ValueError:
         return address
 
 

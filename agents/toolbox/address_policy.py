@@ -17,6 +17,7 @@ from agents.delegates import is_delegate
 from agents.foreign_text import vendor_origin
 from agents.messages import File, Message, Text, ToolResult
 from agents.toolbox.public_addresses import is_misread
+from agents.web_addresses import parse_address
 
 # The most addresses of one host that are compared. No useful page has more.
 MOST_CANDIDATES = 5_000
@@ -140,7 +141,7 @@ def _without_trailing(piece: str) -> Iterator[URL]:
     """Yield an address with and without the punctuation at its end, which may belong to the sentence."""
     for _ in range(MOST_TRAILING):
         try:
-            url = URL(piece)
+            url = parse_address(piece)
         except ValueError:
             return
         if url.raw_host:

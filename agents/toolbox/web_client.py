@@ -21,6 +21,7 @@ from yarl import URL
 
 from agents.errors import ToolError
 from agents.toolbox.public_addresses import Address, is_public
+from agents.web_addresses import parse_address
 
 if TYPE_CHECKING:
     import aiohttp
@@ -147,9 +148,9 @@ def _session(policy: Policy, gate: Gate) -> aiohttp.ClientSession:
 def _parse_address(url: str | URL, policy: Policy) -> URL:
     name = url if isinstance(url, str) else "what the page redirects to"
     try:
-        target = URL(url)
+        target = url if isinstance(url, URL) else parse_address(url)
         port = target.port
-    except (ValueError, IndexError) as error:  # IndexError: yarl on http://[a]@
+    except ValueError as error:
         raise ToolError(f"Not a web address: {name}") from error
     if target.scheme not in ("http", "https") or not target.host:
         raise ToolError(f"Only http:// and https:// addresses can be fetched, not {name}")
@@ -165,8 +166,8 @@ async def _request(session: aiohttp.ClientSession, target: URL, name: str) -> Pa
         location = response.headers.get("Location")
         if response.status in _REDIRECTS and location:
             try:
-                return target.join(URL(location))
-            except IndexError as error:  # yarl on //[a]@
+                return target.join(parse_address(location))
+            except ValueError as error:
                 raise ValueError("it redirects to an invalid address") from error
         if response.status >= 400:
             reason = http_client.responses.get(response.status, "")

@@ -193,6 +193,7 @@ def test_without_a_service_the_tool_is_not_offered() -> None:
         ("tavily", 'api_key_env = "MINE"', "search.api_key_env: the environment variable MINE is not set"),
         ("searxng", "", "search.base_url: the address of the searxng server is missing"),
         ("searxng", 'base_url = "ftp://x"', "search.base_url: must be a web address"),
+        ("searxng", 'base_url = "http://[a]@"', "search.base_url: the address is malformed"),
         ("searxng", "results = 500", "search.results"),
         ("google", "", "search.type"),
     ],

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from yarl import URL
 
 from agents.toolbox.address_policy import host_pattern
+from agents.web_addresses import parse_address
 
 ServiceType = Literal["searxng", "brave", "tavily"]
 MOST_RESULTS = 20
@@ -20,7 +20,7 @@ DEFAULT_URLS: Mapping[ServiceType, str] = {
 
 
 def _address(value: str) -> str:
-    url = URL(value)
+    url = parse_address(value)
     if url.scheme not in ("http", "https") or not url.host or url.raw_user or url.raw_password or url.raw_query_string:
         raise ValueError("must be a web address without a password that begins with http:// or https://")
     return value.rstrip("/")

@@ -13,6 +13,7 @@ from yarl import URL
 from agents.messages import Json
 from agents.safe_text import clean
 from agents.toolbox.search.config import SearchConfig, ServiceType
+from agents.web_addresses import parse_address
 
 Period = Literal["any", "day", "week", "month", "year"]
 LONGEST_TITLE = 200
@@ -79,8 +80,8 @@ def _address(value: object) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_ADDRESS or re.search(r"[\s\x00-\x1f<>\"]", value):
         return ""
     try:
-        url = URL(value)
-    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
+        url = parse_address(value)
+    except ValueError:
         return ""
     return value if url.scheme in ("http", "https") and url.host else ""
 

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from yarl import URL
 
 from agents.toolbox.public_addresses import is_misread, may_be_internal
+from agents.web_addresses import parse_address
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
 from chat.models import PushSubscription, User
@@ -116,7 +116,7 @@ def _check(target: PushTarget) -> None:
     try:
         web_push.check_target(target)
         is_valid = _may_be_sent_to(target.endpoint)
-    except (ValueError, IndexError):  # IndexError: yarl on http://[a]@
+    except ValueError:
         is_valid = False
     if not is_valid:
         raise Invalid(_("This browser’s push service can’t be used: its address or its keys are not valid."))
@@ -126,7 +126,7 @@ def _may_be_sent_to(endpoint: str) -> bool:
     """Return whether an address uses HTTPS, has no credentials, and is not internal. Raise ValueError."""
     if len(endpoint) > LONGEST_ENDPOINT or not endpoint.isascii() or not endpoint.isprintable():
         return False
-    url = URL(endpoint)
+    url = parse_address(endpoint)
     host = url.raw_host or ""
     if url.scheme != "https" or not host or url.port not in PORTS or (url.raw_user, url.raw_password) != (None, None):
         return False
