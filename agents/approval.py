@@ -130,8 +130,8 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
     A shell command matches a pattern if all of its parts match and none has a variable, a redirection or the like:
     `git status; rm -rf .` does not match `git status*`. With `anywhere`, one matching part is enough, and so is any
     argument that could be the main one. A command of more than MOST_PARTS parts gets the careful answer: it matches
-    with `anywhere`, and does not match otherwise. If a call is not `is_declared`, any of its arguments could be the
-    main one, because its tool may ignore the others. It matches no pattern without `anywhere`.
+    with `anywhere`, and does not match otherwise. If `is_declared` is False, any argument could be the main one,
+    because the tool may ignore the others. Then the call matches a pattern only with `anywhere`.
     """
     parsed = _RULE.fullmatch(rule)
     if parsed is None or not fnmatchcase(call.name, parsed["tool"]):
@@ -166,7 +166,7 @@ def main_argument(arguments: Json) -> tuple[str, object]:
 def _possible_main(arguments: Json, is_declared: bool) -> list[tuple[str, str]]:
     """Return the texts that could be the call's main argument: those with telling names, or all if it has none.
 
-    Otherwise the model could avoid a rule by a further argument.
+    A rule is compared with all of them, because a model could add an argument to avoid the rule.
     """
     texts = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
     telling = [(name, value) for name, value in texts if name in TELLING]

@@ -131,7 +131,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_pattern(text: str) -> bool:
-    """Return whether a regular expression is one of Python, by which OpenAI checks it."""
+    """Return whether Python can compile a regular expression. A vendor may refuse a request with another one."""
     try:
         with warnings.catch_warnings(action="ignore"):
             re.compile(text)

@@ -70,7 +70,7 @@ def is_known(target: URL, texts: Iterable[str]) -> bool:
 def has_new_address(task: str, texts: Iterable[str]) -> bool:
     """Return whether a task has an address that texts do not contain, or so many that it is not checked.
 
-    For another agent, the addresses in its task are known. So this is also True for words that could be addresses.
+    The agent that gets the task may open each address in it. So words that could be addresses count, too.
     """
     texts = list(texts)
     checked = 0

@@ -17,7 +17,7 @@ else:
 class RevisedForm(Form):
     """A form with the revision that the user has changed. `templates/admin/change_form.html` renders its field."""
 
-    # The column that changes with each change of the form's fields, and a field for its values.
+    # The name of a column that changes when a field of the form changes, and a hidden field for its value.
     revision_column = "revision"
     revision: forms.Field = forms.IntegerField(widget=forms.HiddenInput, required=False)
 

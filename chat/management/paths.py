@@ -1,4 +1,4 @@
-"""Why a path cannot be used, and what the operator can do."""
+"""Check paths, and explain why one cannot be used and what the operator can do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explained(error: OSError, path: Path, *, makes_new: bool = False) -> str:
     With `makes_new`, the path is a file that the command would create, and that may exist.
     """
     number = error.errno
-    if number == errno.EEXIST and not makes_new:  # Python's error for a folder that would be where a file is
+    if number == errno.EEXIST and not makes_new:  # Python raises it if a file is in the place of a folder
         number = errno.ENOTDIR
     reason = os.strerror(number) if number else str(error)
     remedy = _REMEDIES.get(number or 0, "Check the disk, or choose another path.")
@@ -55,7 +55,7 @@ def made(path: Path) -> Iterator[None]:
 
 
 def require_writable(folder: Path) -> None:
-    """Raise OSError if no file can be written to a folder, which is made for this, and removed, if it is missing."""
+    """Raise OSError if no file can be written to a folder. A missing folder is created for the check, then removed."""
     try:
         with made(folder), tempfile.TemporaryFile(dir=folder):
             pass

@@ -86,7 +86,7 @@ def _permissions(row: Session, role: SessionRole, own_workspace: ListedWorkspace
         "can_edit": role.covers(SessionRole.EDITOR),
         "role": role.value,
         "can_share": role.covers(SessionRole.OWNER) and not row.caller_session_id,
-        "follows": row.caller_session_id is not None,  # a session that works for another one has its users
+        "follows": row.caller_session_id is not None,  # a subsession has the users of the calling session
         "manages": own_workspace is not None and own_workspace.is_managed,
         "workspace_role": own_workspace.role if own_workspace is not None else "",
     }

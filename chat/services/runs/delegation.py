@@ -111,7 +111,7 @@ def _refusal(tx: SessionTransaction, call: ChatMessage) -> str:
 
 
 def _has_foreign_text(tx: SessionTransaction) -> bool:
-    # As `foreign_origin` has it.
+    # The same condition as in `foreign_origin`.
     has_not_run = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer=None)
     has_read = ~Q(origin="") & ~has_not_run
     rows = tx.messages().filter(Q(attachments__isnull=False) | has_read, include_in_context=True)

@@ -48,7 +48,7 @@ export function switchAttempt(message, by, request = tryRequest) {
 /** Puts the counter of attempts below the last message of each answer that has several attempts. */
 function updateBars() {
   const bars = new Map([...list.querySelectorAll(".attempts")].map((bar) => [bar.dataset.of, bar]));
-  let isMoved = false; // then the ones behind it move, too, because they may be below the same message
+  let isMoved = false; // after one counter moves, the later ones move, too: they may be below the same message
   for (const anchor of list.querySelectorAll(":scope > [data-attempts]")) {
     const bar = bars.get(anchor.id) ?? createBar(anchor.id);
     bars.delete(anchor.id);

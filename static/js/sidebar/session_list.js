@@ -75,7 +75,7 @@ function rowItems(row) {
     { icon: "list-checks", label: words.select, run: () => beginSelection(row) },
     ...(isYes(row, "mine") ? [archive] : []),
   ];
-  // A session that works for another one has its users, so no user can leave it alone.
+  // A subsession has the users of the calling session, so a user cannot leave only the subsession.
   return isYes(row, "follows") && !isYes(row, "mine") ? [more] : [more, [end]];
 }
 
