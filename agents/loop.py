@@ -35,7 +35,7 @@ from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
 from agents.tool_round import WaitForAnswer, run_tools
-from agents.toolbox.address_policy import foreign_texts, has_new_address, user_texts
+from agents.toolbox.address_policy import has_new_address, texts_with_addresses
 from agents.tools import Tool, ToolContext, failed_result
 
 MAX_ATTEMPTS = 3
@@ -219,11 +219,10 @@ class _Turn:
         The other agent takes a task for the words of a user. A task that users have approved is not checked.
         """
         context = self._context()
-        foreign = list(foreign_texts(context.messages, context.own_tools))
-        if not foreign and not context.is_imported:
-            return False
-        known = [context.system, *user_texts(context.messages), *foreign]
-        return has_new_address(str(call.arguments.get("task", "")), known)
+        texts = texts_with_addresses(
+            context.system, context.messages, context.own_tools, is_imported=context.is_imported
+        )
+        return texts is not None and has_new_address(str(call.arguments.get("task", "")), texts)
 
     def _context(self) -> ToolContext:
         agent = self.agent

@@ -87,8 +87,8 @@ class Connection:
         self._answer_seconds = answer_seconds
         self._session: ClientSession | None = None
         self._problem = ""
-        # Whether the problem is in the server's own words.
-        self._is_quoted = False
+        # The server's name if the problem is in its words, else "".
+        self._problem_origin = ""
         # The invalid items of each list, as they were logged.
         self._skipped: dict[str, str] = {}
         # Cleared while an attempt to connect is running or about to start.
@@ -207,10 +207,6 @@ class Connection:
             self._calls -= 1
             self.note_use()
 
-    @property
-    def _problem_origin(self) -> str:
-        return self.name if self._is_quoted else ""
-
     async def _ended_early(self) -> str:
         """Return that the connection ended during a request, and why, if the next attempt to connect shows it soon.
 
@@ -250,7 +246,8 @@ class Connection:
             except Exception as error:
                 problem, notes = reason(error), getattr(error, "__notes__", ())
                 cause = first_of(error)
-                self._is_quoted = isinstance(cause, MCPError) and not explanation(cause)
+                is_quoted = isinstance(cause, MCPError) and not explanation(cause)
+                self._problem_origin = self.name if is_quoted else ""
             failures = 1 if loop.time() - began > STABLE else failures + 1
             self._session = None
             if problem != self._problem:
@@ -290,7 +287,7 @@ class Connection:
         ):
             await session.initialize()
             await self._list(session, dispatcher)
-            self._session, self._problem, self._is_quoted = session, "", False
+            self._session, self._problem, self._problem_origin = session, "", ""
             self._settled.set()
             loop = asyncio.get_running_loop()
             may_list_at = loop.time()

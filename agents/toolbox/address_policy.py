@@ -151,6 +151,14 @@ def _without_trailing(piece: str) -> Iterator[URL]:
         piece = piece[:-1]
 
 
+def texts_with_addresses(
+    system: str, messages: Sequence[Message], own_tools: Iterable[str], *, is_imported: bool
+) -> list[str] | None:
+    """Return the texts of a conversation that contain each address that a tool may open, or None if it may open any."""
+    foreign = list(foreign_texts(messages, own_tools))
+    return [system, *user_texts(messages), *foreign] if foreign or is_imported else None
+
+
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
     """Yield the texts in a conversation that neither users nor the model wrote: results of tools, and files.
 

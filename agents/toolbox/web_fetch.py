@@ -15,7 +15,7 @@ from agents.i18n import gettext as _
 from agents.process_pool import Limits, ProcessPool, WorkFailed
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
-from agents.toolbox.address_policy import foreign_texts, is_allowed, is_known, is_same_site, user_texts
+from agents.toolbox.address_policy import is_allowed, is_known, is_same_site, texts_with_addresses
 from agents.toolbox.web_client import MAX_BYTES, MAX_PDF_BYTES, PDF, TOTAL_SECONDS, Judge, Page, Policy, fetch
 from agents.tools import NO_CONTEXT, Tool, ToolContext, tool
 
@@ -90,8 +90,7 @@ def _judge(context: ToolContext) -> Judge:
 
     The check depends on the agent's hosts and on the texts in the conversation. A site may redirect to itself.
     """
-    foreign = list(foreign_texts(context.messages, context.own_tools))
-    texts = [context.system, *user_texts(context.messages), *foreign]
+    texts = texts_with_addresses(context.system, context.messages, context.own_tools, is_imported=context.is_imported)
 
     async def judge(target: URL, before: URL | None) -> None:
         address = str(target) if before is None else f"The page redirects to {target.host}, which"
@@ -100,7 +99,7 @@ def _judge(context: ToolContext) -> Judge:
             raise ToolError(f"{address} was not opened: this agent may fetch only from these hosts: {hosts}.")
         if before is not None and is_same_site(before, target):
             return
-        if (foreign or context.is_imported) and not await in_thread(is_known, target, texts):
+        if texts is not None and not await in_thread(is_known, target, texts):
             raise ToolError(NOT_KNOWN.format(address=address))
 
     return judge
