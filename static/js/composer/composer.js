@@ -1,4 +1,4 @@
-// Writing, dictating and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
+// Writing and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
 import { isIdle, setPart } from "../messages/frames.js";
 import { findPending, showPending } from "../messages/list.js";
 import { scrollToEnd } from "../messages/scroll.js";
@@ -18,7 +18,7 @@ import {
 } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
-import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { announce, showNotice } from "../ui/notice.js";
 import * as behavior from "./behavior.js";
 import {
   commandSource,
@@ -268,54 +268,12 @@ function handleKey(event) {
   event.preventDefault();
 }
 
-// Dictation, in browsers with speech recognition: inserts the recognized text at the caret.
-
-const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
-const dictateButton = document.querySelector("[data-action=dictate]");
-let recognition = null;
+// Dictation, in browsers with speech recognition. The module is loaded on first use.
 
 function connectDictation() {
-  if (!Recognition) return;
-  dictateButton.hidden = false;
-  onAction("dictate", toggleDictation);
-  addCommand({ id: "dictate", label: words.dictate, icon: "mic", run: toggleDictation });
-  addEventListener("pagehide", () => recognition?.abort());
-  field.form.addEventListener("submit", () => recognition?.stop());
-}
-
-function toggleDictation() {
-  if (recognition) return recognition.stop();
-  recognition = new Recognition();
-  recognition.lang = document.documentElement.lang;
-  recognition.continuous = true;
-  recognition.onresult = insertDictated;
-  recognition.onerror = reportDictationError;
-  recognition.onend = () => setRecognition(null);
-  recognition.start();
-  setRecognition(recognition);
-  clearNoticeAfterSuccess("dictation");
-}
-
-/** Inserts the final results. Interim results are ignored, because they repeat and change. */
-function insertDictated({ results, resultIndex }) {
-  for (const result of [...results].slice(resultIndex)) {
-    if (!result.isFinal) continue;
-    const before = field.value.slice(0, field.selectionStart);
-    const text = result[0].transcript.trim();
-    insertText(before && !/\s$/.test(before) ? ` ${text}` : text);
-  }
-}
-
-function reportDictationError({ error }) {
-  if (["no-speech", "aborted"].includes(error)) return;
-  const isDenied = ["not-allowed", "service-not-allowed", "audio-capture"].includes(error);
-  showNotice(isDenied ? words.microphoneDenied : words.dictationFailed, { about: "dictation" });
-}
-
-function setRecognition(next) {
-  const previous = recognition;
-  recognition = next;
-  dictateButton.setAttribute("aria-pressed", String(next !== null));
-  if (next) announce(words.listening);
-  else if (previous && !TOUCH.matches) field.focus();
+  if (!(globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition)) return;
+  const dictate = async () => (await lazyImport(() => import("./dictation.js")))?.toggleDictation();
+  document.querySelector("[data-action=dictate]").hidden = false;
+  onAction("dictate", dictate);
+  addCommand({ id: "dictate", label: words.dictate, icon: "mic", run: dictate });
 }
