@@ -5,6 +5,8 @@ from __future__ import annotations
 from mcp.shared.exceptions import MCPError
 
 CLOSED = "Connection closed"
+# The beginning of the error of a body that is too long (agents/mcp/http.py).
+TOO_LONG = "the answer has more than"
 # For the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
 NOT_FOUND = "Not Found"
 # The SDK's messages, and what has happened. Messages of servers are shown unchanged.
@@ -15,8 +17,9 @@ _MESSAGES = {
     NOT_FOUND: "it answered with the HTTP status 404 (Not Found)",
     "server answered a request with 202 Accepted": "it accepted the request, but did not answer it",
 }
-# The beginnings of longer messages.
+# The beginnings of longer messages. The first that fits counts.
 _BEGINNINGS = {
+    f"Failed to parse JSON response: {TOO_LONG} ": "its answer is too long",
     "Failed to parse JSON response: ": "its answer is not a valid message",
     "Failed to parse SSE message: ": "its answer is not a valid message",
     "Unexpected content type: ": "its answer has a type that MCP servers do not use",

@@ -13,6 +13,7 @@ from yarl import URL
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
+from agents.mcp.explaining import TOO_LONG
 from agents.mcp.unstorable import StorableJson
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
@@ -131,6 +132,11 @@ def _explain(error: aiohttp.ClientError | OSError, url: URL) -> str:
     return f"the answer of {host} is not valid"
 
 
+class _TooLong(httpx2.ReadError, httpx2.StreamError):
+    """An answer has more than MAX_BYTES. The SDK reports a StreamError as the error of its request. For any other
+    error, it would end the connection, with all its requests and without the reason."""
+
+
 class _Body(httpx2.AsyncByteStream):
     """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most."""
 
@@ -153,7 +159,7 @@ class _Body(httpx2.AsyncByteStream):
                 if self._room is not None:
                     self._room -= len(chunk)
                     if self._room < 0:
-                        raise httpx2.ReadError(f"the answer has more than {MAX_BYTES:,} bytes")
+                        raise _TooLong(f"{TOO_LONG} {MAX_BYTES:,} bytes")
                 yield chunk
         except aiohttp.ClientError as error:
             raise httpx2.ReadError(str(error)) from error

@@ -15,24 +15,25 @@ from agents.mcp.http import connect
 from tests.support.mcp_server import http_answer
 
 HTML: dict[str, Any] = {"text": "<p>Sign in</p>", "content_type": "text/html"}
-ANSWERS: dict[str, dict[str, Any]] = {
-    "its answer is not a valid message.": {"text": "{", "content_type": "application/json"},
-    "it answered with an HTTP error.": {"status": 502, **HTML},
-    "its answer has a type that MCP servers do not use.": HTML,
-    "it ended its answer too early.": {"text": "", "content_type": "text/event-stream"},
-    "its answer is too long.": {"text": f"data: {'x' * 4_000_000}\n\n", "content_type": "text/event-stream"},
-    "it accepted the request, but did not answer it.": {"status": 202},
-    "its address redirects to another address.": {"status": 302, "headers": {"Location": "https://else.example/"}},
-}
+ANSWERS: list[tuple[str, dict[str, Any]]] = [
+    ("its answer is not a valid message.", {"text": "{", "content_type": "application/json"}),
+    ("it answered with an HTTP error.", {"status": 502, **HTML}),
+    ("its answer has a type that MCP servers do not use.", HTML),
+    ("it ended its answer too early.", {"text": "", "content_type": "text/event-stream"}),
+    ("its answer is too long.", {"text": f"data: {'x' * 4_000_000}\n\n", "content_type": "text/event-stream"}),
+    ("its answer is too long.", {"text": f'"{"x" * 4_000_000}"', "content_type": "application/json"}),
+    ("it accepted the request, but did not answer it.", {"status": 202}),
+    ("its address redirects to another address.", {"status": 302, "headers": {"Location": "https://else.example/"}}),
+]
 
 
-@pytest.mark.parametrize("words", ANSWERS)
-async def test_failures_of_a_call_are_explained(words: str) -> None:
+@pytest.mark.parametrize(("words", "given"), ANSWERS)
+async def test_failures_of_a_call_are_explained(words: str, given: dict[str, Any]) -> None:
     """UI-16: a call that fails at the server's address says what happened, without the words of a library."""
 
     async def answer(request: web.Request) -> web.Response:
         message = await request.json() if request.method == "POST" else {}
-        return web.Response(**ANSWERS[words]) if message.get("method") == "tools/call" else http_answer(message)
+        return web.Response(**given) if message.get("method") == "tools/call" else http_answer(message)
 
     app = web.Application()
     app.router.add_route("*", "/mcp", answer)
