@@ -62,3 +62,26 @@ async def test_bad_link_loses_nothing_for_good(node: TestNode, ana: User, bo: Us
             viewer.client.drawn.clear()  # ignore what the client showed during the bad connection
         assert_shows(viewer.client, truth, viewer.language)
         await viewer.leave()
+
+
+async def test_responses_to_commands_are_no_events(node: TestNode, ana: User) -> None:
+    """LIVE-01: a response can have a `revision`, which is not that of the client's state."""
+    session = await node.session(ana)
+    await node.send(session, ana, "echo hello")
+    await node.idle(session)
+    viewer = await SocketViewer(EventsClient(), session, ana).open()
+    await viewer.until(lambda: viewer.client.caught_up)
+    message = next(row for row in viewer.client.rows if row["role"] == "user")
+    edit = {"type": "edit", "id": message["id"], "revision": message["revision"]}
+    viewer.send({**edit, "ref": "1", "text": "echo bye"})
+    viewer.send({**edit, "ref": "2", "text": "echo again"})  # from the earlier revision
+    await viewer.until(lambda: len([frame for frame in viewer.client.others if "ref" in frame]) == 2)
+    truth = await node.snapshot(session)
+    await viewer.until(lambda: is_at(viewer.client, truth))
+    assert_shows(viewer.client, truth)
+    answers = {frame["ref"]: frame for frame in viewer.client.others if "ref" in frame}
+    assert {ref: (answer["type"], "revision" in answer) for ref, answer in answers.items()} == {
+        "1": ("ack", True),
+        "2": ("refused", True),
+    }
+    await viewer.leave()

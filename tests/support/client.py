@@ -23,6 +23,7 @@ class EventsClient:
     The three rules are:
 
     1. Apply a durable event if its `revision` is the known one + 1. Ignore it if it is lower, sync if it is higher.
+       Responses to commands are no events.
     2. Append a delta if its `offset` is the known length. If it is lower, ignore the known part. If it is higher, sync.
     3. Sync after every reconnect.
     """
@@ -60,6 +61,8 @@ class EventsClient:
             self.wants_sync |= frame["revision"] > self.revision
         elif kind == "resync":
             self.wants_sync = True
+        elif kind in ("ack", "refused"):  # responses to commands; their `revision` is that of a message or a conflict
+            self.others.append(frame)
         elif "revision" in frame:
             self._durable(frame)
         else:
