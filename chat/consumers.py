@@ -22,8 +22,9 @@ from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, parse
 from chat.commands import Command, Editing, Fork, MarkRead, Ping, SessionCommand, Sync
+from chat.db import NOT_UTF_8, is_unreadable
 from chat.dispatch import execute
-from chat.errors import NoSuchSession, ServiceError, unavailable
+from chat.errors import NoSuchSession, ServiceError, unavailable, unreadable
 from chat.live.credentials import Token, login_of
 from chat.live.feed import Feed
 from chat.live.hub import Hub
@@ -316,7 +317,11 @@ async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[A
         socket_queue.set_role(None)
     except ServiceError as error:
         _refuse(socket_queue, command.ref, error.code, error.message, **error.details)
-    except (DatabaseError, InterfaceError):
+    except (DatabaseError, InterfaceError) as error:
+        if is_unreadable(error):
+            logger.warning("Could not carry out a socket's command: %s", NOT_UTF_8)
+            _refuse(socket_queue, command.ref, "unreadable", languages.in_language(socket_queue.language, unreadable))
+            return
         logger.exception("Could not carry out a socket's command: the database is not available")
         _refuse(socket_queue, command.ref, "unavailable", languages.in_language(socket_queue.language, unavailable))
     except Exception:

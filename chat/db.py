@@ -42,6 +42,7 @@ LONGEST_DELAY = 2.0
 AWAY = ("25006", "25P03")
 LOCK_TIMEOUT = "55P03"
 # The beginning of the error of SQLite's driver for a text that another program has stored, which repeating cannot read.
+# The error quotes the text.
 NOT_UTF_8 = "Could not decode to UTF-8"
 
 
@@ -154,9 +155,14 @@ def _as_postgres(wrapper: BaseDatabaseWrapper) -> PostgresWrapper | None:
 
 def is_unavailable(error: BaseException) -> bool:
     """Return whether a database error is temporary: the database is unavailable, too busy, or failing over."""
-    if str(error).startswith(NOT_UTF_8):
+    if is_unreadable(error):
         return False
     return isinstance(error, OperationalError | InterfaceError) or sqlstate(error) in AWAY
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether SQLite has a text that is not UTF-8, which another program has written."""
+    return str(error).startswith(NOT_UTF_8)
 
 
 def sqlstate(error: BaseException) -> str:

@@ -26,6 +26,11 @@ def unavailable() -> str:
     return _("The database is busy or not available right now. Try again in a moment.")
 
 
+def unreadable() -> str:
+    """Return the message for users when a stored value cannot be read (`chat.db.is_unreadable`)."""
+    return _("The database contains a value that can’t be read. On the server, “manage.py verify” names the value.")
+
+
 class ServiceError(Exception):  # a response for the user, not a failure of the program
     """The base class. `str(error)` is the message; `details` has further values for programs."""
 

@@ -15,8 +15,11 @@ from chat.log_context import ExpectedEnd, all_log_ids, described
 BURST = 5
 WINDOW = 10.0
 
-# Errors can contain users' texts and secrets: PostgreSQL quotes whole rows, Pydantic values, and Django paths.
+# Errors can contain users' texts and secrets: PostgreSQL quotes whole rows, SQLite texts that are not UTF-8, Pydantic
+# values, and Django paths.
 _QUOTED_ROWS = re.compile(r"^(DETAIL|CONTEXT|QUERY|STATEMENT):.*(?:\n[ \t]+.*)*", re.MULTILINE)
+# To the last quote, because the text itself can contain quotes and lines.
+_QUOTED_TEXTS = re.compile(r"(Could not decode to UTF-8 column '[^']*' with text) '.*'", re.DOTALL)
 _QUOTED_VALUES = re.compile(r"input_value=.*?(?=, input_type=)", re.DOTALL)
 # Control characters in foreign text, such as the error of an MCP server, could move the cursor, hide text, or make it
 # look like another line.
@@ -28,6 +31,7 @@ _SECRET_PATHS = re.compile(r"(/accounts/link/|/join/)[^\s/?\"']+")
 def without_content(text: str) -> str:
     """Return a log message or traceback without quotes of rows and values, and without secret addresses."""
     text = _QUOTED_ROWS.sub(r"\1: …", text)
+    text = _QUOTED_TEXTS.sub(r"\1 …", text)
     text = _QUOTED_VALUES.sub("input_value=…", text)
     return _SECRET_PATHS.sub(r"\1…", text)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -191,6 +193,16 @@ def form_error(age: str) -> Exception:
     raise AssertionError("it is no number")
 
 
+def text_error(text: str) -> Exception:
+    """Return the error of SQLite's driver for a text that is not UTF-8."""
+    with closing(sqlite3.connect(":memory:")) as memory:
+        try:
+            memory.execute("SELECT CAST(? AS TEXT) AS text", [text.encode() + b"\xff"]).fetchone()
+        except sqlite3.OperationalError as error:
+            return error
+    raise AssertionError("it is UTF-8")
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -198,9 +210,10 @@ def form_error(age: str) -> Exception:
             'violates check constraint "text"\nDETAIL:  Failing row contains (m_1, my secret\n  secret, 3).'
         ),
         form_error("my secret"),
+        text_error("my secret, 'quoted',\nand a line"),
         OSError("/accounts/link/secret?next=/"),
     ],
-    ids=["row", "value", "link"],
+    ids=["row", "value", "text", "link"],
 )
 def test_errors_are_logged_without_what_they_quote(error: Exception) -> None:
     """OPS-03: databases and libraries put into errors what people wrote, and Django addresses that sign in."""

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field
 
 from chat.api.parsing import NotJson
 from chat.command_frames import LONGEST_EXPLANATION, MalformedCommand, problem_of
-from chat.db import is_unavailable
+from chat.db import NOT_UTF_8, is_unavailable, is_unreadable
 from chat.errors import (
     Busy,
     Forbidden,
@@ -30,6 +30,7 @@ from chat.errors import (
     NoSuchWorkspace,
     ServiceError,
     unavailable,
+    unreadable,
 )
 from chat.limits.quotas import DiskFull, QuotaExceeded
 from chat.limits.rates import RateLimited
@@ -145,11 +146,14 @@ def install(api: NinjaAPI) -> None:
     api.add_exception_handler(RawPostDataException, _not_json)
     for database_error in (OperationalError, InterfaceError, InternalError):
         api.add_exception_handler(database_error, _unavailable)
-    for unreadable in (SuspiciousOperation, BadRequest, MultiPartParserError, UnicodeError):
-        api.add_exception_handler(unreadable, lambda request, error: problem("malformed", default_detail(400), 400))
+    for malformed in (SuspiciousOperation, BadRequest, MultiPartParserError, UnicodeError):
+        api.add_exception_handler(malformed, lambda request, error: problem("malformed", default_detail(400), 400))
 
 
 def _unavailable(request: HttpRequest, error: Any) -> HttpResponse:
+    if is_unreadable(error):
+        logger.warning("Could not answer %s %s: %s", request.method, request.path, NOT_UTF_8)
+        return problem("unreadable", unreadable())
     if not is_unavailable(error):
         raise error
     logger.warning("Could not answer %s %s: %s", request.method, request.path, error)
