@@ -17,9 +17,10 @@ from config.environment import SQLITE
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 SHORTEST_KEY = 32
-# Commands that use no keys, and commands that fail without a database. The latter make keys only if there is one, so
-# that they leave nothing behind.
+# Commands that use no keys, commands that run beside other processes and so need a given key, and commands that fail
+# without a database. The last make keys only if there is one, so that they leave nothing behind.
 KEYLESS = frozenset({"restore", "verify"})
+OF_A_TEAM = frozenset({"runagents"})
 NEED_DATA = frozenset(
     {
         "acceptkey",
@@ -65,8 +66,13 @@ def protect_data() -> list[str]:
     return make_private(Path(settings.DATA_DIR), *map(Path, names))
 
 
-def may_make_keys(database: Mapping[str, Any], command: str) -> bool:
-    """Return whether this process may write new keys. `command` is that of `manage.py`, or any other argument."""
+def may_make_keys(database: Mapping[str, Any], command: str, runner: str) -> bool:
+    """Return whether this process may write new keys. `command` is that of `manage.py`, or any other argument.
+
+    A process of a team starts only with a given key. A key that it wrote could later be mistaken for the team's.
+    """
+    if runner == "none" or command in OF_A_TEAM:
+        return False
     is_missing = database["ENGINE"] == SQLITE and not os.path.exists(database["NAME"])  # `Path.exists` may raise
     return command not in KEYLESS and not (is_missing and command in NEED_DATA)
 

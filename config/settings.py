@@ -19,7 +19,9 @@ DATA_DIR = Path(env.str("PARLEY_DATA", default=str(BASE_DIR / "var")))
 
 # DATABASE_URL: postgres://user:password@host/name, or another SQLite file than the one in DATA_DIR.
 DATABASES = {"default": env.database("DATABASE_URL", sqlite=DATA_DIR / "parley.sqlite3")}
-MAY_MAKE_KEYS = may_make_keys(DATABASES["default"], "".join(sys.argv[1:2]))
+# RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
+RUNNER = env.choice("RUNNER", "embedded", "none")
+MAY_MAKE_KEYS = may_make_keys(DATABASES["default"], "".join(sys.argv[1:2]), RUNNER)
 
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(DATA_DIR, may_make=MAY_MAKE_KEYS)
@@ -296,8 +298,6 @@ SEND_WITHOUT_APPROVAL = env.flag("SEND_WITHOUT_APPROVAL")
 MCP_INTERNAL_HOSTS = env.hosts("MCP_INTERNAL_HOSTS")
 # WEBHOOK_INTERNAL_HOSTS: the hosts with an internal address that webhooks of workspaces may have.
 WEBHOOK_INTERNAL_HOSTS = env.hosts("WEBHOOK_INTERNAL_HOSTS")
-# RUNNER: "embedded" runs the agents inside the server process; "none" leaves them to other processes.
-RUNNER = env.choice("RUNNER", "embedded", "none")
 # CAPACITY: how many sessions one process may run. Further ones wait for a free place or for another process.
 CAPACITY = env.whole("CAPACITY", default=2000, at_least=1)
 # CHECK_CONTEXT_CACHE: whether the rows that a process keeps for a context are compared with the stored rows each time.

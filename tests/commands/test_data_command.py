@@ -71,6 +71,15 @@ def test_restore_that_fails_leaves_nothing(tmp_path: Path, options: list[str]) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("command", "runner"), [("serve", "none"), ("runagents", "embedded"), ("check", "none")])
+def test_process_of_a_team_makes_no_key(tmp_path: Path, command: str, runner: str) -> None:
+    """A process that does not start without SECRET_KEY leaves no key behind, which could be taken for the team's."""
+    ended = manage_forked(command, data=tmp_path, RUNNER=runner)
+
+    assert (ended.returncode, "SECRET_KEY is not set" in ended.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 # The number that systems give to an account without rights.
 OTHER_ACCOUNT = 65534
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
