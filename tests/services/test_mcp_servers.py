@@ -215,3 +215,10 @@ def test_header_that_is_entered_twice_is_refused() -> None:
     """Otherwise one of the values would be lost without a word, or both would be sent."""
     with pytest.raises(ServiceError, match="Enter “authorization” only once"):
         mcp_servers.headers_from(["Authorization: Bearer a", "authorization: Bearer b"])
+
+
+@pytest.mark.parametrize("line", ["Authorization", "Authorization:", "Authorization:  "])
+def test_header_without_a_value_is_refused(line: str) -> None:
+    """Otherwise the server would refuse all requests, and the form would show a header that is set."""
+    with pytest.raises(ServiceError, match="Write each header as “Name: value”"):
+        mcp_servers.headers_from([line])

@@ -197,8 +197,8 @@ def headers_from(lines: Iterable[str]) -> dict[str, str]:
     """Parse lines of “Name: value”. Raise Invalid."""
     headers: dict[str, str] = {}
     for line in filter(str.strip, lines):
-        name, colon, value = line.partition(":")
-        if not colon:
+        name, _colon, value = line.partition(":")
+        if not value.strip():  # a request with an empty header would be refused by the server, without the reason
             raise Invalid(_("Write each header as “Name: value”."))
         name = name.strip()
         if name.casefold() in map(str.casefold, headers):
