@@ -15,6 +15,7 @@ from chat.models.memory import MemoryNote
 from chat.models.message import (
     ASKING,
     IN_FLIGHT,
+    NEVER_APPROVED,
     TURN_MARKERS,
     UNFINISHED,
     ChatMessage,
@@ -45,6 +46,7 @@ __all__ = [
     "FORKED_FILES",
     "IMPORTED",
     "IN_FLIGHT",
+    "NEVER_APPROVED",
     "SENDING",
     "TEST_EVENT",
     "TURN_MARKERS",

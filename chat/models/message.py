@@ -75,6 +75,8 @@ IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
 # Running calls that have asked people something. Other waiting calls have no process.
 ASKING = Q(status=MessageStatus.WAITING, asked__isnull=False)
+# Calls that were interrupted before users approved them.
+NEVER_APPROVED = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer__isnull=True)
 # Rows that only mark the beginning or the end of a turn.
 TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 
@@ -260,6 +262,12 @@ class ChatMessage(models.Model):
     def is_asking(self) -> bool:
         """True if the call runs and has asked people something, as ASKING selects it."""
         return self.status == MessageStatus.WAITING and self.asked is not None
+
+    @property
+    def was_never_approved(self) -> bool:
+        """True if the call was interrupted before users approved it, as NEVER_APPROVED selects it."""
+        is_undecided = self.question == QuestionKind.APPROVAL and self.answer is None
+        return is_undecided and self.status == MessageStatus.INTERRUPTED
 
 
 class MessageDelta(models.Model):

@@ -315,8 +315,7 @@ def foreign_origin(row: ChatMessage) -> str:
     they were asked. An error may have an origin, because it can contain text of an MCP server or of the agent of a
     subsession, and so may an interrupted call, because of its output.
     """
-    was_asked = row.question == QuestionKind.APPROVAL and row.answer is None
-    return "" if was_asked and row.status == MessageStatus.INTERRUPTED else row.origin
+    return "" if row.was_never_approved else row.origin
 
 
 def _strings(data: object) -> dict[str, str]:

@@ -320,6 +320,19 @@ async def test_text_from_elsewhere_stays_marked(node: TestNode, ana: User) -> No
     assert second.config["imported"] is True
 
 
+async def test_a_call_that_never_ran_is_no_text_from_elsewhere(node: TestNode, ana: User) -> None:
+    """UI-15: if the turn was stopped before users approved a call, the `origin` of the call is only the reason why they
+    were asked. The task of the next turn is then not marked as text from elsewhere."""
+    play(node, chief=[["Hi"], [ask()], ["Done"]], helper=[["Read"]])
+    session = await begun(node, ana)
+    await node.idle(session)
+    asked = {"type": "tool_group", "tool_name": "mail", "origin": "example.com", "question": "approval"}
+    await node.do(add, session, {**asked, "status": "interrupted", "result": NOT_ANSWERED})
+    await node.send(session, ana, "More")
+    await node.idle(session)
+    assert "imported" not in (await child_of(node, session)).config
+
+
 async def test_a_task_is_not_the_word_of_a_user(node: TestNode, ana: User) -> None:
     """UI-15, RUN-18: an agent that has read text from outside could ask another agent to open an address that contains
     data. In the other agent's session, such an address is not known."""

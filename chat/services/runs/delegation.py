@@ -23,11 +23,11 @@ from chat.errors import NoSuchSession, ServiceError
 from chat.limits.quotas import require_turn
 from chat.models import (
     IMPORTED,
+    NEVER_APPROVED,
     ChatMessage,
     MessageRole,
     MessageStatus,
     MessageType,
-    QuestionKind,
     RunState,
     Session,
     SessionRun,
@@ -111,10 +111,9 @@ def _refusal(tx: SessionTransaction, call: ChatMessage) -> str:
 
 
 def _has_foreign_text(tx: SessionTransaction) -> bool:
-    # The same condition as in `foreign_origin`.
-    has_not_run = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer=None)
-    has_read = ~Q(origin="") & ~has_not_run
-    rows = tx.messages().filter(Q(attachments__isnull=False) | has_read, include_in_context=True)
+    """Return whether the agent may have read text from elsewhere: an import, a file, or a row with a foreign origin."""
+    has_origin = ~Q(origin="") & ~NEVER_APPROVED  # as `foreign_origin` does for one row
+    rows = tx.messages().filter(Q(attachments__isnull=False) | has_origin, include_in_context=True)
     return bool(tx.session.config_values.get(IMPORTED)) or rows.exists()
 
 
