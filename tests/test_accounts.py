@@ -30,7 +30,7 @@ def session(administrator: User) -> Session:
 
 @pytest.fixture
 def invitation(session: Session, administrator: User) -> str:
-    return sharing.invite(session=session, author=administrator, role=SessionRole.EDITOR)
+    return sharing.invite(session=session, author=administrator, role=SessionRole.EDITOR)[1]
 
 
 def register(token: str, **changes: str) -> tuple[User, Session]:

@@ -210,7 +210,7 @@ def create_invitation(request: ApiRequest, session_id: str, body: NewInvitation)
     create links.
     """
     session = session_of(request, session_id, SessionRole.OWNER)
-    link, token = sharing.create_invitation(session=session, author=request.user, role=body.role, uses=body.max_uses)
+    link, token = sharing.invite(session=session, author=request.user, role=body.role, uses=body.max_uses)
     return json_response(request, created_out(request, link, token, body.role), status=201, tagged=False)
 
 

@@ -70,10 +70,10 @@ def invite(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     role, uses = request.POST.get("role", ""), number(request.POST.get("uses", "1")) or 0
     try:
-        token = sharing.invite(session=row, author=request.user, role=role, uses=uses)
+        made, token = sharing.invite(session=row, author=request.user, role=role, uses=uses)
     except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
-    link, made = absolute(request, reverse("join", args=[token])), sharing.invitation_for(token)
+    link = absolute(request, reverse("join", args=[token]))
     return _dialog(request, row, link=link, made=made, invited_as=role, invited_uses=uses)
 
 

@@ -83,7 +83,7 @@ class People:
         self.session: Session = create_session(owner=self[OWNER], workspace=workspace, title="Plan")
         for name, role in ((EDITOR, SessionRole.EDITOR), (VIEWER, SessionRole.VIEWER), (LEFT, SessionRole.EDITOR)):
             sharing.share(session=self.session, author=self[OWNER], user=self[name], role=role)
-        token = sharing.invite(session=self.session, author=self[OWNER], role=SessionRole.EDITOR)
+        token = sharing.invite(session=self.session, author=self[OWNER], role=SessionRole.EDITOR)[1]
         sharing.accept(token=token, user=self[GUEST])
         ChatMessage.objects.create(pk=MESSAGE, session=self.session, sequence=1000, role="user", text="Hello")
         for name, is_shared in ((SHARED_AGENT, True), (OWN_AGENT, False)):

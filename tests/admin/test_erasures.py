@@ -148,7 +148,7 @@ def test_titles_are_for_those_who_may_read(staff_with: Callable[..., User], ana:
 def test_admin_ends_memberships_of_guests(ana: User, session: Session) -> None:
     """LIVE-06: a guest whose last share is deleted here leaves the workspace."""
     cy = person("Cy")
-    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer")[1], user=cy)
     root = signed_in(User.objects.create_superuser("root"))
     address = reverse("admin:chat_share_delete", args=[Share.objects.get(user=cy).pk])
     assert root.post(address, {"post": "yes"}).status_code == 302

@@ -316,7 +316,7 @@ def test_links_end_with_a_membership_that_staff_remove(root: Client, bo: User, w
     """LIVE-06: links end as if an admin of the workspace had removed the guest, who could otherwise return by them."""
     Membership.objects.update_or_create(user=bo, workspace=workspace, defaults={"role": "owner"})
     session = create_session(owner=bo, workspace=workspace)
-    link = sharing.invite(session=session, author=bo, role="viewer", uses=5)
+    link = sharing.invite(session=session, author=bo, role="viewer", uses=5)[1]
     workspace_invitations.invite(author=bo, workspace_id=workspace.pk)
     guest = User.objects.create_user("gil")
     sharing.accept(token=link, user=guest)

@@ -47,7 +47,7 @@ def shared_with_a_guest(session: Session, owner: User) -> tuple[User, Session]:
     child = Session.objects.create(owner=owner, workspace=session.workspace, caller_session=session)
     SessionRun.objects.create(session=child)
     guest = User.objects.create_user("guest")
-    sharing.accept(token=sharing.invite(session=session, author=owner, role="viewer"), user=guest)
+    sharing.accept(token=sharing.invite(session=session, author=owner, role="viewer")[1], user=guest)
     return guest, child
 
 

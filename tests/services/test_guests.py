@@ -36,7 +36,7 @@ def session(ana: User) -> Session:
 @pytest.fixture
 def guest(session: Session, ana: User) -> User:
     """A user whose account was created by an invitation."""
-    token = sharing.invite(session=session, author=ana, role="editor")
+    token = sharing.invite(session=session, author=ana, role="editor")[1]
     user, _session = accounts.register(token=token, username="gil", display_name="Gil", password="correct horse")
     return user
 
@@ -83,7 +83,7 @@ def test_membership_of_guests_ends_with_their_last_session(session: Session, gue
 
 def test_members_stay_members(session: Session, ana: User, bo: User, workspace: Workspace) -> None:
     """An invitation link does not turn members into guests, and their membership does not end with a share."""
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     sharing.accept(token=token, user=bo)
     assert role_of(bo, workspace) == "member"
     actions.leave(bo, session.pk)
@@ -95,7 +95,7 @@ def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: U
     old = create_session(owner=ana)
     sharing.share(session=old, author=ana, user=bo, role="editor")
     Membership.objects.filter(user=bo).delete()
-    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=bo)
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer")[1], user=bo)
     assert list(sessions_of(bo)) == [session]
 
 
@@ -105,7 +105,7 @@ def test_owner_of_a_workspace_can_be_a_guest_in_another(session: Session, ana: U
     They start sessions in their own and see the shared session.
     """
     cy = person("Cy")
-    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=cy)
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer")[1], user=cy)
     own = create_session(owner=cy)
     assert own.workspace != session.workspace
     workspaces = listed_workspaces(cy)
@@ -145,8 +145,8 @@ def test_removed_guest_cannot_come_back_by_their_link(session: Session, ana: Use
     """
     Membership.objects.filter(user=bo).update(role="admin")
     gil, other = User.objects.create_user("gil", can_own_workspace=False), create_session(owner=ana)
-    token = sharing.invite(session=session, author=ana, role="viewer", uses=5)
-    kept = sharing.invite(session=other, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer", uses=5)[1]
+    kept = sharing.invite(session=other, author=ana, role="viewer")[1]
     sharing.accept(token=token, user=gil)
     guests.remove(author=bo, workspace_id=session.workspace_id, user_id=gil.pk)
     assert code_of(lambda: sharing.accept(token=token, user=gil)) == "no_such_invitation"
@@ -158,7 +158,7 @@ def test_removed_guest_cannot_come_back_by_their_link(session: Session, ana: Use
 def test_guests_cannot_invite(session: Session, guest: User, ana: User) -> None:
     """LIVE-06: guests cannot invite, not even to sessions that they own from an earlier membership, and their links
     end."""
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     Membership.objects.filter(user=ana).update(role=WorkspaceRole.GUEST)
     assert code_of(lambda: sharing.invitation_for(token)) == "no_such_invitation"
     assert list(sharing.candidates(session)) == []
@@ -178,11 +178,11 @@ def test_guests_import_nothing(guest: User) -> None:
 def test_links_are_for_so_many_people(session: Session, ana: User) -> None:
     """A link is valid for one user by default. A user who already has access does not use it up."""
     cy, dee, eve = (person(name) for name in ("Cy", "Dee", "Eve"))
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     sharing.accept(token=token, user=cy)
     assert code_of(lambda: sharing.accept(token=token, user=dee)) == "no_such_invitation"
     assert sharing.invitations(session) == []
-    token = sharing.invite(session=session, author=ana, role="viewer", uses=2)
+    token = sharing.invite(session=session, author=ana, role="viewer", uses=2)[1]
     for user in (cy, ana, dee, dee):
         sharing.accept(token=token, user=user)
     assert [link.uses_left for link in sharing.invitations(session)] == [1]
@@ -199,7 +199,7 @@ def test_links_are_for_a_number_of_people(session: Session, ana: User, uses: int
 
 def test_links_from_before_have_no_limit(session: Session, ana: User) -> None:
     """Links from earlier versions have no limit of uses, and still expire after a week."""
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     Invitation.objects.update(max_uses=None)
     for name in ("Cy", "Dee", "Eve"):
         sharing.accept(token=token, user=person(name))
@@ -210,7 +210,7 @@ def test_links_raise_a_role_once(session: Session, ana: User) -> None:
     """LIVE-06: a viewer becomes an editor by a second link, which counts as used. A link never lowers a role."""
     cy = person("Cy")
     for role in ("viewer", "editor", "viewer"):
-        sharing.accept(token=sharing.invite(session=session, author=ana, role=role), user=cy)
+        sharing.accept(token=sharing.invite(session=session, author=ana, role=role)[1], user=cy)
     assert Share.objects.get(user=cy).role == SessionRole.EDITOR
     assert list(Invitation.objects.order_by("pk").values_list("uses", flat=True)) == [1, 1, 0]
 
@@ -219,7 +219,7 @@ def test_links_raise_a_role_once(session: Session, ana: User) -> None:
 def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> None:
     """LIVE-06: if three users use the last use of a link at the same time, one of them gets access."""
     people = [person(name) for name in ("Cy", "Dee", "Eve")]
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
 
     def join(user: User) -> bool:
         try:
@@ -252,7 +252,7 @@ def test_used_invitation_leads_its_guest_to_the_session(
     session: Session, ana: User, guest: User, client: Client
 ) -> None:
     """A guest who follows a used link again, for example from the mail, gets to the session."""
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     sharing.accept(token=token, user=person("Cy"))
     address = f"/join/{token}"
     assert client.get(address).status_code == 410

@@ -34,7 +34,7 @@ def test_people_who_can_write_decide(session: Session, ana: User, bo: User) -> N
     assert replies(session) == ("mentions", True)
     leave(bo, session.pk)
     assert replies(session) == ("all", True)
-    sharing.accept(token=sharing.invite(session=session, author=ana, role=SessionRole.EDITOR), user=bo)
+    sharing.accept(token=sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1], user=bo)
     assert replies(session) == ("mentions", True)
     sharing.unshare(session=session, author=ana, user=bo)
     assert replies(session) == ("all", True)

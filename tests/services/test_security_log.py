@@ -66,7 +66,7 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "viewer"}),
         (Kind.SHARED, ana.pk, bo.pk, where, {"role": "editor"}),
     ]
-    token = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1]
     number = Invitation.objects.get().pk
     sharing.accept(token=token, user=guest)
     sharing.end_invitation(session=session, author=ana, invitation_id=number)
@@ -137,7 +137,7 @@ def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
 
 
 def test_new_account_by_invitation(session: Session, ana: User) -> None:
-    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
     new_entries()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}
     Client().post(reverse("join", args=[token]), values)
@@ -222,7 +222,7 @@ def test_nothing_that_people_wrote_or_must_hide_is_kept(
     with django_capture_on_commit_callbacks(execute=True):
         _token, secret = api_tokens.create(user=ana, name="Nightly", scope="read", days=30)
         link = accounts.sign_in_link(user=ana, author=bo)
-        invitation = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
+        invitation = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1]
         Client().post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
         Client().post(reverse("sign-in"), {"username": "4711-typed-here", "password": "4711-typed-there"})
         actions.delete(ana, session.pk)

@@ -68,7 +68,7 @@ def test_archiving_does_not_restore_a_deleted_session(session: Session, ana: Use
 
 def test_deleted_session_is_gone_for_all_users(session: Session, ana: User, bo: User) -> None:
     """LIVE-06: lists, pages, sockets, commands and invitation links do not find a deleted session."""
-    token = sharing.invite(session=session, author=ana, role="viewer")
+    token = sharing.invite(session=session, author=ana, role="viewer")[1]
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[session.pk])
     for user in (ana, bo):
         assert not sessions_of(user).exists()

@@ -37,8 +37,8 @@ def test_session_is_shared_with_members_only(session: Session, ana: User, bo: Us
 def test_invitation_lets_a_stranger_into_workspace_and_session(session: Session, ana: User) -> None:
     """An invitation gives its role, never lowers one, and leaves the owner alone."""
     guest = person("Cy")
-    editors = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
-    viewers = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)
+    editors = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
+    viewers = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1]
     for token in (editors, viewers):
         sharing.accept(token=token, user=guest)
         assert role_in(guest, session) == SessionRole.EDITOR
@@ -50,7 +50,7 @@ def test_invitation_lets_a_stranger_into_workspace_and_session(session: Session,
 def test_removed_person_cannot_come_back_by_their_link(session: Session, ana: User) -> None:
     """LIVE-06: a removal revokes the links of the session, because the removed user may know one."""
     guest = person("Cy")
-    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
     sharing.accept(token=token, user=guest)
     sharing.unshare(session=session, author=ana, user=guest)
     with pytest.raises(ServiceError, match="has expired"):
@@ -78,7 +78,7 @@ def test_former_member_cannot_share(session: Session, ana: User, bo: User) -> No
 
 def test_link_ends_with_its_maker_s_rights(session: Session, ana: User) -> None:
     """LIVE-06: a link does not work while its maker is not a member of the workspace, or has an inactive account."""
-    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
     ana.memberships.filter(workspace=session.workspace).delete()
     with pytest.raises(ServiceError, match="has expired"):
         sharing.accept(token=token, user=person("Cy"))

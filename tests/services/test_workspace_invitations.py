@@ -59,7 +59,7 @@ def test_a_guest_becomes_a_member_and_keeps_what_is_shared(
 ) -> None:
     """UI-20: a guest becomes a member and keeps their shares. A link never lowers a member's role."""
     session = create_session(owner=ana, workspace=workspace)
-    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer"), user=zoe)
+    sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer")[1], user=zoe)
     token = made(olga, workspace)
     joining.accept(token=token, user=olga)
     joining.accept(token=token, user=zoe)

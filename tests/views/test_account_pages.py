@@ -32,7 +32,7 @@ def signed_in_user(client: Client) -> str | None:
 
 @pytest.fixture
 def invitation(session: Session, ana: User) -> str:
-    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+    token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
     return reverse("join", args=[token])
 
 
@@ -170,7 +170,7 @@ def test_accounts_from_one_network_are_limited(session: Session, ana: User, sett
     settings.LIMITS = "joins=1/hour"
     answers = []
     for name in ("cleo", "dora"):
-        token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)
+        token = sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]
         values = {"display_name": name, "username": name, "password": "nine lives 9"}
         answers.append(Client().post(reverse("join", args=[token]), values))
     assert [answer.status_code for answer in answers] == [302, 429]

@@ -32,7 +32,7 @@ def pages(client: Client, ana: User, bo: User, session: Session, said: Callable[
     """Every page, in every state that changes its markup."""
     said(60)
     let_in(session, bo, "viewer")
-    invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)])
+    invitation = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1]])
     address = reverse("session", args=[session.pk])
     found = {
         "sign-in": client.get(reverse("sign-in")),

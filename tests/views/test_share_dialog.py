@@ -141,7 +141,7 @@ def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> N
 
 
 def test_one_link_is_ended_and_the_others_stay(signed_in: SignIn, ana: User, session: Session) -> None:
-    tokens = [sharing.invite(session=session, author=ana, role=SessionRole.VIEWER) for _ in range(2)]
+    tokens = [sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1] for _ in range(2)]
     ended = sharing.invitation_for(tokens[0])
     signed_in(ana).post(reverse("session-share-end", args=[session.pk]), {"invitation": str(ended.pk)})
     assert [link.pk for link in sharing.invitations(session)] == [sharing.invitation_for(tokens[1]).pk]

@@ -140,14 +140,9 @@ def open_to_workspace(*, session: Session, author: User, role: str) -> None:
     publish_on_commit(session.pk, [AccessChanged()])
 
 
-def invite(*, session: Session, author: User, role: str, uses: int = 1) -> str:
-    """Create an invitation link as `create_invitation` does, and return its token."""
-    return create_invitation(session=session, author=author, role=role, uses=uses)[1]
-
-
 @limited("invitations", by="author")
 @transaction.atomic
-def create_invitation(*, session: Session, author: User, role: str, uses: int = 1) -> tuple[Invitation, str]:
+def invite(*, session: Session, author: User, role: str, uses: int = 1) -> tuple[Invitation, str]:
     """Create an invitation link for a number of users, valid for a week, and return it with its token.
 
     Raise NoSuchWorkspace, and ServiceError for a number below 1 or above 100.
