@@ -42,7 +42,8 @@ class McpServerForm(RevisedForm):
         required=False,
         widget=forms.Textarea({"class": "vLargeTextField", "rows": 3, "autocomplete": "off", "data-secret": True}),
         help_text=_(
-            "One per line, as “Name: value”. Stored encrypted and never shown again. Empty: keep the stored ones."
+            "One per line, as “Name: value”. Stored encrypted and never shown again. Empty: keep the stored ones. "
+            "What you enter replaces all of them. A change of the host deletes them."
         ),
     )
     client_id = forms.CharField(

@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -95,6 +96,22 @@ class ServerForm(forms.Form):
     )
     is_enabled = forms.BooleanField(label=gettext_lazy("Available"), required=False)
 
+    def describe_stored(self, server: McpServer) -> None:
+        """Add to the help texts what is stored for a server, and what keeps or replaces it."""
+        added: dict[str, str] = {}
+        if names := service.header_names(server):
+            words = _("Stored: %(names)s. Leave the field empty to keep them; what you enter replaces all of them.")
+            added["headers"] = words % {"names": ", ".join(names)}
+        if server.oauth_client:
+            added["client_id"] = _(
+                "An OAuth client is stored. Leave both fields empty to keep it, or enter another one."
+            )
+        if service.has_secrets(server):
+            added["url"] = _("A change of the host deletes the stored secrets.")
+        for name, words in added.items():
+            field = self.fields[name]
+            field.help_text = f"{field.help_text} {escape(words)}".strip()
+
     def usual(self) -> list[forms.BoundField]:
         return [field for field in self if field.name not in ADVANCED]
 
@@ -163,7 +180,10 @@ def _change(request: SignedInRequest, workspace: Workspace) -> str:
     given = ServerForm(request.POST).settings(keeps_headers=keeps)
     # `replace` is the revision that the user has decided to overwrite.
     seen = number(request.POST.get("replace", "")) or number(request.POST.get("revision", ""))
-    server = service.change(author=request.user, server_id=_server_id(request), given=given, revision=seen)
+    before = service.managed_server(request.user, _server_id(request))
+    server = service.change(author=request.user, server_id=before.pk, given=given, revision=seen)
+    if keeps and service.loses_secrets(before, server.url):
+        return _("“%(name)s” saved. The secrets for the previous host were deleted.") % {"name": server.name}
     return _("“%(name)s” saved.") % {"name": server.name}
 
 
@@ -250,13 +270,14 @@ def _row(request: SignedInRequest, server: McpServer, more: Values) -> Values:
         "tools": "\n".join(server.tools or ()),
     }
     form = ServerForm(request.POST if is_refused else None, initial=initial, auto_id=f"server-{server.pk}-%s")
+    form.describe_stored(server)
     return {
         "row": server,
         "form": form,
         "is_open": is_refused,
         "revision": request.POST.get("revision", "") if is_refused else server.revision,
         "headers": service.header_names(server),
-        "stored": [*service.header_names(server), *([_("OAuth client")] if server.oauth_client else [])],
+        "has_stored": bool(server.secret_headers or server.oauth_client),
         "is_shadowed": is_shadowed(server),
     }
 

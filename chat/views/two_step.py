@@ -113,8 +113,11 @@ def _change(request: SignedInRequest) -> HttpResponse:
                 key = request.session.session_key
                 removed = second_factor.remove(user=request.user, authenticator_id=row_id, session_key=key)
                 request.session[PASSED] = bool(second_factor.factors_of(request.user))
-                messages.success(request, REMOVED[removed])
+                is_off = "" if request.session[PASSED] else _("Two-step verification is now off.")
+                messages.success(request, f"{REMOVED[removed]} {is_off}".rstrip())
     except ServiceError as refused:
+        if part == "rename":  # the form stays open, with what the user entered
+            request.session[RENAMING] = {"id": row_id, "name": request.POST.get("name", "")}
         return _page(request, refused)
     return redirect("two-step")
 
@@ -186,8 +189,11 @@ def _codes_page(request: SignedInRequest, codes: list[str]) -> HttpResponse:
 
 
 def _page(request: SignedInRequest, refused: ServiceError | None = None) -> HttpResponse:
+    factors = second_factor.factors_of(request.user)
     values: dict[str, Any] = {
-        "factors": second_factor.factors_of(request.user),
+        "factors": factors,
+        "is_last": len(factors) == 1,
+        "locks_out": len(factors.passkeys) == 1 and not request.user.has_usable_password(),
         "is_missing": second_factor.is_missing(request.user, request.session),
         "is_required": second_factor.is_required(request.user),
         "may_use_passkeys": may_use_passkeys(request),

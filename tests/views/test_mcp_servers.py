@@ -86,6 +86,28 @@ def test_a_server_is_added_tested_changed_and_removed(
     assert McpServer.objects.get().removed_at is None
 
 
+def test_form_says_what_keeps_replaces_and_deletes_the_stored_secrets(page: Client, workspace: Workspace) -> None:
+    """UI-16: entered headers replace all stored ones, and another host deletes them. The form and the notice say so."""
+    where = reverse("mcp-servers", args=[workspace.pk])
+    added = form("https://example.com/mcp", headers="Authorization: a\nX-Team: b", client_id="id", client_secret="s")
+    page.post(where, added)
+    server = McpServer.objects.get()
+    shown = page.get(where).content.decode()
+    assert "Stored: Authorization, X-Team. Leave the field empty to keep them; what you enter replaces all" in shown
+    assert "An OAuth client is stored. Leave both fields empty to keep it, or enter another one." in shown
+    assert "A change of the host deletes the stored secrets." in shown
+
+    change = {"part": "change", "server": str(server.pk), "headers": ""}
+    kept = page.post(where, form("https://example.com/other", **change), follow=True).content.decode()
+    server.refresh_from_db()
+    assert (bool(server.secret_headers), "were deleted" in kept) == (True, False)
+    moved = page.post(where, form("https://other.example/mcp", **change), follow=True).content.decode()
+    server.refresh_from_db()
+    assert (server.secret_headers, server.oauth_client) == ("", "")
+    assert "“tests” saved. The secrets for the previous host were deleted." in moved
+    assert ("Stored: " in moved, "A change of the host" in moved) == (False, False)
+
+
 def test_invalid_tools_are_named_with_the_reason(page: Client, workspace: Workspace, settings: Settings) -> None:
     """UI-16: the test of a server shows its valid tools, and which tools are left out."""
     settings.MCP_INTERNAL_HOSTS = ("127.0.0.1",)

@@ -144,6 +144,44 @@ def test_passkey_is_added_renamed_and_removed(browser: Client, ana: User) -> Non
     assert browser.session[second_factor.PASSED] is False
 
 
+def test_removal_of_the_last_factor_says_what_ends(browser: Client, ana: User) -> None:
+    """UI-09: before the last factor is removed, the page says that the recovery codes end, and who is locked out."""
+    with_passkey(signed_in(browser, ana))
+    off, locked_out = "Two-step verification is then off", "You have no password: set one first"
+    [factor] = second_factor.factors_of(ana).passkeys
+    page = browser.get(TWO_STEP).content.decode()
+    assert (off in page, locked_out in page) == (True, False)
+    with_passkey(browser, "Phone")
+    page = browser.get(TWO_STEP).content.decode()
+    assert (off in page, locked_out in page) == (False, False)
+    ana.set_unusable_password()
+    ana.save()
+    browser.force_login(ana)
+    confirmation = browser.session
+    confirmation[CONFIRMED_AT] = time.time()
+    confirmation.save()
+    Authenticator.objects.filter(pk=factor.id).delete()
+    [factor] = second_factor.factors_of(ana).passkeys
+    page = browser.get(TWO_STEP).content.decode()
+    assert (off in page, locked_out in page) == (True, True)
+    removed = browser.post(TWO_STEP, {"part": "remove", "id": str(factor.id)}, follow=True).content.decode()
+    assert "Passkey removed. Two-step verification is now off." in removed
+
+
+def test_refused_name_of_a_passkey_stays_in_its_form(browser: Client, ana: User) -> None:
+    """UI-09: a refused rename leaves the form open, with the entered name."""
+    with_passkey(signed_in(browser, ana))
+    [factor] = second_factor.factors_of(ana).passkeys
+    refused = browser.post(TWO_STEP, {"part": "rename", "id": str(factor.id), "name": "x" * 81})
+    field = soup(refused).select_one("details[open] input[name=name]")
+    assert field is not None
+    assert (refused.status_code, field["value"], browser.get(TWO_STEP).content.decode().count("x" * 81)) == (
+        422,
+        "x" * 81,
+        0,
+    )
+
+
 def test_recovery_codes_are_replaced(browser: Client, ana: User) -> None:
     signed_in(browser, ana)
     give_app(ana)

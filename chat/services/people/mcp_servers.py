@@ -182,6 +182,16 @@ def save(server: McpServer) -> None:
     server.save()
 
 
+def has_secrets(server: McpServer) -> bool:
+    """Return whether anything is stored for a server that is sent only to its host."""
+    return bool(server.secret_headers or server.oauth_client or server.sign_in)
+
+
+def loses_secrets(server: McpServer, url: str) -> bool:
+    """Return whether a server has secrets that it may not keep at another address."""
+    return has_secrets(server) and host_of(url) != host_of(server.url)
+
+
 def forget_sign_in(server: McpServer) -> None:
     """Clear the tokens of a server, without saving it."""
     server.sign_in = server.sign_in_status = ""

@@ -55,8 +55,9 @@ class SecondFactors:
     passkeys: list[Passkey] = field(default_factory=list)
     codes_left: int | None = None
 
-    def __bool__(self) -> bool:
-        return self.app is not None or bool(self.passkeys)
+    def __len__(self) -> int:
+        """Return the number of second factors, without the recovery codes."""
+        return len(self.passkeys) + (self.app is not None)
 
 
 def is_required(user: User) -> bool:
