@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.errors import ToolError
+from agents.foreign_text import ForeignText
 from agents.i18n import gettext as _
 from agents.sandbox.command import Sandbox
 from agents.sandbox.files import SECONDS, work_on_files
@@ -39,11 +40,12 @@ async def write_file(
     path: Path,
     content: Annotated[str, Field(max_length=5_000_000, description="The whole text of the file")],
     context: ToolContext = NO_CONTEXT,
-) -> str:
+) -> str | ForeignText:
     """Write a text file to the session's folder. Missing folders are made; a file of this name is replaced."""
     done = await work_on_files(sandbox_of(context), "write", path=path, content=content)
     context.files_changed()
-    return done
+    has_diff = "\n\n--- " in done  # it contains lines of the replaced file
+    return ForeignText(done, origin="write_file") if has_diff else done
 
 
 @tool(time_limit=TIME_LIMIT, foreign=True, about=_("Lists the session’s files"))
