@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agents.messages import Json
 from agents.sources import read_sources
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, attached_to
 from chat.projections.context import foreign_origin
@@ -47,6 +48,14 @@ def shown_call(calls: Sequence[ChatMessage]) -> ChatMessage | None:
     """Return the call that the status names: the last one whose subsession waits for users, else the last one."""
     asking = [call for call in calls if call.subsession and call.subsession.get("waits")]
     return next(reversed(asking or calls), None)
+
+
+def shown_subsession(call: ChatMessage, calls: Sequence[ChatMessage]) -> Json | None:
+    """Return the subsession that the status shows for a call. Its title names all agents that work at the same time."""
+    if call.subsession is None or call.subsession.get("waits"):
+        return call.subsession
+    titles = (str(each.subsession.get("title", "")) for each in calls if each.subsession)
+    return {**call.subsession, "title": ", ".join(dict.fromkeys(titles))}
 
 
 def _problem(end: ChatMessage | None, turn: Sequence[ChatMessage], text: str) -> str:

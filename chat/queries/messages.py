@@ -14,7 +14,7 @@ from agents.elicitation import CANCELLED
 from agents.messages import Json
 from chat.models import ASKING, ChatMessage, MessageDelta, MessageStatus, MessageType, Session, SessionRun
 from chat.overrides.composed_queries import Composed
-from chat.projections.subsessions import shown_call
+from chat.projections.subsessions import shown_call, shown_subsession
 from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
@@ -177,7 +177,7 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     rows = list(running.order_by("sequence").only(*columns)) if run.state != "idle" else []
     is_asking = any(row.is_asking for row in rows)
     call = shown_call(rows)
-    tool_name, asked = (call.tool_name or "unknown", call.subsession) if call else ("", None)
+    tool_name, asked = (call.tool_name or "unknown", shown_subsession(call, rows)) if call else ("", None)
     return SessionSnapshot.from_row(
         session,
         agent_state(run, tool_name, asked, is_asking=is_asking),

@@ -20,6 +20,7 @@ from agents.providers.scripted import Gate, Reply
 from agents.toolbox.address_policy import foreign_texts, is_known, user_texts
 from agents.tools import tool
 from chat.access import role_in
+from chat.bus.events import StatusChanged
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, User
 from chat.projections.context import NOT_ANSWERED
@@ -28,9 +29,10 @@ from chat.queries.messages import session_snapshot
 from chat.queries.session_list import listing
 from chat.queries.subsessions import outdated_calls
 from chat.rendering.messages.frames import session_parts
+from chat.rendering.messages.tool_card import ToolCard
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
-from chat.services.runs import answering, delegation
+from chat.services.runs import answering, delegation, turns
 from chat.services.sessions import actions
 from chat.services.transaction import SessionTransaction
 from chat.snapshots import MessageSnapshot
@@ -164,6 +166,37 @@ async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:
     assert [text for kind, _, text in await node.shown(session) if kind == "text"] == ["Go", "Done"]
 
 
+async def test_the_status_names_all_agents_that_work(node: TestNode, ana: User) -> None:
+    """RUN-18, LIVE-01: the status names each agent that works, once, in the live event as on a page that loads."""
+    first, second = Gate(), Gate()
+    both = {**TEAM["agents"]["agent"], "tools": ["agent__*"]}
+    config = {**TEAM, "agents": {**TEAM["agents"], "agent": both}}
+    tasks = [ask("A", 1), ask("B", 2, "expert"), ask("C", 3, "expert")]
+    play(node, config, chief=[tasks, ["Done"]], helper=[[first, "One"]], expert=[[second, "Two"], ["Three"]])
+    session = await begun(node, ana)
+    await first.reached()
+    await second.reached()
+    await waits(node, session)
+    assert "Asking Helper, Expert…" in await node.do(status_of, session)
+    assert await node.do(published, session) == (await node.do(session_snapshot, session)).asked
+    second.open()
+    await node.until(ChatMessage.objects.filter(session=session, type="tool_group", result="Two").exists)
+    await node.until(lambda: "Asking Helper…" in status_of(session))
+    first.open()
+    await node.idle(session)
+
+
+def published(session: Session) -> object:
+    """Return the subsession in the status that a change of the waiting calls publishes."""
+    with transaction.atomic():
+        tx = SessionTransaction.lock(session.pk)
+        turns.show_delegated(tx)
+        [event] = tx.events
+        transaction.set_rollback(True)
+    assert isinstance(event, StatusChanged)
+    return event.asked
+
+
 async def test_a_restart_loses_no_wait(node: TestNode, ana: User) -> None:
     """RUN-18, RUN-15: the wait survives a restart, while the other agent works and also after it has ended
     unreported."""
@@ -254,6 +287,7 @@ async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> Non
     await node.idle(session)
     [call] = await calls(node, session)
     assert (call.status, "was deleted" in call.result) == ("failed", True)
+    assert ToolCard.of(MessageSnapshot.from_row(call)).used == ""  # not “0 tokens”
     await node.send(session, ana, "Again")
     await node.idle(session)
     second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)

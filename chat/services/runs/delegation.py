@@ -35,12 +35,12 @@ from chat.models import (
     User,
     without_files,
 )
-from chat.projections.subsessions import GONE, Answer, answer_of
+from chat.projections.subsessions import GONE, Answer, answer_of, shown_subsession
 from chat.queries import presets, subsessions
 from chat.queries.attachments import fetch_attachments
 from chat.queries.usage import usage_of
 from chat.runs import lease
-from chat.services.runs.turns import open_turn, resume_waiting, show_delegated
+from chat.services.runs.turns import delegated_calls, open_turn, resume_waiting, show_delegated
 from chat.services.sessions.titles import opening_words
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.snapshots import money_of
@@ -87,7 +87,8 @@ def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = 
     _ask(child, agent.title, _task(call), tx.run.started_by_id, origin)
     notify_session_lists(sessions=[child.pk])
     tx.update("message_updated", call, {"subsession": {"id": child.pk, "agent": preset.name, "title": title}})
-    tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=call.subsession))
+    asked = shown_subsession(call, delegated_calls(tx))
+    tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=asked))
 
 
 def _task(call: ChatMessage) -> str:

@@ -13,7 +13,7 @@ from chat.bus.events import StatusChanged
 from chat.errors import Busy
 from chat.limits.quotas import require_turn
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session, SessionRun, User
-from chat.projections.subsessions import shown_call
+from chat.projections.subsessions import shown_call, shown_subsession
 from chat.queries.attachments import fetch_attachments
 from chat.queries.cast import AGENTS, REPEATS, addressed_agents, turn_mode
 from chat.row_statements import update_row
@@ -122,11 +122,17 @@ def wait_for_the_rest(tx: SessionTransaction) -> None:
 
 
 def show_delegated(tx: SessionTransaction) -> None:
-    """Publish for which other agent the session waits, if it waits only for other agents."""
-    calls = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence")
-    call = shown_call(list(calls.only("tool_name", "subsession")))
+    """Publish for which other agents the session waits, if it waits only for other agents."""
+    calls = delegated_calls(tx)
+    call = shown_call(calls)
     if tx.run.delegating and call is not None:
-        tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=call.subsession))
+        tx.events.append(StatusChanged("tool_calling", call.tool_name, asked=shown_subsession(call, calls)))
+
+
+def delegated_calls(tx: SessionTransaction) -> list[ChatMessage]:
+    """Return the calls on which other agents work, in order, with the columns that the status needs."""
+    calls = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=False).order_by("sequence")
+    return list(calls.only("tool_name", "subsession"))
 
 
 def require_idle(run: SessionRun) -> None:
