@@ -42,6 +42,8 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     await expect(form.get_by_label("Message")).to_have_value("Summarize the reports.")
     await form.get_by_label("Repeat").select_option("Every week")
     await form.get_by_label("Time", exact=True).fill("07:15")
+    fields = form.locator(".schedule-times :is(input, select):visible")
+    assert len(set(await fields.evaluate_all("all => all.map(each => each.offsetHeight)"))) == 1
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await ana.say("/schedule")

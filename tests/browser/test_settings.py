@@ -30,6 +30,8 @@ async def test_choices_apply_immediately_on_every_page(ana: Person, server: Serv
     session = ana.page.url
     page = ana.page
     await page.goto(f"{server.address}/settings/")
+    # Screen readers announce such a field as invalid before the user has used it.
+    await expect(page.locator("#profile input:invalid")).to_have_count(0)
     await page.get_by_role("radio", name="Match system").focus()
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("ArrowDown")
