@@ -192,7 +192,7 @@ def _pages(ana: User) -> Json:
     from chat.services.people.sharing import invite
 
     static_files.prepare()  # so that styles and scripts have the same addresses as on the server
-    token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
+    _, token = invite(session=Session.objects.filter(owner=ana).earliest("created_at"), author=ana, role="editor")
     return {"invitation": f"/join/{token}", "broken": render_to_string("500.html")}
 
 
