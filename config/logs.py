@@ -72,6 +72,13 @@ class JsonLines(logging.Formatter):
         return _CONTROLS.sub(_escaped_in_json, json.dumps(line, ensure_ascii=False))
 
 
+class SecurityLines(logging.Formatter):
+    """The lines of the security log, which are JSON objects already. Names of tools, for example, are foreign text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _CONTROLS.sub(_escaped_in_json, record.getMessage())
+
+
 class AtInfo(logging.Filter):
     """A filter that shows some errors as one line at INFO."""
 

@@ -338,7 +338,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "lines": {"()": "config.logs.JsonLines" if LOGS_ARE_JSON else "config.logs.TextLines"},
-        "bare": {"format": "{message}", "style": "{"},
+        "security lines": {"()": "config.logs.SecurityLines"},
     },
     "filters": {
         "refused_requests": {"()": "config.logs.RefusedRequests", "level": LOG_LEVEL},
@@ -352,14 +352,14 @@ LOGGING = {
             "formatter": "lines",
             "filters": ["refused_requests", "ended_responses", "lost_redis", "repeats"],
         },
-        "json lines": {"class": "logging.StreamHandler", "formatter": "bare"},
+        "security": {"class": "logging.StreamHandler", "formatter": "security lines"},
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "chat": {"level": LOG_LEVEL},
         "agents": {"level": LOG_LEVEL},
         # Each line is a JSON object, with any LOG_LEVEL and LOG_FORMAT.
-        "chat.security": {"level": "INFO", "handlers": ["json lines"], "propagate": False},
+        "chat.security": {"level": "INFO", "handlers": ["security"], "propagate": False},
         # Operators do not need warnings about pages that do not exist.
         "django.request": {"level": "ERROR"},
     },

@@ -15,6 +15,8 @@ import psycopg
 import pydantic
 import pytest
 import redis
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from chat.asgi.log_ids import ids_of
 from chat.db import Threads
@@ -110,6 +112,19 @@ def test_text_of_others_is_no_line_of_json_either() -> None:
     assert line.splitlines() == [line]
     assert not {"\x9b", "\x7f", "\u202e"} & set(line)
     assert json.loads(line)["message"] == hostile
+
+
+def test_text_of_others_is_no_line_of_the_security_log() -> None:
+    """A model chooses the name of a tool, and staff the text of a search."""
+    hostile = 'x\u2028{"kind": "sign_in"}\u2029\x85\u202e\x1b'
+    formatters, logger = settings.LOGGING["formatters"], settings.LOGGING["loggers"]["chat.security"]
+    [handler] = (settings.LOGGING["handlers"][name] for name in logger["handlers"])
+    formatter = import_string(formatters[handler["formatter"]]["()"])()
+    said = json.dumps({"kind": "tool_decided", "tool": hostile}, ensure_ascii=False)
+    line = formatter.format(record("chat.security", "%s", said))
+    assert line.splitlines() == [line]
+    assert "\u202e" not in line
+    assert json.loads(line)["tool"] == hostile
 
 
 def test_error_of_others_is_no_line_either() -> None:
