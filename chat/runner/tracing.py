@@ -19,12 +19,17 @@ from agents.events import (
     TurnFailed,
     TurnFinished,
 )
+from agents.tools import TOOL_NAME
 from chat.runs.turn_state import Stopped, TurnEvent, TurnState
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
+# The name that is shown for the name of a call that no tool can have, because a model can call tools that do not exist,
+# by any text. Also the longest id of a call.
+INVALID_NAME = "(invalid name)"
+LONGEST_ID = 200
 _provider: TracerProvider | None = None
 
 
@@ -155,14 +160,15 @@ class TurnTrace:
 
     def _begin_tool(self, event: ToolStarted) -> None:
         call = event.call
+        name = call.name if TOOL_NAME.fullmatch(call.name) else INVALID_NAME
         self._tools[call.id] = self._tracer.start_span(
-            f"execute_tool {call.name}",
+            f"execute_tool {name}",
             context=self._context,
             attributes={
                 **self._common,
                 "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": call.name,
-                "gen_ai.tool.call.id": call.id,
+                "gen_ai.tool.name": name,
+                "gen_ai.tool.call.id": call.id[:LONGEST_ID],
             },
         )
 

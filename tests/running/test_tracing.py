@@ -130,6 +130,17 @@ async def test_errors_are_traced_by_kind(node: TestNode, collector: Collector, a
     assert b"secret" not in collector.body
 
 
+async def test_name_that_a_model_made_up_is_not_traced(node: TestNode, collector: Collector, ana: User) -> None:
+    """OPS-09: a model can call a tool that does not exist, by a name that is any text."""
+    node.script([[ToolCall("c1", "tell secret " * 100, {}), Usage(1, 1)], ["Done."]])
+    await ask(node, ana)
+    await tracing.close_tracing()
+
+    tool = collector.named("execute_tool (invalid name)")
+    assert (attributes(tool)["gen_ai.tool.name"], attributes(tool)["error.type"]) == ("(invalid name)", "tool")
+    assert b"secret" not in collector.body
+
+
 async def test_stopped_turn_ends_its_spans(node: TestNode, collector: Collector, ana: User) -> None:
     """OPS-09: a stopped turn ends its spans, because open spans are never sent."""
     gate = Gate()
