@@ -96,10 +96,16 @@ class AtInfo(logging.Filter):
 class RefusedRequests(AtInfo):
     """A filter that shows problems of strangers' requests, such as an unknown Host header, as one line at INFO.
 
-    Django logs each of them as an error with a traceback, so anyone could fill the log.
+    Django logs each of them as an error with a traceback, so anyone could fill the log. So does aiohttp, which serves
+    the monitoring port. It also quotes what is wrong in the request.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        # The class is found by its module, because importing aiohttp takes time, and many servers do not use it.
+        if record.name == "aiohttp.server" and type(error).__module__ == "aiohttp.http_exceptions":
+            record.msg, record.args = "A request to the monitoring port is not valid HTTP", ()
+            return self.at_info(record)
         return self.at_info(record) if record.name.startswith("django.security.") else True
 
 

@@ -23,6 +23,7 @@ from chat.asgi import monitoring
 from chat.asgi.health import Health
 from chat.asgi.monitoring import Monitor, MonitoringError
 from chat.models import ChatMessage, SessionRun, User, Worker
+from config.logs import RefusedRequests
 from tests.support.testing_node import TestNode
 
 Figures = dict[tuple[str, ...], float]
@@ -137,6 +138,18 @@ async def test_port_answers_probes_and_nothing_else(monitor: Monitor) -> None:
     monitor._health.state = "stopping"
     assert (await get(monitor, "/readyz"))[0] == 503
     assert (await get(monitor, "/"))[0] == 404
+
+
+async def test_invalid_request_is_one_line(monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None:
+    """OPS-02: clients cannot fill the log with tracebacks that quote what they have sent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", monitor.port)
+    writer.write(b"GET /metrics HTTP/1.1\r\nCookie: " + b"secret" * 2000 + b"\r\n\r\n")
+    assert b" 400 " in await reader.readline()
+    writer.close()
+    [refused] = [record for record in caplog.records if record.name == "aiohttp.server"]
+    assert RefusedRequests().filter(refused)
+    assert (refused.levelname, refused.exc_info) == ("INFO", None)
+    assert "secret" not in refused.getMessage()
 
 
 async def test_taken_port_is_one_clear_error(monitor: Monitor) -> None:
