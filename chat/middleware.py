@@ -1,4 +1,4 @@
-"""Middleware for all responses: compression, language, origin, second factor, refusals and headers."""
+"""Middleware for all responses: sessions, compression, language, origin, second factor, refusals and headers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from gzip import GzipFile
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.conf import settings
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -76,6 +78,21 @@ WITHOUT_SECOND_FACTOR = {
     "two-step-passkey",
     "admin:logout",
 }
+
+
+class LoginSessions(SessionMiddleware):
+    """Django's sessions. Only signing out deletes their cookie.
+
+    Django also deletes it if the key in a request is no longer known. A change of the password gives the browser a new
+    key. A request of another tab may still have the old one, and its response would delete the cookie with the new key.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        response = super().process_response(request, response)
+        cookie = response.cookies.get(settings.SESSION_COOKIE_NAME)
+        if cookie is not None and not cookie.value and not getattr(request, "signs_out", False):
+            del response.cookies[settings.SESSION_COOKIE_NAME]
+        return response
 
 
 class Compression(GZipMiddleware):

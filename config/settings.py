@@ -64,7 +64,7 @@ MIDDLEWARE = [
     "chat.middleware.not_cached",
     "chat.api.middleware.problems",
     "chat.middleware.origin",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "chat.middleware.LoginSessions",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

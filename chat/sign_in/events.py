@@ -34,6 +34,7 @@ def _method(step: dict[str, Any]) -> str:
 
 
 def _signed_out(sender: Any, request: HttpRequest, user: User | None, **signal: Any) -> None:
+    request.signs_out = True  # type: ignore[attr-defined]  # for LoginSessions
     if user is not None:
         record(Kind.SIGN_OUT, actor=user, person=user)
         if digest := request.session.get(PUSH):

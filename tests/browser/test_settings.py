@@ -176,6 +176,25 @@ async def test_new_password_signs_other_browsers_out(ana: Person, browser: Brows
         person.check_console()
 
 
+async def test_new_password_keeps_this_browser_signed_in(ana: Person, browser: Browser, server: Server) -> None:
+    """LIVE-06: other tabs of the browser in which the password was changed come back, with their drafts."""
+    bo = await invited(ana, browser, "Bo")
+    session = bo.page.url
+    await bo.composer.fill("Half a thought")
+    tab = await bo.page.context.new_page()
+    await tab.goto(f"{server.address}/settings/")
+    async with bo.page.expect_navigation(url=session):
+        await tab.get_by_label("Current password").fill("a long enough passphrase")
+        await tab.get_by_label("New password", exact=True).fill("quite another passphrase")
+        await tab.get_by_label("Repeat the new password").fill("quite another passphrase")
+        await tab.get_by_role("button", name="Change password").click()
+    await expect(bo.composer).to_have_value("Half a thought")
+    await bo.sees_connection("Connected")
+    await tab.reload()
+    await expect(tab.get_by_role("heading", name="Settings")).to_be_visible()
+    bo.check_console()
+
+
 async def sign_in(person: Person, password: str) -> None:
     await person.page.get_by_label("User name").fill("bo")
     await person.page.get_by_label("Password").fill(password)

@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -95,6 +96,25 @@ def test_new_password_ends_all_other_sign_ins(ana: User) -> None:
     signed = [client.get(reverse("home")).status_code for client in (here, there)]
     ana.refresh_from_db()
     assert (signed, ana.check_password("a quite new one")) == ([200, 302], True)
+
+
+def test_an_old_key_does_not_delete_the_cookie_of_a_newer_one(ana: User) -> None:
+    """LIVE-06: another tab may send its last request with the key from before a change of the password.
+
+    Its response may arrive after the cookie with the new key, and must not delete it. Signing out deletes the cookie.
+    """
+    here = Client()
+    here.force_login(ana)
+    name = settings.SESSION_COOKIE_NAME
+    old = here.cookies[name].value
+    values = {"old_password": PASSWORD, "new_password1": "a quite new one", "new_password2": "a quite new one"}
+    assert "Password changed." in send(here, "password", **values)
+    stale = Client()
+    stale.cookies[name] = old
+    late = stale.get(reverse("home"))
+    assert (late.status_code, name in late.cookies) == (302, False)
+    assert here.get(reverse("home")).status_code == 200
+    assert here.post(reverse("sign-out")).cookies[name].value == ""
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,17 @@ function currentEditId() {
   return ids.find((id) => id && readStored(EDIT_PREFIX + id, "sessionStorage")) ?? "";
 }
 
+// If the user has changed the password in another tab, this browser gets its new cookie within this time. With it, the
+// sign-in page leads back immediately.
+const COOKIE_DELAY_MS = 1000;
+
 /** Opens the sign-in page, which leads back to this page. The reason tells it whether a draft or an edit is unsaved. */
 export function goToSignIn() {
   const id = currentEditId();
   writeTab(INTERRUPTED_EDIT, id || null);
   const reason = id ? "edit" : storedNames("parley:draft:").length ? "draft" : "yes";
   const values = { next: location.pathname, signed_out: reason };
-  location.assign(`${signInPath()}?${new URLSearchParams(values)}`);
+  setTimeout(() => location.assign(`${signInPath()}?${new URLSearchParams(values)}`), COOKIE_DELAY_MS);
 }
 
 /** Fetches an address. Resolves to the text of the response, or to null if the request failed. */
