@@ -145,8 +145,13 @@ def test_passkey_is_added_renamed_and_removed(browser: Client, ana: User) -> Non
 
 
 def test_removal_of_the_last_factor_says_what_ends(browser: Client, ana: User) -> None:
-    """UI-09: before the last factor is removed, the page says that the recovery codes end, and who is locked out."""
-    with_passkey(signed_in(browser, ana))
+    """UI-09: before the last factor is removed, the page says that the recovery codes end, and who is locked out.
+
+    Its first sentence says whether two-step verification is on.
+    """
+    assert "Off. Add an app or a passkey" in signed_in(browser, ana).get(TWO_STEP).content.decode()
+    with_passkey(browser)
+    assert "Signing in takes a second step" in browser.get(TWO_STEP).content.decode()
     off, locked_out = "Two-step verification is then off", "You have no password: set one first"
     [factor] = second_factor.factors_of(ana).passkeys
     page = browser.get(TWO_STEP).content.decode()
