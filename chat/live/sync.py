@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from django.utils import translation
+
 from agents.messages import Json
 from chat.access import session_for
 from chat.errors import NoSuchSession
-from chat.languages import in_language
 from chat.live.event_json import changes_frames, dump
 from chat.live.subscriber import Protocol
 from chat.models import User
@@ -43,7 +44,14 @@ def read(
     If `have` is None, these are not known, so all streaming messages are read. Raise NoSuchSession if the session does
     not exist any more or the viewer has lost access.
     """
-    return in_language(language, _read, protocol, user, session_id, since, have)
+    with translation.override(language):
+        session_for(user, session_id)
+        changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
+        if changes is None:
+            raise NoSuchSession
+        if not changes.is_known:
+            return _reload_page(changes) if protocol == "page" else _all_events(session_id)
+        return _page(changes, since) if protocol == "page" else _events(changes, since, have or {})
 
 
 def read_steps(user: User, session_id: str, since: int) -> StepChanges:
@@ -53,16 +61,6 @@ def read_steps(user: User, session_id: str, since: int) -> StepChanges:
     if changes is None:
         raise NoSuchSession
     return changes
-
-
-def _read(protocol: Protocol, user: User, session_id: str, since: int, have: dict[str, Json] | None) -> Answer:
-    session_for(user, session_id)
-    changes = changes_since(session_id, since, list(have or ()), all_streaming=have is None)
-    if changes is None:
-        raise NoSuchSession
-    if not changes.is_known:
-        return _reload_page(changes) if protocol == "page" else _all_events(session_id)
-    return _page(changes, since) if protocol == "page" else _events(changes, since, have or {})
 
 
 def _all_events(session_id: str) -> Answer:
