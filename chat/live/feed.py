@@ -210,7 +210,7 @@ class Feed:
         elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may already be complete
             self._streaming.get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":
-            self.people.stops(message.user_id)
+            self.people.stop_typing(message.user_id)
         self._send_event(event, message)
         revision = {"revision": event.revision}
         frames = {language: {**frame, **revision} for language, frame in (drawn or {}).items()}
@@ -329,12 +329,12 @@ class Feed:
         frames, reached = list[str](), 0
         try:
             await self.arrived()
-            viewer = socket_queue.protocol, socket_queue.language, user
-            answer = await self._threads.run(sync.read, *viewer, self.session_id, since, have)
+            protocol, language = socket_queue.protocol, socket_queue.language
+            answer = await self._threads.run(sync.read, protocol, language, user, self.session_id, since, have)
             texts = {message.id: message.text for message in answer.streaming}
             calls = {message.id for message in answer.streaming if message.type == "tool_group"}
             await self._update_texts(answer.revision, texts, calls)
-            live = [dump(frame) async for frame in self._live_texts(socket_queue.protocol, answer, have or {})]
+            live = [dump(frame) async for frame in self._live_texts(protocol, answer, have or {})]
             frames = [*answer.frames, *live]
             reached = answer.revision
         finally:

@@ -223,7 +223,7 @@ class Hub:
                 editing = message.get("editing", ())  # other releases may send none
                 feed.people.receive(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
             case "session.typing" if feed is not None:
-                feed.people.types(message["user"])
+                feed.people.start_typing(message["user"])
             case "session.events" if feed is not None:  # other releases may send other types
                 events = [decode(event) for event in message["events"]]
                 feed.receive(events, message.get("head"))

@@ -119,14 +119,14 @@ class PresenceTracker:
             self._send()
         self._show()
 
-    def types(self, user_id: int) -> None:
-        """Note that a user is typing. This ends with `stops`, or after TYPING seconds without another call."""
+    def start_typing(self, user_id: int) -> None:
+        """Show a user as typing until `stop_typing`, or for TYPING seconds after the last call."""
         self._forget_typing(user_id)
-        self._typing[user_id] = asyncio.get_running_loop().call_later(TYPING, self.stops, user_id)
+        self._typing[user_id] = asyncio.get_running_loop().call_later(TYPING, self.stop_typing, user_id)
         self._show()
 
-    def stops(self, user_id: int | None) -> None:
-        """Note that a user stopped typing: the message was sent, or the time is over."""
+    def stop_typing(self, user_id: int | None) -> None:
+        """Show a user as typing no more, because the message was sent or the time is over."""
         if user_id in self._typing:
             self._forget_typing(user_id)
             self._show()
@@ -136,7 +136,7 @@ class PresenceTracker:
         is_due = self._mine and self._sent_at is not None and _now() - self._sent_at >= REPEAT
         if self.editors.renew() or is_due:
             self._send()
-        silent = [hub for hub, said in self._others.items() if _now() - said.at > SILENT]
+        silent = [hub for hub, remote in self._others.items() if _now() - remote.at > SILENT]
         for hub in silent:
             del self._others[hub]
             self.editors.receive(hub, ())
@@ -202,8 +202,8 @@ class PresenceTracker:
 
     def _present(self) -> Presence:
         names: dict[int, str] = {}
-        for said in self._others.values():
-            names.update(said.people)
+        for remote in self._others.values():
+            names.update(remote.people)
         names.update(self._mine)
         first = heapq.nsmallest(MOST_LISTED, (Present(user_id, name) for user_id, name in names.items()))
         typing = (Present(user_id, names[user_id]) for user_id in self._typing if user_id in names)
@@ -212,7 +212,7 @@ class PresenceTracker:
     def _name_of(self, user_id: int) -> str | None:
         if user_id in self._mine:
             return self._mine[user_id]
-        return next((said.people[user_id] for said in self._others.values() if user_id in said.people), None)
+        return next((remote.people[user_id] for remote in self._others.values() if user_id in remote.people), None)
 
     def _forget_typing(self, user_id: int) -> None:
         if (timer := self._typing.pop(user_id, None)) is not None:

@@ -269,7 +269,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     for count in range(990, 1000):
         tracker.receive("other", dict(enumerate(names[:count])), asks=False)
     assert [(len(each.listed), each.count) for each in shown] == [(20, 990)]
-    tracker.types(989)
+    tracker.start_typing(989)
     assert shown[1:] == [Presence(shown[0].listed, (Present(989, "Person 989"),), 990)]
     event = presence_event(shown[1])
     assert [person["name"] for person in event["people"] if person["typing"]] == ["Person 989"]
