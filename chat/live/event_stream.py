@@ -60,7 +60,7 @@ class EventStream(SocketQueue):
 
     def put_head(self, frame: str, revision: int) -> None:
         """Sync if the session's revision is newer than what the stream has sent and queued."""
-        self._ask_to_sync()
+        self._request_sync()
 
     def close(self, code: int) -> None:
         """End the stream. When the client reconnects and is refused, it gets the reason."""
@@ -110,7 +110,7 @@ class EventStream(SocketQueue):
         while self._frames and len(piece) < step_stream.LARGEST_PIECE:
             waiting = self._next()
             self._note_sent(waiting)
-            if not waiting.asked and waiting.revision is not None and waiting.revision <= self._since:
+            if not waiting.is_answer and waiting.revision is not None and waiting.revision <= self._since:
                 continue
             if self._is_gap(waiting):
                 self._drop_live()
@@ -123,7 +123,7 @@ class EventStream(SocketQueue):
 
     def _is_gap(self, waiting: Waiting) -> bool:
         """Return whether something is missing before a frame. If not, note what the client has after it."""
-        if not waiting.asked and waiting.revision is not None and waiting.revision > self._since + 1:
+        if not waiting.is_answer and waiting.revision is not None and waiting.revision > self._since + 1:
             return True
         if OF_TEXTS.match(waiting.frame) is None:
             return False
@@ -144,7 +144,7 @@ class EventStream(SocketQueue):
                 return bool(event["offset"] > known)
         return False
 
-    def _ask_to_sync(self) -> None:
+    def _request_sync(self) -> None:
         """Make `follow` sync. Frames that are taken before the sync are found to have a gap before them."""
         self._is_behind = True
         self._news.set()

@@ -50,11 +50,12 @@ class SharedFrame(str):
 class Waiting(NamedTuple):
     """A frame that waits to be sent.
 
-    `asked`: it is an answer, which is never dropped. `revision` is the client's revision once it has the frame.
+    `is_answer`: it is an answer or a `resync`, which is never dropped. `revision` is the client's revision once it has
+    the frame.
     """
 
     frame: str
-    asked: bool
+    is_answer: bool
     revision: int | None = None
 
 
@@ -98,7 +99,7 @@ class SocketQueue(Subscriber):
         self._held: list[tuple[str, int | None]] | None = None
         self._held_chars = 0
         self._missed = False
-        self._asked = 0
+        self._answers = 0
         self._answered = asyncio.Event()
         self._answered.set()
         self._task: asyncio.Task[None] | None = None
@@ -121,7 +122,7 @@ class SocketQueue(Subscriber):
             return
         if revision is not None and revision <= self.synced:
             return
-        self._append(frame, asked=False, revision=revision)
+        self._append(frame, is_answer=False, revision=revision)
         if _too_much(self._live_frames, self._live_chars):
             self._drop_live()
         self._start()
@@ -133,7 +134,7 @@ class SocketQueue(Subscriber):
     def answer(self, frame: str) -> None:
         """Queue an answer to a command. It does not wait for a snapshot."""
         if not self.closed:
-            self._append(frame, asked=True)
+            self._append(frame, is_answer=True)
             self._start()
 
     async def answered(self) -> None:
@@ -153,10 +154,10 @@ class SocketQueue(Subscriber):
             return
         self.synced = synced or self.synced
         for number, frame in enumerate(frames, 1):  # of any size, because the client has requested them
-            self._append(frame, asked=True, revision=synced if number == len(frames) else None)
+            self._append(frame, is_answer=True, revision=synced if number == len(frames) else None)
         if self._missed:
             self._missed = False
-            self._ask_to_sync()
+            self._request_sync()
         for frame, revision in held:
             self.put(frame, revision)
         self._start()
@@ -186,37 +187,37 @@ class SocketQueue(Subscriber):
         if self._timer is not None and self._late_at is None:
             self._timer.cancel()  # while a frame is being sent, the timer must still be able to end that
 
-    def _append(self, frame: str, *, asked: bool, revision: int | None = None) -> None:
-        self._frames.append(Waiting(frame, asked, revision))
-        if asked:
-            self._asked += 1
+    def _append(self, frame: str, *, is_answer: bool, revision: int | None = None) -> None:
+        self._frames.append(Waiting(frame, is_answer, revision))
+        if is_answer:
+            self._answers += 1
             self._answered.clear()
         else:
             self._live_frames += 1
             self._live_chars += len(frame)
 
     def _drop_live(self) -> None:
-        kept = [waiting for waiting in self._frames if waiting.asked]
+        kept = [waiting for waiting in self._frames if waiting.is_answer]
         self._frames.clear()
         self._live_frames = self._live_chars = 0
         self._frames.extend(kept)
-        self._ask_to_sync()
+        self._request_sync()
 
-    def _ask_to_sync(self) -> None:
+    def _request_sync(self) -> None:
         """Notify the client that frames were dropped, so that it syncs."""
-        self._append(RESYNC[self.protocol], asked=True)
+        self._append(RESYNC[self.protocol], is_answer=True)
 
     def _next(self) -> Waiting:
         waiting = self._frames.popleft()
-        if not waiting.asked:
+        if not waiting.is_answer:
             self._live_frames -= 1
             self._live_chars -= len(waiting.frame)
         return waiting
 
     def _note_sent(self, waiting: Waiting) -> None:
-        if waiting.asked:
-            self._asked -= 1
-            if not self._asked:
+        if waiting.is_answer:
+            self._answers -= 1
+            if not self._answers:
                 self._answered.set()
 
     def _start(self) -> None:
