@@ -8,10 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import mcp_types as types
 
-from agents.elicitation import Elicitation
 from agents.errors import ToolError
 from agents.foreign_text import ForeignText
-from agents.mcp.asking import Ask
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.results import read_contents, read_result, resource_line
@@ -65,7 +63,9 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
 
     async def call(arguments: Json, context: ToolContext) -> ForeignText:
         named = {renamed.get(argument, argument): value for argument, value in arguments.items()}
-        result = await connection.call(tool.name, named, context.report, _asker(context, config))
+        ask = context.ask
+        ask_users = None if ask is None else lambda question: ask(question, config.answer_limit)
+        result = await connection.call(tool.name, named, context.report, ask_users)
         read = await read_result(result, connection.name, tool.name, context)
         if result.is_error:
             raise ToolError(read.text or f"{name} failed without saying why.", origin=read.origin)
@@ -84,18 +84,6 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
         sends_out="never" if is_read_only else "always",
         context="context",
     )
-
-
-def _asker(context: ToolContext, config: ServerConfig) -> Ask | None:
-    """Return the function by which the server asks users, or None if no user is present."""
-    ask = context.ask
-    if ask is None:
-        return None
-
-    async def ask_with_limit(question: Elicitation) -> Json:
-        return await ask(question, config.answer_limit)
-
-    return ask_with_limit
 
 
 def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
