@@ -17,7 +17,7 @@ from agents.providers.base import Provider, Request
 
 logger = logging.getLogger(__name__)
 
-RUN_OUT_SECONDS = 2.0
+DRAIN_SECONDS = 2.0
 
 
 @dataclass
@@ -34,19 +34,20 @@ class Response:
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
     def take(self, event: ProviderEvent) -> None:
+        """Update the response by one event."""
         match event:
             case PartDone(part):
-                self._add(part)
+                self._append(part)
                 self.shown = True
             case ResponseDone(stop_reason):
                 self.stop_reason = stop_reason
-                self.error = _verdict(stop_reason)
+                self.error = _error_of(stop_reason)
             case ToolCallDelta():
                 pass  # a call that is not complete is dropped, so the request can be repeated
             case _:
                 self.shown = True
 
-    def _add(self, part: Part) -> None:
+    def _append(self, part: Part) -> None:
         """Append a part. Adjacent texts without data become one, as in the rows (`runs.response_reducer`).
 
         Later turns are made from the rows, so their requests begin as those of this turn, and vendors' caches apply.
@@ -70,7 +71,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
                 response.take(event)
                 yield event
                 if isinstance(event, ResponseDone):
-                    await _run_out(stream)
+                    await _drain(stream)
                     return
         response.error = ResponseBroken(_("The model’s answer was incomplete. Retry, or choose another model."))
     except ProviderError as error:
@@ -86,10 +87,10 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
         )
 
 
-async def _run_out(stream: AsyncIterator[ProviderEvent]) -> None:
-    """Give the provider RUN_OUT_SECONDS for its work after the last event, such as releasing its connection."""
+async def _drain(stream: AsyncIterator[ProviderEvent]) -> None:
+    """Let the provider end its stream, for example to release its connection, for at most DRAIN_SECONDS."""
     try:
-        async with asyncio.timeout(RUN_OUT_SECONDS):
+        async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in stream:
                 pass
     except Exception:  # the answer is complete
@@ -109,7 +110,8 @@ async def _closing(stream: AsyncIterator[ProviderEvent]) -> AsyncGenerator[Async
                 logger.warning("Could not close a provider's stream", exc_info=True)
 
 
-def _verdict(stop_reason: StopReason) -> ProviderError | None:
+def _error_of(stop_reason: StopReason) -> ProviderError | None:
+    """Return the error of a response that ended for this reason; None if it is complete."""
     match stop_reason:
         case "max_tokens":
             return OutputLimitReached(

@@ -361,7 +361,7 @@ async def test_what_a_provider_does_after_its_answer_changes_nothing(
     after: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a complete answer, a provider may fail, hang or release its connection without an effect on it."""
-    monkeypatch.setattr("agents.response.RUN_OUT_SECONDS", 0.01)
+    monkeypatch.setattr("agents.response.DRAIN_SECONDS", 0.01)
     provider = OddEnd(after)
     events = await collect(Agent("helper", "scripted", provider))
     assert events == [STARTED, ResponseDone("end", Usage()), TurnFinished("done")]
