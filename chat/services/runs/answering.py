@@ -48,7 +48,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_json
 from chat.services.people import memory, security_log, workspace_rules
 from chat.services.runs import asking, delegation
-from chat.services.runs.turns import resume_waiting, wait_for_the_rest
+from chat.services.runs.turns import resume_waiting, wait_for_other_agents
 from chat.services.sessions.fields import change_config
 from chat.services.transaction import SessionTransaction, notify_session_lists, save_revision
 
@@ -83,16 +83,16 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     if row.question == QuestionKind.APPROVAL:
         _decide(tx, row, author, checked, answered)
     else:
-        result = _remember(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
-        _finish(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered)
-    goes_on = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
-    if goes_on:
+        result = _store_note(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
+        _end_call(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered)
+    is_resumed = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
+    if is_resumed:
         resume_waiting(tx)
     else:
-        wait_for_the_rest(tx)
+        wait_for_other_agents(tx)
     tx.save()
     delegation.report_later(tx.session.caller_session_id)
-    if goes_on:
+    if is_resumed:
         lease.request(session.pk)
     return row.revision
 
@@ -176,7 +176,7 @@ def _check(question: Question, value: object) -> Any:
         raise Invalid(_(words.template).format_map(words.values)) from None
 
 
-def _remember(session: Session, author: User, answer: Json) -> Json:
+def _store_note(session: Session, author: User, answer: Json) -> Json:
     """Store an accepted note. Return the answer for the model, which states if the note is only a proposal yet."""
     if answer["decision"] != "save":
         return answer
@@ -197,7 +197,7 @@ def _already_answered(row: ChatMessage) -> ServiceError:
     return ServiceError("already_answered", message, by=name)
 
 
-def _finish(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
+def _end_call(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
     """End a call with a result."""
     now = answered["answered_at"]
     fields = {
@@ -234,15 +234,15 @@ def _decide(tx: SessionTransaction, row: ChatMessage, author: User, decision: Js
     if standing := _standing(tx.session, row, decision):
         _decide_with_others(tx, row, author, decision, answered, standing)
     else:
-        _settle(tx, row, author, decision, answered)
+        _apply_decision(tx, row, author, decision, answered)
 
 
-def _settle(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
+def _apply_decision(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json, answered: Json) -> None:
     """Let a call run, or refuse it."""
-    _record(tx, row, author, decision)
+    _log_decision(tx, row, author, decision)
     if not decision["approved"]:
-        words = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
-        _finish(tx, row, clean(" ".join(filter(None, words))), {**answered, "origin": ""}, is_error=True)
+        parts = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
+        _end_call(tx, row, clean(" ".join(filter(None, parts))), {**answered, "origin": ""}, is_error=True)
         return
     _approve_for_later(tx, row, author, decision["scope"])
     edited = _edit_arguments(tx, row, author, decision.get("arguments"))
@@ -279,9 +279,9 @@ def _decide_with_others(
     after = standing_of(approval)
     fields = {"approval": approval, **edited}
     if after is None or not decision["approved"] or not after.missing:
-        _settle(tx, row, author, decision, {**answered, **fields})
+        _apply_decision(tx, row, author, decision, {**answered, **fields})
         return
-    _record(tx, row, author, decision)
+    _log_decision(tx, row, author, decision)
     tx.update("message_updated", row, fields)
     notify_session_lists(sessions=[tx.session.pk])  # the session no longer waits for the author
 
@@ -292,7 +292,7 @@ _NOT_AN_APPROVER: dict[str, Callable[[], str]] = {
 }
 
 
-def _record(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json) -> None:
+def _log_decision(tx: SessionTransaction, row: ChatMessage, author: User, decision: Json) -> None:
     details = {"tool": row.tool_name, "approved": int(decision["approved"]), "scope": decision["scope"]}
     security_log.record(
         security_log.Kind.TOOL_DECIDED, actor=author, person=tx.session.owner_id, target=tx.session, **details

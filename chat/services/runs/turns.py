@@ -110,7 +110,7 @@ def resume_waiting(tx: SessionTransaction) -> None:
         tx.events.append(StatusChanged("thinking"))
 
 
-def wait_for_the_rest(tx: SessionTransaction) -> None:
+def wait_for_other_agents(tx: SessionTransaction) -> None:
     """Mark the session as waiting only for other agents if, after an answer, no question to people is open."""
     if tx.run.state != RunState.WAITING or tx.run.delegating:
         return
