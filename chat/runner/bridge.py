@@ -50,7 +50,7 @@ from chat.runs.local_runner import BegunTurn
 from chat.runs.reducer import reduce
 from chat.runs.tool_reducer import find_tool
 from chat.runs.turn_state import Now, ProcessLost, Stopped, TurnEvent, TurnState
-from chat.services.runs.delegation import report
+from chat.services.runs.delegation import report_to_caller
 from chat.services.runs.recording import Recorded
 
 logger = logging.getLogger(__name__)
@@ -202,7 +202,7 @@ class Bridge:
     async def _next_turn_id(self) -> str:
         recorded = await self._jobs.wait()
         if recorded and recorded.caller:
-            await self._threads.run_with_retry(report, recorded.caller)
+            await self._threads.run_with_retry(report_to_caller, recorded.caller)
         return recorded.next_turn if recorded else ""
 
     async def _load_turn(self) -> TurnSnapshot:
@@ -330,7 +330,7 @@ class Bridge:
     def _report_question(self, recorded: asyncio.Future[Recorded]) -> None:
         """Show in the calling session, if there is one, whether a call in this session waits for a user (RUN-18)."""
         if not recorded.cancelled() and recorded.exception() is None and (caller := recorded.result().caller):
-            task = asyncio.get_running_loop().create_task(self._threads.run_with_retry(report, caller))
+            task = asyncio.get_running_loop().create_task(self._threads.run_with_retry(report_to_caller, caller))
             self._reports.add(task)
             task.add_done_callback(self._reports.discard)
 

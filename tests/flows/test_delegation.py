@@ -215,7 +215,7 @@ async def test_an_end_that_no_one_reported_is_found(node: TestNode, ana: User, m
     """RUN-18, RUN-15: if the process ends between the last turn and its report, the maintenance job writes the result,
     once."""
     play(node, chief=[[ask()], ["Done"]], helper=[["Found"]])
-    monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
+    monkeypatch.setattr("chat.runner.bridge.report_to_caller", lambda caller: 0)
     session = await begun(node, ana)
     child = await child_of(node, session)
     await node.idle(child)
@@ -223,7 +223,7 @@ async def test_an_end_that_no_one_reported_is_found(node: TestNode, ana: User, m
     monkeypatch.undo()
     assert await node.do(jobs.run)
     await node.idle(session)
-    assert await node.do(delegation.report, session.pk) == 0
+    assert await node.do(delegation.report_to_caller, session.pk) == 0
     [call] = await calls(node, session)
     assert (call.status, call.result) == ("complete", "Found")
 
@@ -597,7 +597,7 @@ async def test_a_wait_that_no_one_reported_is_found(node: TestNode, ana: User, m
     """RUN-18, RUN-15: if the process ends between the pause and its report, the maintenance job reports the wait."""
     config = {**ASKING, "agents": {**ASKING["agents"], "agent": {**TEAM["agents"]["agent"], "tools": ["agent__*"]}}}
     play(node, config, chief=[[ask(agent="expert")], ["Done"]], expert=[[QUESTION], ["Found"]])
-    monkeypatch.setattr("chat.runner.bridge.report", lambda caller: 0)
+    monkeypatch.setattr("chat.runner.bridge.report_to_caller", lambda caller: 0)
     session = await begun(node, ana)
     child = await child_of(node, session)
     await waits(node, session)
@@ -624,7 +624,7 @@ async def test_a_wait_two_levels_below_is_found(node: TestNode, ana: User, monke
         expert=[[QUESTION], [gate, "Found"]],
     )
     await node.do(jobs.run)  # the first run also purges
-    monkeypatch.setattr(delegation, "report_later", lambda caller: None)
+    monkeypatch.setattr(delegation, "report_to_caller_on_commit", lambda caller: None)
     session = await begun(node, ana)
     child = await child_of(node, session)
     grandchild = await child_of(node, child)
@@ -637,7 +637,7 @@ async def test_a_wait_two_levels_below_is_found(node: TestNode, ana: User, monke
     assert not await node.do(jobs.run)
     await node.send(grandchild, ana, "Never mind")
     await gate.reached()
-    await node.do(delegation.report, child.pk)
+    await node.do(delegation.report_to_caller, child.pk)
     assert await node.do(above.exists)
     assert await node.do(jobs.run)
     assert not await node.do(above.exists)

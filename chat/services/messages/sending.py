@@ -42,7 +42,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.optimistic_lock import require_current
 from chat.services.runs import asking
-from chat.services.runs.delegation import report_later
+from chat.services.runs.delegation import report_to_caller_on_commit
 from chat.services.runs.turns import deliver, open_turn, resume_waiting
 from chat.services.sessions import replies, titles, user_state
 from chat.services.transaction import SessionTransaction, save_revision
@@ -163,7 +163,7 @@ def _queue(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[st
     if row.for_agent and not row.workflow_id and not tx.run.delegating:
         resume_waiting(tx)
         asking.skip(tx)
-        report_later(tx.session.caller_session_id)
+        report_to_caller_on_commit(tx.session.caller_session_id)
 
 
 def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]) -> None:
@@ -237,7 +237,7 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
             tx.update("message_updated", row, {"held": False})
         if not tx.run.delegating:
             resume_waiting(tx)
-            report_later(tx.session.caller_session_id)
+            report_to_caller_on_commit(tx.session.caller_session_id)
     tx.save()
     lease.request(session.pk)
     return len(rows)

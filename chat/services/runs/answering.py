@@ -91,7 +91,7 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
     else:
         wait_for_other_agents(tx)
     tx.save()
-    delegation.report_later(tx.session.caller_session_id)
+    delegation.report_to_caller_on_commit(tx.session.caller_session_id)
     if is_resumed:
         lease.request(session.pk)
     return row.revision
@@ -118,7 +118,7 @@ def _answer_running(tx: SessionTransaction, row: ChatMessage, author: User, valu
             raise _already_answered(row)
     asking.record_answer(tx, row, author, _check(question, value))
     tx.save()
-    delegation.report_later(tx.session.caller_session_id)
+    delegation.report_to_caller_on_commit(tx.session.caller_session_id)
     return row.revision
 
 
@@ -152,7 +152,7 @@ def _expire(tx: SessionTransaction) -> None:
         tx.update("tool_exec_end", row, fields)
     resume_waiting(tx)
     tx.save()
-    delegation.report_later(tx.session.caller_session_id)
+    delegation.report_to_caller_on_commit(tx.session.caller_session_id)
     lease.request(tx.session.pk)
 
 

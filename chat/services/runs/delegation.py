@@ -1,6 +1,6 @@
 """Give tasks to other agents. Each works in its own session, whose last answer is the result of the call.
 
-The session begins in the transaction in which its call begins to wait. `report` writes the result once, in a
+The session begins in the transaction in which its call begins to wait. `report_to_caller` writes the result once, in a
 transaction of the caller's session: after the last turn, or in the maintenance job if a process ended in between.
 """
 
@@ -60,7 +60,7 @@ def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = 
     preset = subsessions.preset_for(call, agent)
     refusal = _refusal(tx, call) or ("" if preset else NOT_OFFERED)
     if refusal or preset is None:
-        _end(tx, call, Answer(refusal, is_error=True))
+        _end_call(tx, call, Answer(refusal, is_error=True))
         return
     title = preset.title
     is_foreign = _has_foreign_text(tx)
@@ -84,7 +84,7 @@ def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = 
     people = Share.objects.filter(session=tx.session).order_by("created_at", "pk")
     Share.objects.bulk_create([Share(session=child, user_id=each.user_id, role=each.role) for each in people])
     origin = (agent.title or agent.name) if is_foreign and has_new_address else ""
-    _ask(child, agent.title, _task(call), tx.run.started_by_id, origin)
+    _add_task(child, agent.title, _task(call), tx.run.started_by_id, origin)
     notify_session_lists(sessions=[child.pk])
     tx.update("message_updated", call, {"subsession": {"id": child.pk, "agent": preset.name, "title": title}})
     asked = shown_subsession(call, delegated_calls(tx))
@@ -118,7 +118,7 @@ def _has_foreign_text(tx: SessionTransaction) -> bool:
     return bool(tx.session.config_values.get(IMPORTED)) or rows.exists()
 
 
-def _ask(child: Session, sender: str, task: str, started_by: int | None, origin: str) -> None:
+def _add_task(child: Session, sender: str, task: str, started_by: int | None, origin: str) -> None:
     """Add the task as a message of the calling agent. The turn counts for the user who started the caller's turn.
 
     With an `origin`, the task is text from elsewhere, so that addresses in it do not count as written by a user.
@@ -142,7 +142,7 @@ def _ask(child: Session, sender: str, task: str, started_by: int | None, origin:
     lease.request(child.pk)
 
 
-def report(caller_id: str) -> int:
+def report_to_caller(caller_id: str) -> int:
     """Write the results of a session's calls whose agents have ended, and resume its turn. Return how many.
 
     The other calls store whether their agents wait for people.
@@ -152,13 +152,13 @@ def report(caller_id: str) -> int:
     return 0
 
 
-def report_later(caller_id: str | None) -> None:
-    """Report when the transaction commits; None is a session that works for no other one.
+def report_to_caller_on_commit(caller_id: str | None) -> None:
+    """Report to a session when the transaction commits. Do nothing for None, if no session has called this one.
 
     If the process ends before, the maintenance job reports.
     """
     if caller_id:
-        transaction.on_commit(partial(report, caller_id))
+        transaction.on_commit(partial(report_to_caller, caller_id))
 
 
 def _report(tx: SessionTransaction) -> int:
@@ -168,14 +168,14 @@ def _report(tx: SessionTransaction) -> int:
         children = Session.objects.filter(caller_session=tx.session, caller_message_id=call.pk)
         child = children.select_related("run").first()
         if child is not None and child.status != Session.Status.DELETED and child.run.state != RunState.IDLE:
-            changed += _show_waiting(tx, call, child.pk)
+            changed += _update_wait(tx, call, child.pk)
             continue
         ended += 1
         is_there = child is not None and child.status != Session.Status.DELETED
         rows = list(ChatMessage.objects.in_conversation(child.pk).order_by("sequence")) if child and is_there else []
         fetch_attachments(rows)
         answer = answer_of(rows) if is_there else Answer(GONE, is_error=True)
-        _end(tx, call, answer, _usage_fields(call, child, rows))
+        _end_call(tx, call, answer, _usage_fields(call, child, rows))
     if not ended and not changed:
         return 0
     people_are_asked = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True).exists()
@@ -187,11 +187,11 @@ def _report(tx: SessionTransaction) -> int:
         show_delegated(tx)
     tx.save(is_activity=ended > 0)
     if changed:
-        report_later(tx.session.caller_session_id)
+        report_to_caller_on_commit(tx.session.caller_session_id)
     return ended
 
 
-def _show_waiting(tx: SessionTransaction, call: ChatMessage, child_id: str) -> bool:
+def _update_wait(tx: SessionTransaction, call: ChatMessage, child_id: str) -> bool:
     """Store in a call what its session waits for from people. Return whether that has changed."""
     wait = subsessions.waits_for(child_id)
     if call.subsession is None or wait == Wait.of(call.subsession):
@@ -213,7 +213,7 @@ def _usage_fields(call: ChatMessage, child: Session | None, rows: list[ChatMessa
     }
 
 
-def _end(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json | None = None) -> None:
+def _end_call(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json | None = None) -> None:
     now = timezone.now()
     fields: Json = {
         "status": MessageStatus.FAILED if answer.is_error else MessageStatus.COMPLETE,
@@ -237,4 +237,4 @@ def report_forgotten() -> int:
     """Report agents that have ended or wait for people, if a process could not. Return how many have ended."""
     ended = subsessions.ended_calls().values_list("session", flat=True)
     outdated = (call.session_id for call in subsessions.outdated_calls())
-    return sum(report(session_id) for session_id in dict.fromkeys([*ended, *outdated]))
+    return sum(report_to_caller(session_id) for session_id in dict.fromkeys([*ended, *outdated]))

@@ -79,6 +79,6 @@ def _lapse_in(session_id: str) -> bool:
             tx.save(is_activity=False)
             # The call can wait for these users again, if they regain the right.
             notify_session_lists(sessions=[session_id])
-            delegation.report_later(tx.session.caller_session_id)
+            delegation.report_to_caller_on_commit(tx.session.caller_session_id)
         return bool(found)
     return False

@@ -122,7 +122,7 @@ def delete(user: User, session_id: str) -> None:
     record(Kind.SESSION_DELETED, actor=user, person=session.owner_id, target=session)
     lease.ask_to_stop(session.pk, user.pk)
     delegation.stop(session.pk, user.pk)
-    delegation.report_later(session.caller_session_id)
+    delegation.report_to_caller_on_commit(session.caller_session_id)
 
 
 @transaction.atomic
