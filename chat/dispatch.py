@@ -39,9 +39,9 @@ def execute(user: User, session_id: str, command: SessionCommand) -> Json:
         spend("sends", user.pk)
         if not command.attachments:
             # Only a plain message begins its turn here. Its transaction checks the access.
-            begun = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
-            if begun is not None:
-                return {**asdict(begun), "queued": False, "repeated": False}
+            sent = starting.begin_turn(author=user, session_id=session_id, text=command.text, key=command.key)
+            if sent is not None:
+                return asdict(sent)
     session, _role = session_for(user, session_id, command.needs)
     if command.limit is not None:
         spend(command.limit, user.pk)

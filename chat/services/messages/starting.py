@@ -8,7 +8,6 @@ both functions write the same rows and events (tests/services/test_starting.py).
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -31,6 +30,7 @@ from chat.runs.local_runner import BegunTurn, local_runner
 from chat.runs.turn_state import TurnState
 from chat.services.idempotency import request_digest
 from chat.services.messages.mentioning import with_agents
+from chat.services.messages.sending import Sent
 from chat.services.messages.validation import validate_characters, validate_message
 from chat.services.sessions import user_state
 from chat.services.transaction import SessionTransaction
@@ -78,15 +78,6 @@ _NOW = {"sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')", "postgresql": "S
 _LOCK = {"sqlite": "", "postgresql": "FOR UPDATE OF s, r"}
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A message that has begun a turn."""
-
-    id: str
-    turn_id: str
-    sequence: int
-
-
 class _LockedState(NamedTuple):
     """The values that `_LOCK_AND_READ` returns."""
 
@@ -104,7 +95,7 @@ class _LockedState(NamedTuple):
     now: datetime
 
 
-def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> Begun | None:
+def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> Sent | None:
     """Add a user message in a new turn if the turn is plain; otherwise return None.
 
     The runner of this process runs the turn. If there is no runner, or it has no room, a worker is woken.
@@ -113,20 +104,20 @@ def begin_turn(*, author: User, session_id: str, text: str, key: str | None) -> 
         return None
     runner = local_runner()
     worker_id = runner.reserve() if runner is not None else ""
-    begun = claimed = None
+    sent = turn = None
     try:
         with transaction.atomic():
-            written = _begin(author, session_id, text, key or None, worker_id)
+            written = _write_turn(author, session_id, text, key or None, worker_id)
         if written is not None:  # outside of the transaction: a turn that was not committed must not run
-            begun, claimed = written
+            sent, turn = written
     except IntegrityError:  # on PostgreSQL: the key was used, or the worker removed, after `_lock_and_read` has read
         return None
     finally:
-        if runner is not None and claimed is not None:
-            runner.take(claimed)
+        if runner is not None and turn is not None:
+            runner.take(turn)
         elif runner is not None and worker_id:
             runner.release()
-    return begun
+    return sent
 
 
 def _is_plain_text(text: str, key: str | None) -> bool:
@@ -138,9 +129,13 @@ def _is_plain_text(text: str, key: str | None) -> bool:
     return len(text) <= SMALL_CHARS
 
 
-def _begin(
+def _write_turn(
     author: User, session_id: str, text: str, key: str | None, worker_id: str
-) -> tuple[Begun, BegunTurn | None] | None:
+) -> tuple[Sent, BegunTurn | None] | None:
+    """Write a turn with its message, and start its run, if the turn is plain.
+
+    Return the message, and the turn if `worker_id` has claimed it.
+    """
     locked = _lock_and_read(author, session_id, key, worker_id)
     if locked is None or not _may_begin(locked):
         return None
@@ -156,7 +151,7 @@ def _begin(
     tx.save()
     if locked.has_draft:
         user_state.delete_sent_draft(session=session, user=author, sent=text)
-    claim = _open(locked, author, turn_id, now, worker_id if locked.has_worker else "")
+    claim = _start_run(locked, author, turn_id, now, worker_id if locked.has_worker else "")
     state = TurnState(
         turn_id=turn_id,
         began=time.monotonic(),
@@ -165,8 +160,8 @@ def _begin(
         model=session.model,
         provider=session.provider,
     )
-    claimed = BegunTurn(claim, state, session, message.sequence or 0) if claim is not None else None
-    return Begun(message.pk, turn_id, message.sequence or 0), claimed
+    turn = BegunTurn(claim, state, session, message.sequence or 0) if claim is not None else None
+    return Sent(message.pk, queued=False, turn_id=turn_id, sequence=message.sequence), turn
 
 
 def _new_message(session: Session, author: User, turn_id: str, text: str, key: str | None) -> ChatMessage:
@@ -227,7 +222,7 @@ def _may_begin(locked: _LockedState) -> bool:
     return is_plain and has_tokens and has_room
 
 
-def _open(locked: _LockedState, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
+def _start_run(locked: _LockedState, author: User, turn_id: str, now: datetime, worker_id: str) -> Claim | None:
     """Open the turn and request its run, as `turns.open_turn` and `lease.request` do; claim it as `lease.claim` does.
 
     If `worker_id` is "", wake a worker on commit instead of claiming the run.
