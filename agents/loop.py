@@ -174,7 +174,9 @@ class _Turn:
         origin = self._foreign_origin()
         for place, call in enumerate(calls):
             surplus = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
-            instead = surplus or self._before_running(tools.get(call.name), call, origin)
+            tool = tools.get(call.name)
+            can_send = tool is not None and tool.can_send(self.agent.sandbox)
+            instead = surplus or before_running(tool, call, self.agent.rules, origin if can_send else "")
             if isinstance(instead, ToolDelegated) and not call.approved:
                 instead = replace(instead, has_new_address=await in_thread(self._has_new_address, call))
             if isinstance(instead, ToolWaiting) and self.agent.unattended:
@@ -206,12 +208,6 @@ class _Turn:
         own = {tool.name for tool in agent.tools if not tool.foreign}
         found = origins(self.history, own) or (("an import",) if agent.is_imported else ())
         return ", ".join(found[:MOST_ORIGINS])
-
-    def _before_running(self, tool: Tool | None, call: ToolCall, origin: str) -> BeforeRunning | None:
-        sandbox = self.agent.sandbox
-        has_network = sandbox is not None and sandbox.network
-        can_send = tool is not None and (tool.sends_out == "always" or (tool.sends_out == "network" and has_network))
-        return before_running(tool, call, self.agent.rules, origin if can_send else "")
 
     def _has_new_address(self, call: ToolCall) -> bool:
         """Return whether a task has an address that this agent could not open itself, because it may have data in it.

@@ -103,6 +103,11 @@ class Tool:
         """Whether a call changes nothing, sends nothing out, and needs no approval."""
         return not self.approval and self.parallel and self.sends_out == "never"
 
+    def can_send(self, sandbox: Sandbox | None) -> bool:
+        """Return whether a call can send data to others. Some tools can only if their sandbox has a network."""
+        has_network = sandbox is not None and sandbox.network
+        return self.sends_out == "always" or (self.sends_out == "network" and has_network)
+
     def declares(self, call: ToolCall) -> bool:
         """Return whether the call has only arguments that the tool declares. A schema without names declares all."""
         names = self.parameters.get("properties")
