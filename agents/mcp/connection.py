@@ -252,12 +252,12 @@ class Connection:
             self._session = None
             if problem != self._problem:
                 # The program's error output is for operators only. Users and models get the problem without it.
-                said = "".join(f" Its last error output: {note}." for note in notes)
+                output = "".join(f" Its last error output: {note}." for note in notes)
                 logger.warning(
                     "The MCP server %s is not available: %s. Parley keeps trying to connect.%s",
                     self.name,
                     problem,
-                    said,
+                    output,
                 )
             self._problem = problem
             if self._is_closed:  # this error was raised instead of CancelledError
@@ -326,10 +326,10 @@ class Connection:
 
     def _warn_of_skipped(self, dispatcher: ListsDispatcher) -> None:
         """Log which items of the lists were left out, and why, unless the log has it already."""
-        skipped = {kind: said for method, kind in LISTS.items() if (said := named(dispatcher.skipped(method)))}
-        for kind, said in skipped.items():
-            if self._skipped.get(kind) != said:
-                logger.warning("Invalid %s of the MCP server %s are left out: %s", kind, self.name, said)
+        skipped = {kind: invalid for method, kind in LISTS.items() if (invalid := named(dispatcher.skipped(method)))}
+        for kind, invalid in skipped.items():
+            if self._skipped.get(kind) != invalid:
+                logger.warning("Invalid %s of the MCP server %s are left out: %s", kind, self.name, invalid)
         self._skipped = skipped
 
     async def _beside_tools(

@@ -31,7 +31,7 @@ _BEGINNINGS = {
 
 def explanation(error: MCPError) -> str:
     """Return what has happened if the error is one of the SDK, or "" if it is one of the server."""
-    said = error.message
-    if said.startswith("Request ") and said.endswith(" timed out"):
+    text = error.message
+    if text.startswith("Request ") and text.endswith(" timed out"):
         return "it did not answer in time"
-    return _MESSAGES.get(said) or next((words for begin, words in _BEGINNINGS.items() if said.startswith(begin)), "")
+    return _MESSAGES.get(text) or next((words for begin, words in _BEGINNINGS.items() if text.startswith(begin)), "")

@@ -44,9 +44,9 @@ async def fill(connection: Connection, name: str, arguments: dict[str, str]) -> 
     try:
         filled = await connection.prompt(name, arguments)
     except ToolError as error:
-        said = error.__cause__
-        if isinstance(said, MCPError) and not explanation(said):
-            raise PromptRefusedError(str(error), _line(said.message)) from said
+        cause = error.__cause__
+        if isinstance(cause, MCPError) and not explanation(cause):
+            raise PromptRefusedError(str(error), _line(cause.message)) from cause
         raise
     parts = [_text(message.content) for message in filled.messages]
     return clean("\n\n".join(part for part in parts if part))

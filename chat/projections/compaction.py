@@ -101,9 +101,9 @@ def _lines(rows: Sequence[ChatMessage]) -> Iterator[str]:
         part.id: part.name for each in with_sources(rows) for part in each.message.parts if isinstance(part, ToolCall)
     }
     for each in with_sources(rows):
-        said = [text for part in each.message.parts if (text := _part_text(part, names))]
-        if said:
-            yield "\n".join([f"## {_heading(each)}", *said])
+        texts = [text for part in each.message.parts if (text := _part_text(part, names))]
+        if texts:
+            yield "\n".join([f"## {_heading(each)}", *texts])
 
 
 def _heading(each: SourcedMessage) -> str:

@@ -211,14 +211,14 @@ def _call(call: ToolCall) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
 
 
-def _of_response(said: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
+def _of_response(written: Sequence[ChatMessage], rows: Sequence[ChatMessage]) -> StepMetrics:
     """Return a response's metrics. They are in its last row (MSG-06), except the duration, which its texts have."""
-    texts = [row for row in said if row.type == "text"]
+    texts = [row for row in written if row.type == "text"]
     known = next((row for row in reversed(rows) if row.total_tokens is not None), rows[-1])
     return StepMetrics(
         duration_ms=texts[0].duration_ms if texts else None,
-        model_name=said[0].model,
-        provider=said[0].provider,
+        model_name=written[0].model,
+        provider=written[0].provider,
         input_tokens=known.input_tokens,
         output_tokens=known.output_tokens,
         total_tokens=known.total_tokens,

@@ -36,8 +36,8 @@ def answer_of(rows: Sequence[ChatMessage]) -> Answer:
     """
     end = next((row for row in reversed(rows) if row.type == MessageType.TURN_DONE), None)
     turn = [row for row in rows if end is not None and row.turn_id == end.turn_id]
-    said = [row for row in turn if row.type == MessageType.TEXT and row.role == MessageRole.ASSISTANT and row.text]
-    text = "\n\n".join(_with_addresses(row) for row in said if row.response_id == said[-1].response_id)
+    texts = [row for row in turn if row.type == MessageType.TEXT and row.role == MessageRole.ASSISTANT and row.text]
+    text = "\n\n".join(_with_addresses(row) for row in texts if row.response_id == texts[-1].response_id)
     places = (place for row in rows for place in (foreign_origin(row), *(file.name for file in attached_to(row))))
     origin = ", ".join(list(dict.fromkeys(filter(None, places)))[:MOST_ORIGINS])
     problem = _problem(end, turn, text)

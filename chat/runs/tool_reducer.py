@@ -125,10 +125,10 @@ def _tool_returned(state: TurnState, result: ToolResult, now: Now) -> Reduced:
         foreign["files"] = [file.to_json() for file in result.files]
     update = replace(update, fields=update.fields | foreign)
     running = [each.name for each in tools if each.began is not None]
-    tell = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
+    report = ReportStatus("tool_calling", running[-1]) if running else ReportStatus("thinking")
     if any(each.asking for each in tools):
-        tell = ReportStatus("waiting")
-    return replace(state, tools=tools), [update, tell]
+        report = ReportStatus("waiting")
+    return replace(state, tools=tools), [update, report]
 
 
 def _with_tool(state: TurnState, tool: OpenTool, **values: Any) -> TurnState:

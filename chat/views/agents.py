@@ -158,8 +158,8 @@ def _change(request: SignedInRequest, workspace: Workspace, part: str) -> HttpRe
         return redirect("workspace-agent", workspace.pk, row.name)
     if part not in PARTS:
         raise Invalid(_("That’s not one of the options."))
-    said, undo = PARTS[part](request, workspace.pk, name)
-    messages.success(request, said, extra_tags=f"{undo} {name}" if undo else "")
+    confirmation, undo = PARTS[part](request, workspace.pk, name)
+    messages.success(request, confirmation, extra_tags=f"{undo} {name}" if undo else "")
     return redirect("workspace-agents", workspace.pk)
 
 

@@ -151,12 +151,12 @@ def mcp_servers(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
         return _page(request, workspace)
     part = request.POST.get("part", "")
     try:
-        said = PARTS[part](request, workspace) if part in PARTS else ""
+        result = PARTS[part](request, workspace) if part in PARTS else ""
     except ServiceError as refused:
         return _page(request, workspace, _refused(request, part, refused), status=422)
-    if isinstance(said, HttpResponse):
-        return said
-    messages.success(request, said)
+    if isinstance(result, HttpResponse):
+        return result
+    messages.success(request, result)
     return redirect("mcp-servers", workspace.pk)
 
 

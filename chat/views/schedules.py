@@ -70,8 +70,8 @@ def _answer(
 ) -> HttpResponse:
     values = {**_values(request, session, role, more.get("given")), **more}
     html = render_to_string("chat/session/schedule_list.html", values, request)
-    said = {"done": more.get("done", ""), "message": more.get("refused", ""), "html": html}
-    return JsonResponse(said, status=status)
+    answer = {"done": more.get("done", ""), "message": more.get("refused", ""), "html": html}
+    return JsonResponse(answer, status=status)
 
 
 def _add(request: SignedInRequest, session: Session, _schedule_id: str) -> str:

@@ -46,15 +46,15 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
         return _page(request)
     part = request.POST.get("part", "")
     try:
-        said = PARTS[part](request) if part in PARTS else ""
+        result = PARTS[part](request) if part in PARTS else ""
     except ServiceError as refused:
         request.user.refresh_from_db()  # the page shows the stored values, not the refused ones
         stale_note = number(request.POST.get("note_id", "")) if refused.code == "stale" else None
         values = {"refused": {part: refused.message}, "stale_note": stale_note, **tokens.refused_form(request)}
         return _page(request, values, status=422)
-    if isinstance(said, HttpResponse):
-        return said
-    messages.success(request, said)
+    if isinstance(result, HttpResponse):
+        return result
+    messages.success(request, result)
     return redirect("settings")
 
 

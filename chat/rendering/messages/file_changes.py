@@ -48,8 +48,8 @@ def change_of(tool: ToolSnapshot, *, is_done: bool = True) -> FileChange | None:
         if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) <= LARGEST:
             return _change(path, _edit(old, new, tool.result if is_done else ""))
     if tool.name == "write_file" and isinstance(content := arguments.get("content"), str):
-        told = tool.result.partition("\n\n")[2] if is_done else ""
-        return _change(path, told.split("\n")[2:] if told.startswith("--- ") else [f"+{it}" for it in _lines(content)])
+        diff = tool.result.partition("\n\n")[2] if is_done else ""
+        return _change(path, diff.split("\n")[2:] if diff.startswith("--- ") else [f"+{it}" for it in _lines(content)])
     return None
 
 

@@ -218,8 +218,8 @@ def _erase_rows(tx: SessionTransaction, rows: list[ChatMessage]) -> None:
 def _erase_title(tx: SessionTransaction, user: User) -> None:
     """Clear an automatic title that was made from the user's first message."""
     session = tx.session
-    said = ChatMessage.objects.in_conversation(session.pk).filter(role=MessageRole.USER).order_by("sequence").first()
-    if said is None or said.user_id != user.pk or not titles.is_title_from(session, said):
+    first = ChatMessage.objects.in_conversation(session.pk).filter(role=MessageRole.USER).order_by("sequence").first()
+    if first is None or first.user_id != user.pk or not titles.is_title_from(session, first):
         return
     SessionRevision.objects.filter(session=session, kind=SessionRevision.Kind.TITLE, user=None).delete()
     scrub_session(session)

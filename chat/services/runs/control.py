@@ -249,8 +249,8 @@ def _is_one_of_several(tx: SessionTransaction, row: ChatMessage) -> bool:
     following = list(_live(tx.session.pk).filter(sequence__gt=row.sequence))
     rest = list(dropwhile(lambda each: each.turn_id == row.turn_id, following))
     is_last = all(each.type == MessageType.TURN_DONE for each in following[: len(following) - len(rest)])
-    said = any(each.type == MessageType.TEXT and each.role != MessageRole.ASSISTANT for each in rest)
-    return is_last and not said and any(each.type in CONTENT_TYPES for each in rest)
+    has_further_message = any(each.type == MessageType.TEXT and each.role != MessageRole.ASSISTANT for each in rest)
+    return is_last and not has_further_message and any(each.type in CONTENT_TYPES for each in rest)
 
 
 def _answer_alone(tx: SessionTransaction, row: ChatMessage, author: User, *, preview: bool) -> Withdrawal:

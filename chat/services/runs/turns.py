@@ -190,8 +190,8 @@ def answer_with(tx: SessionTransaction, agents: Sequence[str], author: User, *, 
 def address_again(tx: SessionTransaction, turn_id: str) -> None:
     """Give a turn to the agents that its messages address now, as messages may have been edited, or agents added."""
     rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))
-    said = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
-    agents = list(dict.fromkeys(name for row in said for name in addressed_agents(tx.session, row.text)))
+    sent = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
+    agents = list(dict.fromkeys(name for row in sent for name in addressed_agents(tx.session, row.text)))
     marker = next((row for row in rows if row.type == MessageType.TURN_START), None)
     if not agents or marker is None:
         return

@@ -82,10 +82,10 @@ def mark_all_read(*, session_id: str, revisions: Mapping[int, int]) -> None:
         by_revision[revision].append(user_id)
     for revision, user_ids in by_revision.items():
         rows.filter(user__in=user_ids, read_revision__lt=revision).update(read_revision=revision)
-    said = ChatMessage.objects.filter(
+    changed = ChatMessage.objects.filter(
         is_complete_or_open(), session=session_id, revision__gt=min(before[each] for each in moved)
     )
-    last = list(said.order_by("-revision").values_list("revision", "user_id")[:MOST_CHECKED])
+    last = list(changed.order_by("-revision").values_list("revision", "user_id")[:MOST_CHECKED])
     had_unread = [
         user_id
         for user_id, revision in moved.items()
