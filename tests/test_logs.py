@@ -117,9 +117,9 @@ def test_text_of_others_is_no_line_of_json_either() -> None:
 def test_text_of_others_is_no_line_of_the_security_log() -> None:
     """A model chooses the name of a tool, and staff the text of a search."""
     hostile = 'x\u2028{"kind": "sign_in"}\u2029\x85\u202e\x1b'
-    formatters, logger = settings.LOGGING["formatters"], settings.LOGGING["loggers"]["chat.security"]
-    [handler] = (settings.LOGGING["handlers"][name] for name in logger["handlers"])
-    formatter = import_string(formatters[handler["formatter"]]["()"])()
+    configured: Any = settings.LOGGING
+    [name] = configured["loggers"]["chat.security"]["handlers"]
+    formatter = import_string(configured["formatters"][configured["handlers"][name]["formatter"]]["()"])()
     said = json.dumps({"kind": "tool_decided", "tool": hostile}, ensure_ascii=False)
     line = formatter.format(record("chat.security", "%s", said))
     assert line.splitlines() == [line]
