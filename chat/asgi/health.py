@@ -135,7 +135,7 @@ class Health:
         found = {name: problem for name, problem in problems.items() if problem}
         if found != {name: problem for name, problem in self._problems.items() if problem}:
             reasons = "; ".join(f"{name}: {problem}" for name, problem in found.items())
-            logger.info("Not ready: %s", reasons) if found else logger.info("Ready")
+            logger.warning("Not ready: %s", reasons) if found else logger.info("Ready")
         self._problems, self._checked_at = problems, time.monotonic()
 
     async def _check_rows(self) -> Problems:

@@ -118,7 +118,7 @@ async def test_broken_layer_is_not_ready_and_only_the_log_says_why(
 
     monkeypatch.setattr(MemoryLayer, "group_send", broken)
 
-    with caplog.at_level("INFO", "chat.server"):
+    with caplog.at_level("WARNING", "chat.server"):
         status, body, _headers = await ask(health, "/readyz")
     assert (status, body) == (503, READY.replace("ready", "not ready").replace("layer ok", "layer not ok"))
     assert "redis.internal refused" in caplog.text
