@@ -22,7 +22,7 @@ from agents.messages import Json
 from chat import languages
 from chat.command_frames import MalformedCommand, parse
 from chat.commands import Command, Editing, Fork, MarkRead, Ping, SessionCommand, Sync
-from chat.db import NOT_UTF_8, is_unreadable
+from chat.db import NOT_UTF_8, is_unavailable, is_unreadable
 from chat.dispatch import execute
 from chat.errors import NoSuchSession, ServiceError, unavailable, unreadable
 from chat.live.credentials import Token, login_of
@@ -322,7 +322,10 @@ async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[A
             logger.warning("Could not carry out a socket's command: %s", NOT_UTF_8)
             _refuse(socket_queue, command.ref, "unreadable", languages.in_language(socket_queue.language, unreadable))
             return
-        logger.exception("Could not carry out a socket's command: the database is not available")
+        if is_unavailable(error):
+            logger.warning("Could not carry out a socket's command: %s", error)
+        else:
+            logger.exception("Could not carry out a socket's command: the database refused it")
         _refuse(socket_queue, command.ref, "unavailable", languages.in_language(socket_queue.language, unavailable))
     except Exception:
         logger.exception("A socket's command failed")

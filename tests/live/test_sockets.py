@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import OperationalError
 
 from agents.providers.scripted import Gate
+from chat import consumers
 from chat.live import event_json, sync
 from chat.live import feed as feeds
 from chat.live import hub as hubs
@@ -45,6 +47,24 @@ async def test_resent_message_is_the_first_one(node: TestNode, ana: User) -> Non
     assert other["id"] != first["id"]
     await node.idle(session)
     assert await node.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
+
+
+async def test_command_in_an_outage_is_one_line_in_the_log(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OPS-03: an outage is not an error of Parley, and each client repeats its commands."""
+
+    def fail(*_: object) -> None:
+        raise OperationalError("it is away")
+
+    session = await node.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        await socket.let_in()
+        monkeypatch.setattr(consumers, "execute", fail)
+        refused = await socket.ask(type="send", text="Hello", key="k1")
+    assert (refused["type"], refused["code"]) == ("refused", "unavailable")
+    [line] = [record for record in caplog.records if record.name == "chat.consumers"]
+    assert (line.levelname, line.exc_info) == ("WARNING", None)
 
 
 async def test_frame_does_not_wait_for_the_thread_of_the_views(node: TestNode, ana: User) -> None:
