@@ -68,19 +68,16 @@ class _Statement:
     def rows(self, values: tuple[Value, ...]) -> list[Any]:
         parameters = list(self._parameters)
         for place, value in self._places:
-            # psycopg has special types for the numbers of a column.
-            parameters[place] = type(parameters[place])(_bounded(values[value]))
+            given = values[value]
+            # Numbers beyond the range of all columns compare like the limit, which a database accepts.
+            bounded = given if isinstance(given, str) else max(_SMALLEST, min(given, _LARGEST))
+            parameters[place] = type(parameters[place])(bounded)  # psycopg has special types for a column's numbers
         compiler = copy(self._compiler)
         compiler.connection = connections[DEFAULT_DB_ALIAS]  # the connection of this thread
         compiler.as_sql = lambda *args, **kwargs: (self._sql, tuple(parameters))
         bound = type(self._queryset)(self._queryset.model, _Query(self._queryset.query, compiler))
         bound._fields = self._queryset._fields
         return list(self._queryset._iterable_class(bound))
-
-
-def _bounded(value: Value) -> Value:
-    """Return a number that a database accepts. Numbers beyond the range of all columns compare like the limit."""
-    return value if isinstance(value, str) else max(_SMALLEST, min(value, _LARGEST))
 
 
 class _Query:

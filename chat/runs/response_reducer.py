@@ -42,9 +42,9 @@ def reduce_response(state: TurnState, event: ResponseEvent, now: Now) -> Reduced
     """Apply an event of a response, or of the wait before the next attempt at one."""
     match event:
         case TextDelta(text):
-            return _delta(state, clean(text), now, reasoning=False)
+            return _text_delta(state, clean(text), now, reasoning=False)
         case ReasoningDelta(text):
-            return _delta(state, clean(text), now, reasoning=True)
+            return _text_delta(state, clean(text), now, reasoning=True)
         case ToolCallDelta(key, name, text):
             return _call_delta(state, key, name, clean(text), now)
         case PartDone(part, key):
@@ -77,10 +77,10 @@ def _response_started(state: TurnState, model: str, provider: str, window: int |
     )
 
 
-def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced:
+def _text_delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced:
     if state.open is not None and state.open.reasoning == reasoning and not state.open.whole:
         return state, [AppendText(state.open.id, text, reasoning)]
-    state, changes = _end_open(_first_token(state, now), now)
+    state, changes = _end_open(_note_first_token(state, now), now)
     row = now.message_id()
     kind = "reasoning" if reasoning else "text"
     columns = agent_columns(state, now, type=kind, status="streaming", text=text)
@@ -92,7 +92,8 @@ def _delta(state: TurnState, text: str, now: Now, *, reasoning: bool) -> Reduced
     return replace(state, open=OpenText(row, reasoning, now.mono), texts=texts, last_row=row), changes
 
 
-def _first_token(state: TurnState, now: Now) -> TurnState:
+def _note_first_token(state: TurnState, now: Now) -> TurnState:
+    """Measure the latency of the response at its first event."""
     if state.first_token_ms is not None:
         return state
     return replace(state, first_token_ms=milliseconds(state.requested, now))
@@ -117,7 +118,7 @@ def _call_delta(state: TurnState, key: str, name: str, text: str, now: Now) -> R
     """Show a call while the model writes its arguments. The context has the call only when it is complete."""
     if (call := _writing(state, key)) is not None:
         return state, [AppendText(call.id, text, reasoning=False)] if text else []
-    state, changes = _end_open(_first_token(state, now), now)
+    state, changes = _end_open(_note_first_token(state, now), now)
     row = now.message_id()
     fields = agent_columns(state, now, type="tool_group", status="streaming", tool_name=sanitize_name(name), text=text)
     changes.append(InsertMessage(row, "message_updated", fields))
@@ -130,13 +131,9 @@ def _writing(state: TurnState, key: str) -> WritingCall | None:
 
 def drop_writing(state: TurnState, now: Now) -> Reduced:
     """End calls that will not be completed. They are shown, but the model does not get them (CTX-03)."""
-    changes: list[Change] = [_unwritten(call, now) for call in state.writing]
-    return replace(state, writing=()), changes
-
-
-def _unwritten(call: WritingCall, now: Now) -> UpdateMessage:
     fields: Json = {"status": "interrupted", "is_error": True, "result": TOOL_NOT_WRITTEN, "ended_at": now.wall}
-    return UpdateMessage(call.id, "message_updated", fields, compact=True)
+    changes: list[Change] = [UpdateMessage(call.id, "message_updated", fields, compact=True) for call in state.writing]
+    return replace(state, writing=()), changes
 
 
 def cut_off(row: OpenText, **fields: object) -> UpdateMessage:
@@ -145,7 +142,7 @@ def cut_off(row: OpenText, **fields: object) -> UpdateMessage:
 
 
 def _part_done(state: TurnState, part: Text | Thinking | ToolCall, key: str, now: Now) -> Reduced:
-    state = _first_token(state, now)
+    state = _note_first_token(state, now)
     match part:
         case ToolCall():
             return _insert_call(state, part, _writing(state, key), now)

@@ -24,8 +24,12 @@ def user_text_html(
 ) -> SafeString:
     """Return HTML with exactly this text. After `LONGEST_STYLED` characters, nothing is marked or linked."""
     head, rest = text[:LONGEST_STYLED], text[LONGEST_STYLED:]
-    outside = partial(_with_code, _mention_marker(text, mentions, agents))
-    drawn = "".join(_split(head, user_markup.fences(head), _fence, outside))
+    with_links = partial(_with_links, _mention_marker(text, mentions, agents))
+
+    def outside_fences(part: str) -> str:
+        return "".join(_split(part, user_markup.inline_code(part), _code, with_links))
+
+    drawn = "".join(_split(head, user_markup.fences(head), _fence, outside_fences))
     return mark_safe(drawn + escape(rest))  # noqa: S308  # every part is escaped
 
 
@@ -60,10 +64,6 @@ def _mention_marker(text: str, mentions: Sequence[MentionSnapshot], agents: Sequ
     return lambda part: "".join(_split(part, (found.span() for found in pattern.finditer(part)), marked, escape))
 
 
-def _with_code(marked: Part, text: str) -> str:
-    return "".join(_split(text, user_markup.inline_code(text), _code, partial(_linked, marked)))
-
-
 def _fence(part: str) -> str:
     return f'<code class="fence">{escape(part)}</code>'
 
@@ -75,7 +75,8 @@ def _code(part: str) -> str:
     return f"<code>{tick}{escape(part[len(ticks) : -len(ticks)])}{tick}</code>"
 
 
-def _linked(marked: Part, text: str) -> str:
+def _with_links(marked: Part, text: str) -> str:
+    """Return a text without code as HTML with links. `marked` converts the text between them."""
     html, before = [], 0
     for address in addresses.find(text):
         shown, url = escape(text[address.start : address.end]), escape(address.url)
