@@ -28,9 +28,9 @@ from chat.queries.messages import answer_to
 from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
 from chat.runner.compactor import compact, failure_report
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
-from chat.runner.figures import COUNTED, count
 from chat.runner.resume import TurnSnapshot, open_claim, open_turn
 from chat.runner.tracing import TurnTrace, begin_trace
+from chat.runner.turn_metrics import COUNTED, count_event
 from chat.runner.writer import ClaimJobs, Fenced, NotWritten, Rewound, Writer
 from chat.runs.changes import (
     AppendText,
@@ -337,7 +337,7 @@ class Bridge:
     def _apply(self, event: TurnEvent) -> None:
         """Reduce an event and submit its changes, without waiting for the write."""
         if isinstance(event, COUNTED):
-            count(event, self._state)
+            count_event(event, self._state)
         if self._trace is not None:
             self._trace.apply(event, self._state)
         now = Now(timezone.now(), time.monotonic(), ids.message_id, ids.response_id)

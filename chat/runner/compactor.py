@@ -19,8 +19,8 @@ from chat.projections.compaction import Compaction, pieces, plan
 from chat.projections.context import SUMMARY_LABEL
 from chat.projections.estimate import of_text, of_tools
 from chat.runner.agent_input import NO_FILES
-from chat.runner.figures import count_tokens
 from chat.runner.request_preview import MEASURED, next_request
+from chat.runner.turn_metrics import count_tokens
 from chat.runs.changes import InsertSummary, ReportCompaction
 
 INSTRUCTIONS = (

@@ -13,7 +13,7 @@ from agents.loop import question_to
 from agents.providers.base import Request
 from agents.response import Response, ask
 from chat.db import Threads
-from chat.runner.figures import count_tokens
+from chat.runner.turn_metrics import count_tokens
 from chat.services.sessions import titles
 from chat.services.sessions.titles import Untitled
 

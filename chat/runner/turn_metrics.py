@@ -1,4 +1,4 @@
-"""Count tokens, errors, first tokens and outcomes of a turn's events for the metrics."""
+"""Add the events of a turn to the metrics: tokens, errors, the first token, the outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chat.runs.turn_state import Stopped, TurnEvent, TurnState
 COUNTED = (ResponseDone, RetryScheduled, TurnFinished, TurnFailed, Stopped)
 
 
-def count(event: TurnEvent, state: TurnState) -> None:
+def count_event(event: TurnEvent, state: TurnState) -> None:
     """Count an event of a turn. `state` is the state before the event."""
     match event:
         case ResponseDone():
