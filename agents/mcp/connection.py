@@ -60,7 +60,7 @@ Connect = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 Result = TypeVar("Result")
 
 
-def is_closed(error: MCPError) -> bool:
+def is_end_of_connection(error: MCPError) -> bool:
     """Return whether the SDK reports that the connection has ended.
 
     The code alone does not show this, because servers use the same code for their own errors.
@@ -103,9 +103,9 @@ class Connection:
         loop = asyncio.get_running_loop()
         self._used_at = time.monotonic()
         self._calls = 0
-        self._patience = loop.time() + FIRST_WAIT
+        self._first_wait_end = loop.time() + FIRST_WAIT
         # Without the context of the session that opens it, because the connection serves other sessions later.
-        self._task = loop.create_task(self._keep(), name=f"MCP server {name}", context=Context())
+        self._task = loop.create_task(self._stay_connected(), name=f"MCP server {name}", context=Context())
 
     def note_use(self) -> None:
         """Record that an agent uses the server now. May be called from any thread."""
@@ -120,10 +120,10 @@ class Connection:
 
         Return whether it waited: False if the attempt or its time was over before.
         """
-        if self._settled.is_set() or asyncio.get_running_loop().time() >= self._patience:
+        if self._settled.is_set() or asyncio.get_running_loop().time() >= self._first_wait_end:
             return False
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._patience):
+            async with asyncio.timeout_at(self._first_wait_end):
                 await self._settled.wait()
         return True
 
@@ -188,9 +188,9 @@ class Connection:
         try:
             return await request
         except MCPError as error:
-            if is_closed(error):
+            if is_end_of_connection(error):
                 self._end(session)
-                raise ToolError(await self._ended_early(), origin=self._problem_origin) from error
+                raise ToolError(await self._explain_end(), origin=self._problem_origin) from error
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
                 raise
             self._probe(session)
@@ -207,10 +207,10 @@ class Connection:
             self._calls -= 1
             self.note_use()
 
-    async def _ended_early(self) -> str:
-        """Return that the connection ended during a request, and why, if the next attempt to connect shows it soon.
+    async def _explain_end(self) -> str:
+        """Return the error text of a request whose connection ended. Wait for up to REASON_WAIT seconds for the reason.
 
-        An expired sign-in, for example, only closes the connection; the attempt fails with the reason.
+        An expired sign-in, for example, only closes the connection. The next attempt to connect fails with the reason.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(REASON_WAIT):
@@ -237,7 +237,8 @@ class Connection:
         self._probes.add(task)
         task.add_done_callback(self._probes.discard)
 
-    async def _keep(self) -> None:
+    async def _stay_connected(self) -> None:
+        """Connect, and connect again after each end, with pauses while that fails."""
         loop, failures = asyncio.get_running_loop(), 0
         while True:
             began = loop.time()
@@ -339,7 +340,7 @@ class Connection:
         try:
             return await all_pages(ask, items, most)
         except (MCPError, ValidationError, RuntimeError) as error:
-            if isinstance(error, MCPError) and is_closed(error):
+            if isinstance(error, MCPError) and is_end_of_connection(error):
                 raise
             logger.warning("The MCP server %s did not list its %s: %s", self.name, kind, reason(error))
             return []

@@ -121,7 +121,7 @@ class EditorTracker:
         if self._show_timer is not None:
             self._show_timer.cancel()
             self._show_timer = None
-        now = self._open()
+        now = self._open_editors()
         if now == self.shown:
             return
         if (due := self._shown_at + self._pace()) > _now():
@@ -146,7 +146,7 @@ class EditorTracker:
             self._report()
         self.show()
 
-    def _open(self) -> tuple[OpenEditor, ...]:
+    def _open_editors(self) -> tuple[OpenEditor, ...]:
         edited = sorted({*self.mine, *(each for reported in self._others.values() for each in reported)})
         named = ((target, user_id, self._name_of(user_id)) for target, user_id in edited)
         shown, count = list[OpenEditor](), Counter[str]()

@@ -81,7 +81,10 @@ def is_markdown(message: MessageSnapshot) -> bool:
 
 
 def is_quick(message: MessageSnapshot) -> bool:
-    """Return whether a message is rendered quickly enough for the event loop."""
+    """Return whether a message is rendered quickly enough for the event loop.
+
+    Its Markdown is rendered here, as far as that is quick, so that `message_html` finds it in the cache.
+    """
     if message.status in ("streaming", "queued"):
         return True
     if is_markdown(message):
