@@ -28,7 +28,7 @@ from chat.queries.messages import answer_to
 from chat.runner.agent_input import NO_FILES, AgentInput, build_agent_input, has_queued
 from chat.runner.compactor import compact, failure_report
 from chat.runner.delta_publisher import DeltaPublisher, OutgoingText
-from chat.runner.resume import TurnSnapshot, open_claim, open_turn
+from chat.runner.resume import TurnSnapshot, open_claim, read_open_turn
 from chat.runner.tracing import TurnTrace, begin_trace
 from chat.runner.turn_metrics import COUNTED, count_event
 from chat.runner.writer import ClaimJobs, Fenced, NotWritten, Rewound, Writer
@@ -208,7 +208,7 @@ class Bridge:
     async def _load_turn(self) -> TurnSnapshot:
         """Read the open turn. Raise Fenced if the claim is lost."""
         self._first_input = None  # it belongs to an earlier turn
-        turn = await self._threads.run_with_retry(open_turn, self.claim, time.monotonic())
+        turn = await self._threads.run_with_retry(read_open_turn, self.claim, time.monotonic())
         if turn is None:
             raise Fenced(self.claim.session_id)
         return turn

@@ -55,7 +55,10 @@ class TurnSnapshot:
 
 @transaction.atomic
 def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
-    """Read a claimed session. Return None if the claim is lost or nothing is queued; then the claim is released."""
+    """Read a claimed session, and begin a turn if messages are queued.
+
+    Return None if the claim is lost. If there is no turn to run, release the claim and return None.
+    """
     tx = SessionTransaction.lock(claim.session_id)
     run = tx.run
     if (run.epoch, run.owner_id) != (claim.epoch, claim.worker_id):
@@ -77,7 +80,7 @@ def open_claim(claim: Claim, mono: float) -> TurnSnapshot | None:
     return _snapshot(tx.session, run, mono)
 
 
-def open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
+def read_open_turn(claim: Claim, mono: float) -> TurnSnapshot | None:
     """Read the open turn of a session that was claimed before; return None if the claim is lost."""
     run = lease.run_of(claim).select_related("session").first()
     return _snapshot(run.session, run, mono) if run is not None else None

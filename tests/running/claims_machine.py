@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from chat import ids
 from chat.models import ChatMessage, RunState, Session, SessionRun, User
 from chat.runner.heartbeat import SAFE_SHARE
-from chat.runner.resume import MOST_ATTEMPTS, TurnSnapshot, open_claim, open_turn
+from chat.runner.resume import MOST_ATTEMPTS, TurnSnapshot, open_claim, read_open_turn
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
 from chat.runs.lease import Claim
@@ -432,7 +432,7 @@ class Claims(RuleBasedStateMachine):
             node.runs.pop(run.claim.session_id)
         elif recorded.outcome is Outcome.REWOUND:
             assert run.is_forgotten, "rows are lacking although the database has lost none"
-            self._opened(node, run, open_turn(run.claim, 0.0))
+            self._opened(node, run, read_open_turn(run.claim, 0.0))
         elif any(isinstance(change, CloseTurn) for change in job.changes):
             run.turn, run.stream, run.length = recorded.next_turn, "", 0
             if not run.turn:

@@ -18,7 +18,7 @@ from chat import ids
 from chat.bus import wakeups
 from chat.bus.wakeups import Wakeup
 from chat.models import ChatMessage, RunState, Session, SessionRun, User, Worker
-from chat.runner.resume import open_claim, open_turn
+from chat.runner.resume import open_claim, read_open_turn
 from chat.runs import lease
 from chat.runs.changes import CloseTurn, InsertMessage
 from chat.runs.lease import Claim
@@ -232,7 +232,7 @@ def test_epoch_alone_opens_nothing(ana: User) -> None:
     epoch."""
     due(ana)
     (claim,) = lease.claim(lease.register_worker(), 10)
-    for opening in (open_claim, open_turn):
+    for opening in (open_claim, read_open_turn):
         assert opening(replace(claim, worker_id=lease.register_worker()), 0.0) is None
         assert opening(claim, 0.0) is not None
 

@@ -15,7 +15,7 @@ from chat.projections.compaction import plan
 from chat.queries.context_rows import context_rows
 from chat.queries.messages import message_snapshot
 from chat.runner.compactor import first_of
-from chat.runner.resume import TurnSnapshot, open_claim, open_turn
+from chat.runner.resume import TurnSnapshot, open_claim, read_open_turn
 from chat.runs import lease
 from chat.runs.changes import AppendText, Change, CloseTurn, InsertSummary, ReportCompaction, ReportStatus
 from chat.runs.lease import Claim
@@ -138,7 +138,7 @@ class Player:
 
     def _close(self, claim: Claim, next_turn: str) -> None:
         if next_turn:
-            opening = open_turn(claim, float(next(self._seconds)))
+            opening = read_open_turn(claim, float(next(self._seconds)))
             assert opening is not None
             self.state = opening.state
         else:
