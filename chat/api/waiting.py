@@ -59,7 +59,7 @@ class Wait:
         """Yield spaces while the turn runs, then the JSON."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._seconds
-        await feed.arrived()
+        await feed.wait_until_subscribed()
         try:
             turn = await self._outcome()
             while not turn.outcome.is_at_rest and not self._subscriber.closed and (remaining := deadline - clock()) > 0:

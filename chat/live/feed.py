@@ -86,7 +86,7 @@ class Feed:
 
     def leave(self, subscriber: Subscriber) -> None:
         self._audience.leave(subscriber)
-        self.people.left(for_good=subscriber.lost_access)
+        self.people.viewer_left(for_good=subscriber.lost_access)
 
     def close(self) -> None:
         if self._reading is not None:
@@ -328,7 +328,7 @@ class Feed:
         socket_queue.pause()
         frames, reached = list[str](), 0
         try:
-            await self.arrived()
+            await self.wait_until_subscribed()
             protocol, language = socket_queue.protocol, socket_queue.language
             answer = await self._threads.run(sync.read, protocol, language, user, self.session_id, since, have)
             texts = {message.id: message.text for message in answer.streaming}
@@ -341,14 +341,17 @@ class Feed:
             socket_queue.release(frames, reached)
         self.people.send_state(socket_queue)
 
-    async def arrived(self) -> None:
-        """Wait for up to SUBSCRIBE_TIMEOUT seconds until events arrive, so that none after the next read is missed."""
+    async def wait_until_subscribed(self) -> None:
+        """Wait for up to SUBSCRIBE_TIMEOUT seconds until events arrive, so that none after the next read is missed.
+
+        Then show the viewer as online.
+        """
         try:
             async with asyncio.timeout(SUBSCRIBE_TIMEOUT):
                 await self.subscribed.wait()
         except TimeoutError:  # the layer hangs; the beacon recovers events that the layer does not deliver
             logger.warning("Session %s has no live updates for now", self.session_id)
-        self.people.arrived()
+        self.people.viewer_arrived()
 
     async def steps_since(self, user: User, since: int) -> StepChanges:
         """Read which steps may have changed (LIVE-03). Raise NoSuchSession if the user has lost access."""

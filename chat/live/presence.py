@@ -95,11 +95,11 @@ class PresenceTracker:
         self._show_timer: asyncio.TimerHandle | None = None
         self.editors = EditorTracker(self._name_of, lambda: _pace(self.shown.count), self._send, edited)
 
-    def arrived(self) -> None:
+    def viewer_arrived(self) -> None:
         """Handle a user who may be new in this process."""
         self._update_in(ARRIVING)
 
-    def left(self, *, for_good: bool = False) -> None:
+    def viewer_left(self, *, for_good: bool = False) -> None:
         """Handle a user who may have left this process. They may return, as after a reload, unless they lost access."""
         self._update_in(ARRIVING if for_good else LEAVING)
 

@@ -37,7 +37,7 @@ CHARS_AT_ONCE = 500_000
 class Source(Protocol):
     """The part of a session's feed that a stream needs."""
 
-    async def arrived(self) -> None: ...
+    async def wait_until_subscribed(self) -> None: ...
     async def steps_since(self, user: User, since: int) -> StepChanges: ...
     def text_from(self, message_id: str, known: int) -> str: ...
 
@@ -78,7 +78,7 @@ class StepStream(Reader):
     async def follow(self, source: Source) -> AsyncIterator[str]:
         """Yield the changes since the client's revision, then new changes, until the stream is closed."""
         yield OPENING
-        await source.arrived()
+        await source.wait_until_subscribed()
         while not self.closed:
             self._news.clear()
             for piece in [*await self._catch_up(source), *self._growth(source)]:

@@ -380,7 +380,7 @@ async def test_names_of_editors_come_before_a_crowd_s(
     monkeypatch.setattr(publisher.publisher, "put", lambda group, messages: sent.put_nowait(*messages))
     people = {number: f"Person {number}" for number in range(1000)}
     tracker = peoples.PresenceTracker("s_1", "mine", lambda: people, lambda before: None, lambda: None)
-    tracker.arrived()
+    tracker.viewer_arrived()
     tracker.editors.note(viewer_of(999), "m_1", is_open=True)
     async with asyncio.timeout(20):
         while "editing" not in (message := await sent.get()) or not message["people"]:
