@@ -98,7 +98,7 @@ def turn_mode(session: Session, marker: ChatMessage | None) -> str:
 
 def active_agent(session: Session) -> str:
     """Return the agent that answers in the open turn. Without other agents, it is the session's own, with no query."""
-    if not presets.others(session):
+    if not presets.copies_of_others(session):
         return session.agent
     turns = SessionRun.objects.filter(pk=session.pk).values("turn_id")
     markers = ChatMessage.objects.in_conversation(session.pk).filter(turn_id__in=turns, type=MessageType.TURN_START)
@@ -111,7 +111,7 @@ def known_agent(session: Session, names: Sequence[str]) -> str:
 
 
 def _entries(session: Session) -> list[Json]:
-    return [entry for entry in presets.others(session) if entry["name"] != session.agent]
+    return [entry for entry in presets.copies_of_others(session) if entry["name"] != session.agent]
 
 
 def _member(entry: Json) -> Member:

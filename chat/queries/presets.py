@@ -77,7 +77,7 @@ def offered_preset(name: str, user: User | None = None, workspace_id: int | None
     return next((each for each in known if each.name == name), None) if name else known[0]
 
 
-def others(session: Session) -> list[Json]:
+def copies_of_others(session: Session) -> list[Json]:
     """Return the session's copies of its other agents, including removed ones (`chat/queries/cast.py`)."""
     found = session.config_values.get("agents")
     entries = found if isinstance(found, list) else []
@@ -100,7 +100,7 @@ def own(session: Session, agent: str = "") -> AgentPreset:
     unless the session began before copies were kept. Then its preset of today is used, or the default one.
     """
     config = session.config_values
-    for entry in others(session):
+    for entry in copies_of_others(session):
         if agent == entry["name"] != session.agent and (copied := _read_copy(agent, entry)) is not None:
             return replace(
                 copied,
@@ -112,15 +112,15 @@ def own(session: Session, agent: str = "") -> AgentPreset:
                 is_imported=bool(config.get(IMPORTED)),
                 rules=_with_approvals(copied.rules, entry.get(APPROVED)),
             )
-    begun = agent_copy(session)
+    own_copy = agent_copy(session)
     return replace(
-        begun,
+        own_copy,
         provider=session.provider,
         model=session.model,
         system_prompt=session.system_prompt,
-        tools=() if session.mode == Session.Mode.CHAT else begun.tools,
+        tools=() if session.mode == Session.Mode.CHAT else own_copy.tools,
         is_imported=bool(config.get(IMPORTED)),
-        rules=_with_approvals(begun.rules, config.get(APPROVED)),
+        rules=_with_approvals(own_copy.rules, config.get(APPROVED)),
     )
 
 

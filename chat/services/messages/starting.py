@@ -213,7 +213,7 @@ def _may_begin(locked: _LockedState) -> bool:
     session, run, limits = locked.session, locked.run, quotas()
     is_open = session.status == Session.Status.ACTIVE and bool(session.title)
     is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
-    is_for_the_agent = session.replies == Session.Replies.ALL and not presets.others(session)
+    is_for_the_agent = session.replies == Session.Replies.ALL and not presets.copies_of_others(session)
     is_consistent = locked.revision_before == session.revision
     is_shared = locked.is_shared or bool(session.workspace_role)
     is_plain = is_consistent and is_open and is_idle and is_for_the_agent and not is_shared and not locked.is_key_used

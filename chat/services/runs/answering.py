@@ -320,7 +320,7 @@ def _approve_for_later(tx: SessionTransaction, row: ChatMessage, author: User, s
     session = tx.session
     sending = [f"{SENDING}{row.tool_name}"] if row.origin and scope != "once" else []
     if added := [*([row.tool_name] if scope == "session" else []), *sending]:
-        entries = presets.others(session)
+        entries = presets.copies_of_others(session)
         if any(entry["name"] == row.agent_id != session.agent for entry in entries):
             named = [_with_rules(each, added) if each["name"] == row.agent_id else each for each in entries]
             change_config(tx, author, SessionRevision.Kind.APPROVAL, **{AGENTS: named})

@@ -242,7 +242,7 @@ def _retry_unaddressed(
 
 def _is_one_of_several(tx: SessionTransaction, row: ChatMessage) -> bool:
     """Return whether an error ends the turn of one agent, and other agents have answered the same message since."""
-    if row.type != MessageType.ERROR or not presets.others(tx.session):
+    if row.type != MessageType.ERROR or not presets.copies_of_others(tx.session):
         return False
     if row.agent_id not in {tx.session.agent, *(member.name for member in others(tx.session))}:
         return False

@@ -355,7 +355,7 @@ def _close_turn(tx: SessionTransaction, *, for_queued: bool) -> str:
 
 def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
     """Return the agents of the turn that have not answered yet. After a stop there are none."""
-    if tx.run.state == RunState.CANCELLING or not presets.others(tx.session):
+    if tx.run.state == RunState.CANCELLING or not presets.copies_of_others(tx.session):
         return []
     markers = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START)
     agents = agents_from(markers.first()) or [tx.session.agent]

@@ -46,7 +46,7 @@ def add_agent(*, session: Session, author: User, agent: str, again: bool = False
     chosen = chosen_agent(session, author, agent)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    entries = presets.others(tx.session)
+    entries = presets.copies_of_others(tx.session)
     present = [entry["name"] for entry in entries if not entry.get(REMOVED)]
     if chosen.name in (tx.session.agent, *present):
         return
@@ -62,7 +62,7 @@ def add_agent(*, session: Session, author: User, agent: str, again: bool = False
 def _take_back(session: Session, author: User, agent: str) -> None:
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    entries = presets.others(tx.session)
+    entries = presets.copies_of_others(tx.session)
     entry = next((entry for entry in entries if entry["name"] == agent), None)
     if entry is None:
         raise NoSuchAgent(agent)
@@ -83,7 +83,7 @@ def remove_agent(*, session: Session, author: User, agent: str) -> None:
     """Remove an agent that was added to a session. Its messages stay. Raise ServiceError."""
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
-    entries = presets.others(tx.session)
+    entries = presets.copies_of_others(tx.session)
     if not any(entry["name"] == agent and not entry.get(REMOVED) for entry in entries):
         raise ServiceError("no_such_agent", _("This agent wasn’t added to the session."))
     _set(tx, author, [{**entry, REMOVED: True} if entry["name"] == agent else entry for entry in entries])
