@@ -140,6 +140,7 @@ async def test_the_answer_of_another_agent_is_the_result_of_the_call(node: TestN
     assert (call.status, call.result, call.is_error) == ("complete", "The key is red.", False)
     assert call.subsession is not None
     assert call.subsession["tokens"] == 73
+    assert ToolCard.of(MessageSnapshot.from_row(call)).used.startswith("73 tokens")
     assert call.subsession["costs"] == [{"amount": "0.000076", "currency": "USD"}]
     assert ("text", "complete", "It is red.") in await node.shown(session)
 

@@ -50,6 +50,13 @@ def test_prune_says_how_much_and_changes_nothing(old: Session, ana: User) -> Non
     assert status(old) == "active"
 
 
+@pytest.mark.parametrize("confirmed", [(), ("--yes",)])
+def test_prune_says_if_there_is_nothing_to_delete(ana: User, confirmed: tuple[str, ...]) -> None:
+    aged(ana, 10)
+    summary = "There are no sessions that no one has used for 365 days. Nothing was changed."
+    assert prune("--days", "365", *confirmed).strip() == summary
+
+
 def test_wrong_number_or_workspace_is_refused(old: Session) -> None:
     """OPS-05: a wrong number of days or an unknown workspace is an error with exit code 1."""
     for days, problem in (("0", "--days must be 1 or more, not 0"), ("-5", "is not a number of days from 0")):

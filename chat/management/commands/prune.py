@@ -42,9 +42,11 @@ class Command(DataCommand):
         found = retention.unused(before)
         if workspace is not None:
             found = found.filter(workspace=named_workspace(workspace))
+        since = amount(days, "day")
+        if not found.exists():
+            return f"There are no sessions that no one has used for {since}. Nothing was changed."
         counted = _amount(retention.with_below(found))
         if not yes:
-            since = amount(days, "day")
             return f"No one has used {counted} for {since}. Nothing was changed. Use --yes to delete them."
         return f"Deleted {_delete(found, before)} of {counted}. They can be restored {_until()}."
 
