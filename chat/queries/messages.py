@@ -24,7 +24,7 @@ from chat.snapshots import MessageSnapshot
 # Messages on a page by default and at most, and the messages before and after one that is shown.
 PAGE_MESSAGES = 50
 MOST_PAGE_MESSAGES = 200
-NEIGHBOURS = 25
+NEIGHBORS = 25
 # Several screens of text, which is usually what limits a page. Earlier messages are loaded when the user scrolls up.
 PAGE_CHARS = 12_000
 # Larger than any sequence number.
@@ -101,8 +101,8 @@ def page_around(session: Session, message_id: str) -> Page | None:
     )
     if sequence is None:
         return None
-    before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBOURS)
-    after = page_after(session, sequence, limit=NEIGHBOURS)
+    before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBORS)
+    after = page_after(session, sequence, limit=NEIGHBORS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
 
 
