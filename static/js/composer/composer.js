@@ -9,7 +9,6 @@ import {
   checkLength,
   field,
   growWithText,
-  insertText,
   isComposing,
   isSendKey,
   promptToComplete,
