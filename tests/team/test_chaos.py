@@ -48,6 +48,7 @@ class Team:
             "LEASE_SECONDS": str(LEASE),
             "GRACE_SECONDS": "3",
             "TITLES": "words",
+            "QUOTAS": "tokens_per_day=0",  # a thousand strikes use a hundred million tokens
         }
         self.webs = [
             Member(name, ["serve"], folder, prepared, {**shared, "RUNNER": "none"}) for name in ("web1", "web2")
