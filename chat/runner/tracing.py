@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
-# The name that is shown for the name of a call that no tool can have, because a model can call tools that do not exist,
-# by any text. Also the longest id of a call.
+# Replaces names that no tool can have. A model can call a tool that does not exist, and write any text as its name.
 INVALID_NAME = "(invalid name)"
+# The most characters of a call's id.
 LONGEST_ID = 200
 _provider: TracerProvider | None = None
 

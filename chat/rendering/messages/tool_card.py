@@ -167,7 +167,7 @@ class ToolCard:
     def used(self) -> str:
         """The tokens that another agent has used, and their cost if it is known."""
         session = self.tool.subsession
-        if session is None or not session.tokens:  # a session that was deleted immediately has used none
+        if session is None or not session.tokens:  # 0 if it was stopped or deleted before it reported any
             return ""
         costs = (money(money_of(each)) for each in session.costs)
         return " · ".join((_("%(count)s tokens") % {"count": tokens(session.tokens)}, *costs))
