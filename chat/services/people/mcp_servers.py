@@ -150,7 +150,7 @@ def apply(server: McpServer, given: Settings) -> None:
     """Validate settings and set them on a server, without saving it. A new host clears the secrets. Raise Invalid."""
     name = _name(server, given.name)
     url = checked_address(given.url, internal_hosts=settings.MCP_INTERNAL_HOSTS, setting="MCP_INTERNAL_HOSTS")
-    if server.pk and host_of(url) != host_of(server.url):
+    if server.pk and _is_other_host(server, url):
         server.secret_headers = server.oauth_client = ""
         forget_sign_in(server)
     if given.oauth_client is not None:
@@ -189,7 +189,11 @@ def has_secrets(server: McpServer) -> bool:
 
 def loses_secrets(server: McpServer, url: str) -> bool:
     """Return whether a server has secrets that it may not keep at another address."""
-    return has_secrets(server) and host_of(url) != host_of(server.url)
+    return has_secrets(server) and _is_other_host(server, url)
+
+
+def _is_other_host(server: McpServer, url: str) -> bool:
+    return host_of(url) != host_of(server.url)
 
 
 def forget_sign_in(server: McpServer) -> None:
