@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from urllib.parse import urljoin, urlsplit
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import APIResponse, Browser, expect
 
@@ -253,13 +254,28 @@ async def test_focus_moves_when_its_element_disappears(ana: Person, model: WireS
         await expect(prompt).to_be_editable()
 
 
-async def test_focus_moves_to_the_message_after_a_click_on_retry(ana: Person, model: WireServer) -> None:
-    """The toolbar below the last message is hidden while the agent works, and must not take the focus with it."""
+@pytest.mark.parametrize("together", [False, True], ids=["one-by-one", "together"])
+async def test_focus_moves_to_the_question_after_a_click_on_retry(
+    ana: Person, model: WireServer, together: bool
+) -> None:
+    """The toolbar below the last message is hidden while the agent works, and must not take the focus with it.
+
+    The focus moves to the user's message, also if the page receives the new answer together with the agent's status.
+    """
+    line = Line()
+    await ana.page.route_web_socket("**/ws/**", line.lead)
+    await ana.page.reload()
     await talk(ana, model, "An answer")
+    other = await ana.page.context.new_page()
+    await other.goto(ana.page.url)
     gate = asyncio.Event()
     model.script(reply("Another answer", gate=gate))
+    if together:
+        line.hold()
     await ana.page.locator(".message-actions.resting").get_by_role("button", name="Retry").click()
-    await ana.sees_state("thinking")
+    await expect(other.locator("article.assistant[data-status=streaming]")).to_be_attached()
+    line.release()
+    await expect(ana.page.locator("article.assistant[data-status=streaming]")).to_be_attached()
     await expect(ana.page.locator("#messages article.user")).to_be_focused()
     gate.set()
     await ana.sees_state("idle")

@@ -246,8 +246,9 @@ function updateLastBar(message) {
 /** Shows the last message's actions below it, in place of the agent's status. */
 function showLastBar() {
   const last = lastMessage();
-  // The bar is hidden while the agent works. If the focus is in it, it moves to its message.
-  if (page.dataset.status !== "idle" && lastBar.querySelector(":focus")) last?.focus({ preventScroll: true });
+  // The bar is hidden while the agent works. If the focus is in it, it moves to the message before the new answer.
+  if (page.dataset.status !== "idle" && lastBar.querySelector(":focus"))
+    lastMessage(":not([data-status=streaming])")?.focus({ preventScroll: true });
   lastBar.hidden = !last;
   if (last) fillBar(lastBar, last);
   const hovered = messageOf(hoverBar);
