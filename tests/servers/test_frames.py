@@ -16,7 +16,7 @@ from websockets.uri import parse_uri
 
 from chat.live.socket_queue import SharedFrame
 from chat.servers.frames import FEW_SOCKETS, LARGE, STREAM, FrameEncoder
-from chat.servers.uvicorn_server import Inflate
+from chat.servers.uvicorn_compression import Inflate
 from tests.servers.conftest import MAX_MESSAGE_CHARS, Person
 
 ALPHABET = st.sampled_from(["a", "the ", "\n", "é", "漢", "😀", '{"type":"text_delta"}'])
