@@ -166,9 +166,10 @@ async def notice(page: Page, showcase: Showcase) -> None:
 async def typing(page: Page, showcase: Showcase) -> None:
     """The line below the composer while two other users are typing."""
     await enter_small(page, showcase)
-    for name in ("mei", "jonas"):
-        other = await beside(page, showcase, name)
+    others = [await beside(page, showcase, name) for name in ("mei", "jonas")]
+    for other in others:
         await enter(other, showcase.small)
+    for other in others:  # at the same time, because the line disappears a few seconds after the last key
         await other.locator("#text").press_sequentially("Hm")
     await expect(page.locator("#typing")).to_contain_text("are typing")
 
