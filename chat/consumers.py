@@ -317,19 +317,21 @@ async def _answer(socket_queue: SocketQueue, command: Command, work: Coroutine[A
         socket_queue.set_role(None)
     except ServiceError as error:
         _refuse(socket_queue, command.ref, error.code, error.message, **error.details)
-    except (DatabaseError, InterfaceError) as error:
-        if is_unreadable(error):
-            logger.warning("Could not carry out a socket's command: %s", NOT_UTF_8)
-            _refuse(socket_queue, command.ref, "unreadable", languages.in_language(socket_queue.language, unreadable))
-            return
-        if is_unavailable(error):
-            logger.warning("Could not carry out a socket's command: %s", error)
-        else:
-            logger.exception("Could not carry out a socket's command: the database refused it")
-        _refuse(socket_queue, command.ref, "unavailable", languages.in_language(socket_queue.language, unavailable))
-    except Exception:
-        logger.exception("A socket's command failed")
-        _refuse(socket_queue, command.ref, "internal", languages.in_language(socket_queue.language, _internal))
+    except Exception as error:
+        code, message = _failure(error)
+        _refuse(socket_queue, command.ref, code, languages.in_language(socket_queue.language, message))
+
+
+def _failure(error: Exception) -> tuple[str, Callable[[], str]]:
+    """Log the error of a command that the user did not cause. Return its code and its message."""
+    if is_unreadable(error):
+        logger.warning("Could not carry out a socket's command: %s", NOT_UTF_8)
+        return "unreadable", unreadable
+    if is_unavailable(error):
+        logger.warning("Could not carry out a socket's command: %s", error)
+        return "unavailable", unavailable
+    logger.exception("A socket's command failed")
+    return "internal", _internal
 
 
 def _read_only() -> str:

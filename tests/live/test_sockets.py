@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 
 from agents.providers.scripted import Gate
 from chat import consumers
@@ -65,6 +65,26 @@ async def test_command_in_an_outage_is_one_line_in_the_log(
     assert (refused["type"], refused["code"]) == ("refused", "unavailable")
     [line] = [record for record in caplog.records if record.name == "chat.consumers"]
     assert (line.levelname, line.exc_info) == ("WARNING", None)
+
+
+async def test_command_that_the_database_refuses_is_an_error_of_parley(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OPS-03: as over REST. Clients repeat a command that is refused as `unavailable`, and this one fails each time."""
+
+    def fail(*_: object) -> None:
+        raise IntegrityError("UNIQUE constraint failed")
+
+    session = await node.session(ana)
+    async with Socket(path_of(session), ana) as socket:
+        await socket.let_in()
+        monkeypatch.setattr(consumers, "execute", fail)
+        refused = await socket.ask(type="send", text="Hello", key="k1")
+    assert (refused["type"], refused["code"]) == ("refused", "internal")
+    [line] = [record for record in caplog.records if record.name == "chat.consumers"]
+    assert line.levelname == "ERROR"
+    assert line.exc_info
+    caplog.clear()  # this error is expected
 
 
 async def test_frame_does_not_wait_for_the_thread_of_the_views(node: TestNode, ana: User) -> None:
