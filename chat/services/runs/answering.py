@@ -48,7 +48,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.messages.validation import validate_arguments, validate_json
 from chat.services.people import memory, security_log, workspace_rules
 from chat.services.runs import asking, delegation
-from chat.services.runs.turns import resume_waiting, wait_for_other_agents
+from chat.services.runs.turns import end_call, resume_waiting, wait_for_other_agents
 from chat.services.sessions.fields import change_config
 from chat.services.transaction import SessionTransaction, notify_session_lists, save_revision
 
@@ -84,7 +84,7 @@ def answer(*, session: Session, author: User, message_id: str, value: object) ->
         _decide(tx, row, author, checked, answered)
     else:
         result = _store_note(tx.session, author, checked) if row.question == QuestionKind.MEMORY else checked
-        _end_call(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered)
+        end_call(tx, row, clean(json.dumps(result, ensure_ascii=False)), answered["answered_at"], **answered)
     is_resumed = row.status == MessageStatus.PENDING or not tx.messages().filter(status=MessageStatus.WAITING).exists()
     if is_resumed:
         resume_waiting(tx)
@@ -197,20 +197,6 @@ def _already_answered(row: ChatMessage) -> ServiceError:
     return ServiceError("already_answered", message, by=name)
 
 
-def _end_call(tx: SessionTransaction, row: ChatMessage, result: str, answered: Json, *, is_error: bool = False) -> None:
-    """End a call with a result."""
-    now = answered["answered_at"]
-    fields = {
-        **answered,
-        "status": MessageStatus.FAILED if is_error else MessageStatus.COMPLETE,
-        "result": result,
-        "is_error": is_error,
-        "ended_at": now,
-        "duration_ms": max(0, round((now - row.timestamp).total_seconds() * 1000)),
-    }
-    tx.update("tool_exec_end", row, fields)
-
-
 def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | None:
     """Return the approvals that a call needs and has, or None if any user who may answer can decide alone.
 
@@ -242,7 +228,8 @@ def _apply_decision(tx: SessionTransaction, row: ChatMessage, author: User, deci
     _log_decision(tx, row, author, decision)
     if not decision["approved"]:
         parts = [REFUSED.format(name=answered["answered_by_name"]), decision["comment"]]
-        _end_call(tx, row, clean(" ".join(filter(None, parts))), {**answered, "origin": ""}, is_error=True)
+        text = clean(" ".join(filter(None, parts)))
+        end_call(tx, row, text, answered["answered_at"], is_error=True, **{**answered, "origin": ""})
         return
     _approve_for_later(tx, row, author, decision["scope"])
     edited = _edit_arguments(tx, row, author, decision.get("arguments"))

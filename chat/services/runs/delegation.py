@@ -40,7 +40,7 @@ from chat.queries import presets, subsessions
 from chat.queries.attachments import fetch_attachments
 from chat.queries.usage import usage_of
 from chat.runs import lease
-from chat.services.runs.turns import delegated_calls, open_turn, resume_waiting, show_delegated
+from chat.services.runs.turns import delegated_calls, end_call, open_turn, resume_waiting, show_delegated
 from chat.services.sessions.titles import opening_words
 from chat.services.transaction import SessionTransaction, notify_session_lists
 from chat.snapshots import money_of
@@ -214,17 +214,10 @@ def _usage_fields(call: ChatMessage, child: Session | None, rows: list[ChatMessa
 
 
 def _end_call(tx: SessionTransaction, call: ChatMessage, answer: Answer, used: Json | None = None) -> None:
-    now = timezone.now()
-    fields: Json = {
-        "status": MessageStatus.FAILED if answer.is_error else MessageStatus.COMPLETE,
-        "result": safe_text(answer.text),
-        "is_error": answer.is_error,
-        "origin": answer.origin[:200],
-        "ended_at": now,
-        "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
-        **({"subsession": {**call.subsession, **(used or {}), **Wait().to_json()}} if call.subsession else {}),
-    }
-    tx.update("tool_exec_end", call, fields)
+    fields: Json = {"origin": answer.origin[:200]}
+    if call.subsession:
+        fields["subsession"] = {**call.subsession, **(used or {}), **Wait().to_json()}
+    end_call(tx, call, safe_text(answer.text), timezone.now(), is_error=answer.is_error, **fields)
 
 
 def stop(session_id: str, author_id: int | None) -> None:

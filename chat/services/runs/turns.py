@@ -102,6 +102,21 @@ def _delivery_columns(tx: SessionTransaction, turn_id: str) -> dict[str, object]
     return {"status": MessageStatus.COMPLETE, "sequence": tx.next_sequence(), "turn_id": turn_id, "held": False}
 
 
+def end_call(
+    tx: SessionTransaction, call: ChatMessage, result: str, now: datetime, *, is_error: bool = False, **fields: object
+) -> None:
+    """End a tool call with its result. `fields` are further columns of its row."""
+    ended = {
+        **fields,
+        "status": MessageStatus.FAILED if is_error else MessageStatus.COMPLETE,
+        "result": result,
+        "is_error": is_error,
+        "ended_at": now,
+        "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
+    }
+    tx.update("tool_exec_end", call, ended)
+
+
 def resume_waiting(tx: SessionTransaction) -> None:
     """Resume a turn that waits for people (UI-12). The caller requests the run."""
     if tx.run.state == RunState.WAITING:
