@@ -24,7 +24,8 @@ class Dialect:
     limit in Chat Completions. `responses`: use OpenAI's Responses API instead of Chat Completions.
     `reasoning_with_tools`: Chat Completions accepts both in one request. `budgets`: the model, one of Anthropic's,
     accepts a thinking budget. `call_ids`: the ids of tool calls that Chat Completions accepts: any, those of up to 40
-    characters (OpenAI), or those of nine letters and digits (Mistral).
+    characters (OpenAI), or those of nine letters and digits (Mistral). `all_reasoning`: Chat Completions requires the
+    reasoning of all earlier answers (DeepSeek, Kimi), not only that of the current turn.
     """
 
     omitted: frozenset[str] = frozenset()
@@ -33,6 +34,7 @@ class Dialect:
     reasoning_with_tools: bool = True
     budgets: bool = True
     call_ids: Literal["any", "short", "nine"] = "any"
+    all_reasoning: bool = False
 
 
 USUAL = Dialect()
@@ -94,6 +96,8 @@ def difference(before: Dialect, after: Dialect) -> str:
         changes.append("with adaptive thinking in place of a budget")
     if after.call_ids != before.call_ids:
         changes.append("with other ids of tool calls")
+    if after.all_reasoning != before.all_reasoning:
+        changes.append("with the reasoning of earlier turns")
     return ", ".join(changes)
 
 

@@ -172,6 +172,33 @@ async def test_ids_of_calls_get_the_form_that_the_server_wants(
     assert [message["tool_call_id"] for message in sent[1][2:]] == ids[1]
 
 
+MISSING_REASONING = {
+    "DeepSeek": "The `reasoning_content` in the thinking mode must be passed back to the API.",
+    "Kimi": "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+}
+
+
+@pytest.mark.parametrize("server", MISSING_REASONING)
+async def test_reasoning_of_earlier_turns_is_sent_where_it_is_required(
+    wire: WireServer, gpt: OpenAIProvider, server: str
+) -> None:
+    """RUN-10, MSG-08: a session goes on after a turn with tools if the server requires the reasoning of all turns.
+
+    An answer without reasoning, such as another model's, gets a placeholder, because its absence is refused, too.
+    """
+    wire.script(refusal(MISSING_REASONING[server]), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    thought = Thinking("hm", "openai", {"field": "reasoning_content"}, "model-1")
+    foreign = Thinking("hm", "other", {"field": "reasoning_content"}, "model-2")
+    call, result = ToolCall("c1", "add", {}), ToolResult("c1", "1")
+    earlier = (Message("assistant", (thought, call)), Message("user", (result,)), Message("assistant", (Text("1"),)))
+    asked = request("hello", *earlier, "and now?", Message("assistant", (foreign, Text("2"))), "go on", tools=(ADD,))
+    for _ in range(2):
+        await ask(gpt, asked)
+    sent = [[message.get("reasoning_content") for message in one.body["messages"]] for one in wire.requests]
+    assert sent[0] == [None] * 7
+    assert sent[1] == sent[2] == [None, "hm", None, " ", None, " ", None]
+
+
 async def test_another_model_is_asked_in_full(wire: WireServer, gpt: OpenAIProvider) -> None:
     """RUN-10: a parameter that one model refused is still sent to others."""
     wire.script(refusal("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"))

@@ -34,6 +34,7 @@ NEEDED = frozenset(
 TOOLS_OR_REASONING = re.compile(r"(?i)\btools?\b.{0,80}\breasoning|\breasoning.{0,80}\btools?\b")
 LONG_CALL_ID = re.compile(r"(tool_calls\[\d+\]\.id|tool_call_id)\W{0,3}string too long")
 FOREIGN_CALL_ID = re.compile(r"(?is)tool call id.{0,400}length of 9\b")
+MISSING_REASONING = re.compile(r"(?is)reasoning_content.{0,60}(must be passed back|is missing)")
 REFUSED_REASONING = re.compile(
     r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
     r"|invalid_encrypted_content|item with id 'rs_"
@@ -115,6 +116,8 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
     if dialect.responses:
         if "Encrypted content is not supported" in message:
             yield replace(dialect, omitted=dialect.omitted | {"include"})
+    elif MISSING_REASONING.search(message):
+        yield replace(dialect, all_reasoning=True)
     elif "tools" in body and TOOLS_OR_REASONING.search(message):
         if "/responses" in message:
             yield replace(dialect, responses=True)

@@ -16,6 +16,8 @@ from agents.providers.dialect import Dialect, without
 LONGEST_NAME = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
 NAMELESS = "call"
+# Stands for the reasoning of an answer without any, such as another model's. Servers may refuse an empty text.
+NO_REASONING = {"reasoning_content": " "}
 # By `Dialect.call_ids`: the form of the ids that are sent unchanged, and the length of the ids that replace others.
 CALL_IDS: Mapping[str, tuple[re.Pattern[str], int]] = {
     "any": (re.compile(r".+", re.DOTALL), 0),
@@ -115,8 +117,10 @@ def _model_side(
     side: Json = {"role": "assistant", "content": text or None}
     if calls:
         side["tool_calls"] = calls
-        if in_this_turn:
-            side |= _reasoning(messages, provider, sent_reasoning)
+    if dialect.all_reasoning:
+        side |= _reasoning(messages, provider, sent_reasoning) or NO_REASONING
+    elif calls and in_this_turn:
+        side |= _reasoning(messages, provider, sent_reasoning)
     yield side
 
 
@@ -136,9 +140,10 @@ def _call_id(call_id: str, dialect: Dialect) -> str:
 
 
 def _reasoning(messages: Iterable[Message], provider: str, sent_reasoning: list[Thinking]) -> Json:
-    """Return the reasoning in the field in which the server sent it, for the current turn's tool rounds only.
+    """Return the reasoning in the field in which the server sent it.
 
-    DeepSeek and Kimi think across tool rounds and refuse a request without it. In later turns, they do not expect it.
+    Models that think across tool rounds need it there. Most servers do not expect it in later turns; for those that
+    refuse a request without it, see `Dialect.all_reasoning`.
     """
     parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     own = [part for part in parts if part.provider == provider and "field" in part.data]
