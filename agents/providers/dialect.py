@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agents.messages import Json
+from agents.providers.failures import failure_in, words_of
 
 # Matches messages in which servers refuse a parameter or its value.
 NOT_TAKEN = re.compile(
@@ -51,11 +52,12 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, body: object, text: str) -> Refusal:
-        """Read an error body: {"error": {…}}, or the inner object alone. If it has no message, use `text`."""
-        inner = body.get("error", body) if isinstance(body, Mapping) else {}
-        known = inner if isinstance(inner, Mapping) else {}
+        """Read an error body. If it has no message, use `text`."""
+        failure = failure_in(body)
+        known = failure if isinstance(failure, Mapping) else {}
         texts = {name: known[name] for name in ("message", "param", "code") if isinstance(known.get(name), str)}
-        return cls(status, texts.get("message") or text, texts.get("param", ""), texts.get("code", ""))
+        message = words_of(known) if texts.get("message") else text
+        return cls(status, message, texts.get("param", ""), texts.get("code", ""))
 
 
 def without_refused(dialect: Dialect, refusal: Refusal, body: Json, needed: Collection[str]) -> Dialect:

@@ -52,6 +52,10 @@ TOO_LONG = [
     (OPENAI, "exceed_context_size_error", "the request exceeds the available context size, try increasing it"),
     (OPENAI, "invalid_request_error", "The input token count (1200000) exceeds the maximum number of tokens allowed."),
     (OPENAI, "invalid_request_error", "Please reduce the length of the messages or completion."),
+    (OPENAI, "", "This model's maximum prompt length is 131072 but the request contains 200000 tokens."),
+    (OPENAI, "invalid_request_error", "Invalid request: Your request exceeded model token limit: 262144"),
+    (OPENAI, "invalid_request_error", "prompt token count of 130000 exceeds the limit of 128000"),
+    (OPENAI, "", "Range of input length should be [1, 129024]"),
 ]
 
 
@@ -210,6 +214,21 @@ STRANGE_BODIES = [
     ('{"object": "error", "message": "bad thing", "code": 40001}', "application/json", "bad thing"),
     ("plain words", "text/plain", "plain words"),
     ('["odd"]', "application/json", "400"),
+    (
+        '[{"error": {"code": 400, "message": "API key not valid", "status": "INVALID_ARGUMENT"}}]',
+        "application/json",
+        "not valid",
+    ),
+    (
+        '{"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "no such voice"}}}',
+        "application/json",
+        "no such voice",
+    ),
+    (
+        '{"error": {"message": "Provider returned error", "metadata": {"raw": "{\\"message\\": \\"bad order\\"}"}}}',
+        "application/json",
+        "error: bad order",
+    ),
 ]
 
 

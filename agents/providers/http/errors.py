@@ -28,11 +28,13 @@ from agents.errors import (
 )
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
+from agents.providers.failures import failure_in, words_of
 
 TOO_LONG = re.compile(
     r"(?i)context[ _](length|window|size|limit)|maximum context|prompt is too long|prompt (is )?too large"
     r"|input (is|token count).{0,40}(too long|exceeds)|reduce the length of|too many (input |total )?tokens"
-    r"|exceeds? the maximum number of (input )?tokens|request_too_large"
+    r"|exceeds? the maximum number of (input )?tokens|request_too_large|maximum prompt length|prompt exceeds max length"
+    r"|token count of \d+ exceeds|exceeded model token limit|range of input length"
 )
 NO_MODEL = re.compile(
     r"(?i)model_not_found|model_decommissioned|\bmodel\b.{0,80}\b(does not exist|not found|decommissioned)"
@@ -112,17 +114,15 @@ def read_error_body(body: object) -> ErrorBody:
     """Read an error body in any form that servers use: {"error": {…}}, {"error": "…"}, {"detail": …} or text."""
     if isinstance(body, str):
         return ErrorBody("" if "<html" in body.lower() else _short(body))
-    if not isinstance(body, Mapping):
-        return ErrorBody()
-    inner = body.get("error", body)
+    inner = failure_in(body)
     if not isinstance(inner, Mapping):
-        return ErrorBody(_short(str(inner)))
+        return ErrorBody(_short(str(inner)) if isinstance(body, Mapping) else "")
     names = [str(inner[key]) for key in ("type", "code") if isinstance(inner.get(key), str)]
     code = inner.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else None
-    words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+    words = words_of(inner)
     status = status or next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
-    return ErrorBody(_short(str(words)), " ".join(names), status, _parameter(inner.get("param"), str(words)))
+    return ErrorBody(_short(words), " ".join(names), status, _parameter(inner.get("param"), words))
 
 
 def _parameter(named: object, words: str) -> str:

@@ -1,0 +1,34 @@
+"""The description of a failure in a server's error body, in the forms that servers use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def failure_in(body: object) -> object:
+    """Return the inner value of {"error": …}, or the body itself. Gemini's compatible endpoint sends it in a list."""
+    if isinstance(body, list) and body and isinstance(body[0], Mapping):
+        body = body[0]
+    return body.get("error", body) if isinstance(body, Mapping) else body
+
+
+def words_of(failure: Mapping[str, Any]) -> str:
+    """Return the server's message. OpenRouter adds the message of the server behind it in another field."""
+    words = str(failure.get("message") or failure.get("detail") or failure.get("msg") or "")
+    metadata = failure.get("metadata")
+    cause = _words_behind(metadata.get("raw")) if isinstance(metadata, Mapping) else ""
+    return f"{words}: {cause}" if words and cause else words or cause
+
+
+def _words_behind(raw: object) -> str:
+    """Return the message in an error body that is quoted as a value or as JSON text, or the text itself."""
+    try:
+        body = json.loads(raw) if isinstance(raw, str) else raw
+    except (ValueError, RecursionError):
+        body = raw
+    failure = failure_in(body)
+    if isinstance(failure, Mapping):
+        failure = failure.get("message")
+    return failure if isinstance(failure, str) else ""
