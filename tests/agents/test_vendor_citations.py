@@ -53,7 +53,7 @@ def test_anthropic_cites_in_a_whole_message() -> None:
 
 
 def test_chat_completions_cite_in_annotations() -> None:
-    state = StreamState("openai")
+    state = StreamState("openai", "gpt-x")
     annotation = {"type": "url_citation", "url_citation": {"url": TIDES.url, "title": TIDES.title, "start_index": 0}}
     for delta in ({"content": "At noon."}, {"annotations": [annotation, {"type": "file_citation"}, 3]}):
         list(from_chunk({"choices": [{"index": 0, "delta": delta}]}, state))

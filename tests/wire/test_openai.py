@@ -81,6 +81,23 @@ async def test_call_goes_back_byte_for_byte(wire: WireServer, gpt: OpenAIProvide
     ]
 
 
+async def test_signature_of_a_call_goes_back_to_its_model(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """MSG-08: a call has its signature in the next requests to the same model, and in no others.
+
+    Gemini's models refuse a request without it, and other servers refuse a field that they do not know.
+    """
+    extra = {"google": {"thought_signature": "c2ln"}}
+    head, *rest = api.tool_call(0, "call_1", "add", "{}")
+    head["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = extra
+    wire.script(Reply(api.sse(head, *rest, *api.tool_call(1, "call_2", "add", "{}"), api.finish("tool_calls"))))
+    answer = Message("assistant", parts(await ask(gpt, request("add", tools=(ADD,)))))
+    results = Message("user", (ToolResult("call_1", "2"), ToolResult("call_2", "2")))
+    for model in ("model-1", "model-2"):
+        await ask(gpt, request("add", answer, results, tools=(ADD,), model=model))
+    sent = [one.body["messages"][1]["tool_calls"] for one in wire.requests[1:]]
+    assert [[call.get("extra_content") for call in calls] for calls in sent] == [[extra, None], [None, None]]
+
+
 STOPS = [
     ("stop", "end"),
     ("length", "max_tokens"),

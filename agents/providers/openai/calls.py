@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.events import ToolCallDelta
-from agents.messages import ToolCall
+from agents.messages import Json, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import repair
+
+# The field of a call in which Gemini's compatible endpoint sends the signature of its reasoning. Its models refuse a
+# request in which a call of the current turn lacks the signature.
+EXTRA = "extra_content"
 
 
 @dataclass
@@ -25,6 +29,7 @@ class OpenCall:
     pieces: list[str] = field(default_factory=list)
     sent: int = 0
     has_delta: bool = False
+    extra: str = ""
 
 
 class CallCollector:
@@ -40,17 +45,18 @@ class CallCollector:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def add(
-        self, index: int | None, call_id: str | None, function: Mapping[str, Any], names: Mapping[str, str]
-    ) -> ToolCallDelta | None:
+    def add(self, fragment: Mapping[str, Any], names: Mapping[str, str]) -> ToolCallDelta | None:
         """Add a fragment. Return a delta with the new text of its call, or None if there is none or no name yet.
 
         `names` is as in `take`.
         """
+        function, call_id = fragment.get("function") or {}, fragment.get("id") or ""
         name = function.get("name") or ""
-        call = self._find(index, call_id or "", name)
-        call.id = call.id or call_id or ""
+        call = self._find(fragment.get("index"), call_id, name)
+        call.id = call.id or call_id
         call.name = call.name or name
+        if extra := fragment.get(EXTRA):
+            call.extra = repair(json.dumps(extra, ensure_ascii=False))
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             call.pieces.append(arguments)
@@ -62,8 +68,11 @@ class CallCollector:
         call.sent, call.has_delta = len(call.pieces), True
         return ToolCallDelta(str(call.place), names.get(call.name, call.name), new)
 
-    def take(self, names: Mapping[str, str]) -> list[ToolCall]:
-        """Return the complete calls. `names` maps the names that were sent to the server to those of the tools."""
+    def take(self, names: Mapping[str, str], maker: str) -> list[ToolCall]:
+        """Return the complete calls. `names` maps the names that were sent to the server to those of the tools.
+
+        `maker` names the provider and the model, which get the calls' extra content back.
+        """
         seen: set[str] = set()
         found = []
         for call in self._calls:
@@ -72,7 +81,8 @@ class CallCollector:
             seen.add(call.id)
             text = repair("".join(call.pieces))
             name = names.get(call.name, call.name) or "unknown"
-            found.append(ToolCall(call.id, name, read_arguments(text), text))
+            data = {EXTRA: call.extra, "maker": maker} if call.extra else {}
+            found.append(ToolCall(call.id, name, read_arguments(text), text, data))
         return found
 
     def _find(self, index: int | None, call_id: str, name: str) -> OpenCall:
@@ -83,6 +93,21 @@ class CallCollector:
             return latest[0]
         self._calls.append(OpenCall(index, len(self._calls)))
         return self._calls[-1]
+
+
+def maker_of(provider: str, model: str) -> str:
+    """Return the maker of a call in its data."""
+    return f"{provider}/{model}"
+
+
+def extra_of(call: ToolCall, maker: str) -> Json:
+    """Return the fields with a call's extra content, or {} if the call has none or is another model's."""
+    if call.data.get("maker") != maker:
+        return {}
+    try:
+        return {EXTRA: json.loads(call.data.get(EXTRA, ""))}
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _is_another(call: OpenCall, call_id: str, name: str) -> bool:

@@ -100,7 +100,7 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
         if dialect.responses:
             return ResponsesReader(ResponsesState(self.name, names))
-        return OpenAIReader(ChatState(self.name, names))
+        return OpenAIReader(ChatState(self.name, request.model, names))
 
     async def _list_models(self) -> list[str]:
         return [model.id async for model in self.client.models.list()]

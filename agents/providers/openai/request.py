@@ -12,6 +12,7 @@ from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, safe_name, turns
 from agents.providers.dialect import Dialect, without
+from agents.providers.openai.calls import extra_of, maker_of
 
 LONGEST_NAME = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
@@ -69,7 +70,7 @@ def _messages(request: Request, provider: str, dialect: Dialect, sent_reasoning:
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for index, (is_model, group) in enumerate(groups):
         if is_model:
-            messages += _model_side(group, provider, dialect, index > last_words, sent_reasoning)
+            messages += _model_side(group, request.model, provider, dialect, index > last_words, sent_reasoning)
         else:
             messages += _people_side(group, dialect)
     return messages
@@ -108,10 +109,16 @@ def _data_url(file: File) -> str:
 
 
 def _model_side(
-    messages: Sequence[Message], provider: str, dialect: Dialect, in_this_turn: bool, sent_reasoning: list[Thinking]
+    messages: Sequence[Message],
+    model: str,
+    provider: str,
+    dialect: Dialect,
+    in_this_turn: bool,
+    sent_reasoning: list[Thinking],
 ) -> Iterator[Json]:
     text = "\n\n".join(message.text for message in messages if message.text)
-    calls = [_tool_call(call, dialect) for message in messages for call in message.tool_calls]
+    maker = maker_of(provider, model)
+    calls = [_tool_call(call, dialect, maker) for message in messages for call in message.tool_calls]
     if not text and not calls:
         return
     side: Json = {"role": "assistant", "content": text or None}
@@ -124,9 +131,9 @@ def _model_side(
     yield side
 
 
-def _tool_call(call: ToolCall, dialect: Dialect) -> Json:
+def _tool_call(call: ToolCall, dialect: Dialect, maker: str) -> Json:
     function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
-    return {"id": _call_id(call.id, dialect), "type": "function", "function": function}
+    return {"id": _call_id(call.id, dialect), "type": "function", "function": function, **extra_of(call, maker)}
 
 
 def _call_id(call_id: str, dialect: Dialect) -> str:

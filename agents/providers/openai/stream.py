@@ -10,7 +10,7 @@ from typing import Any
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, StopReason, TextDelta, Usage
 from agents.messages import Json, Source, Text, Thinking
 from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load
-from agents.providers.openai.calls import CallCollector
+from agents.providers.openai.calls import CallCollector, maker_of
 from agents.providers.openai.citations import cited_by
 
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -39,6 +39,7 @@ class StreamState:
     """The state of one stream. `tool_names` maps the names that were sent to the server to those of the tools."""
 
     provider: str
+    model: str
     tool_names: Mapping[str, str] = field(default_factory=dict)
     part: OpenPart | None = None
     cited: list[Source] = field(default_factory=list)
@@ -132,14 +133,11 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
 
 
 def _collect(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
-    fragments = [
-        (fragment.get("index"), fragment.get("id"), fragment.get("function") or {})
-        for fragment in delta.get("tool_calls") or ()
-    ]
+    fragments = list(delta.get("tool_calls") or ())
     if legacy := delta.get("function_call"):
-        fragments.append((0, None, legacy))
+        fragments.append({"index": 0, "function": legacy})
     for fragment in fragments:
-        if new := state.calls.add(*fragment, state.tool_names):
+        if new := state.calls.add(fragment, state.tool_names):
             yield new
 
 
@@ -193,7 +191,7 @@ class OpenAIReader:
     def finish(self) -> Iterator[ProviderEvent]:
         state = self._state
         yield from close_part(state)
-        calls = state.calls.take(state.tool_names)
+        calls = state.calls.take(state.tool_names, maker_of(state.provider, state.model))
         for place, call in enumerate(calls):
             yield PartDone(call, str(place))
         yield ResponseDone(_stop_reason(state, bool(calls)), state.usage)
