@@ -1,4 +1,4 @@
-"""Functions that all forms of requests share: alternating sides, and names and ids that a vendor accepts."""
+"""Functions that all forms of requests share: alternating sides, notes, and names and ids that a vendor accepts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def turns(messages: Iterable[Message]) -> list[tuple[bool, list[Message]]]:
     """
     sides = itertools.groupby(messages, key=lambda message: message.role == "assistant")
     return [(is_model, list(group)) for is_model, group in sides]
+
+
+def as_note(text: str) -> str:
+    """Return a system note in the form of a user's text, for requests that have no place for the note itself."""
+    return f"<system-note>\n{text}\n</system-note>"
 
 
 def safe_name(name: str, longest: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request, ToolSpec
-from agents.providers.conversation import CONTINUE, CallIds, safe_name, turns
+from agents.providers.conversation import CONTINUE, CallIds, as_note, safe_name, turns
 from agents.providers.dialect import USUAL, Dialect, without
 from agents.reasoning import SMALLEST_BUDGET
 
@@ -173,8 +173,7 @@ def _people_blocks(messages: Iterable[Message], ids: CallIds) -> list[Json]:
 def _content_blocks(part: Part, message: Message, ids: CallIds) -> Iterator[Json]:
     match part:
         case Text(text=text) if text.strip():
-            note = message.role == "system"
-            yield {"type": "text", "text": f"<system-note>\n{text}\n</system-note>" if note else text}
+            yield {"type": "text", "text": as_note(text) if message.role == "system" else text}
         case File():
             source = {"type": "base64", "media_type": part.media_type, "data": part.data}
             if part.kind == "image":
