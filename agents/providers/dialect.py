@@ -26,7 +26,8 @@ class Dialect:
     `reasoning_with_tools`: Chat Completions accepts both in one request. `budgets`: the model, one of Anthropic's,
     accepts a thinking budget. `call_ids`: the ids of tool calls that Chat Completions accepts: any, those of up to 40
     characters (OpenAI), or those of nine letters and digits (Mistral). `all_reasoning`: Chat Completions requires the
-    reasoning of all earlier answers (DeepSeek, Kimi), not only that of the current turn.
+    reasoning of all earlier answers (DeepSeek, Kimi), not only that of the current turn. `strict_order`: Chat
+    Completions refuses system messages in mid-conversation (Qwen), and user messages directly after results (Mistral).
     """
 
     omitted: frozenset[str] = frozenset()
@@ -36,6 +37,7 @@ class Dialect:
     budgets: bool = True
     call_ids: Literal["any", "short", "nine"] = "any"
     all_reasoning: bool = False
+    strict_order: bool = False
 
 
 USUAL = Dialect()
@@ -100,6 +102,8 @@ def difference(before: Dialect, after: Dialect) -> str:
         changes.append("with other ids of tool calls")
     if after.all_reasoning != before.all_reasoning:
         changes.append("with the reasoning of earlier turns")
+    if after.strict_order != before.strict_order:
+        changes.append("with messages in a stricter order")
     return ", ".join(changes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.errors import Overloaded, RequestRejected
-from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
+from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import Request, ToolSpec
 from agents.providers.openai.provider import OpenAIProvider
@@ -170,6 +170,43 @@ async def test_ids_of_calls_get_the_form_that_the_server_wants(
     assert re.fullmatch(form, ids[1][0])
     assert ids[1][1] == own
     assert [message["tool_call_id"] for message in sent[1][2:]] == ids[1]
+
+
+NOTE = Message("system", (Text("Be brief."),))
+RESULT = (Message("assistant", (ToolCall("c1", "add", {}),)), Message("user", (ToolResult("c1", "1"),)))
+SENT_NOTE = {"role": "user", "content": "<system-note>\nBe brief.\n</system-note>"}
+STRICT_ORDERS: dict[str, tuple[str, int, list[Message], list[Json]]] = {
+    "Mistral": (
+        "Unexpected role 'user' after role 'tool'",
+        400,
+        [*RESULT, Message("user", (Text("and?"),))],
+        [{"role": "assistant", "content": "(No answer yet.)"}, {"role": "user", "content": "and?"}],
+    ),
+    "vLLM with Qwen": (
+        "System message must be at the beginning. System message must be at the beginning.",
+        400,
+        [Message("assistant", (Text("hi"),)), NOTE],
+        [{"role": "assistant", "content": "hi"}, SENT_NOTE],
+    ),
+    "llama.cpp with Qwen": (
+        "While executing CallExpression at line 85: Jinja Exception: System message must be at the beginning.",
+        500,
+        [*RESULT, NOTE],
+        [{"role": "assistant", "content": "(No answer yet.)"}, SENT_NOTE],
+    ),
+}
+
+
+@pytest.mark.parametrize("server", STRICT_ORDERS)
+async def test_messages_get_the_order_that_the_server_wants(wire: WireServer, gpt: OpenAIProvider, server: str) -> None:
+    """CTX-02, RUN-09: a session goes on after Stop or at the round limit if the model's template is strict."""
+    said, status, messages, expected = STRICT_ORDERS[server]
+    wire.script(refusal(said, status=status), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    for _ in range(2):
+        await ask(gpt, request("hello", *messages, tools=(ADD,)))
+    first, *later = [one.body["messages"] for one in wire.requests]
+    assert [sent[-2:] for sent in later] == [expected] * 2
+    assert first[-2:] != expected
 
 
 MISSING_REASONING = {

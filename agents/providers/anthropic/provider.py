@@ -75,6 +75,8 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
     """Yield the dialects to try after a refusal, the most promising first."""
+    if refusal.status == 500:
+        return
     if "thinking" in body and refusal.status != 404:
         if NO_BUDGETS.search(refusal.message):
             yield replace(dialect, budgets=False)

@@ -43,8 +43,9 @@ LATE_USAGE = 5.0
 LATE_END = 1.0
 LISTING = 20.0
 
-# Statuses with which servers refuse a parameter or the form of a request.
-REFUSALS = frozenset({400, 404, 405, 422})
+# Statuses with which servers refuse a parameter or the form of a request. With 500, some refuse messages that do not
+# suit the chat template of the model.
+REFUSALS = frozenset({400, 404, 405, 422, 500})
 # The most pieces of refused reasoning that are remembered, so that they are not sent again.
 MOST_REFUSED = 10_000
 

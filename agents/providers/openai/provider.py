@@ -34,6 +34,9 @@ NEEDED = frozenset(
 TOOLS_OR_REASONING = re.compile(r"(?i)\btools?\b.{0,80}\breasoning|\breasoning.{0,80}\btools?\b")
 LONG_CALL_ID = re.compile(r"(tool_calls\[\d+\]\.id|tool_call_id)\W{0,3}string too long")
 FOREIGN_CALL_ID = re.compile(r"(?is)tool call id.{0,400}length of 9\b")
+REFUSED_ORDER = re.compile(
+    r"(?i)unexpected role '\w+' after role|system message must be at the beginning|roles must alternate"
+)
 MISSING_REASONING = re.compile(r"(?is)reasoning_content.{0,60}(must be passed back|is missing)")
 REFUSED_REASONING = re.compile(
     r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
@@ -109,6 +112,10 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
     """Yield the dialects to try after a refusal, the most promising first."""
     message = refusal.message
+    if not dialect.responses and REFUSED_ORDER.search(message):
+        yield replace(dialect, strict_order=True)
+    if refusal.status == 500:
+        return
     if refusal.status in {404, 405}:
         if dialect.responses and "model" not in f"{message} {refusal.code}".lower():
             yield replace(dialect, responses=False)

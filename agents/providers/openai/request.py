@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
-from agents.providers.conversation import CONTINUE, safe_name, turns
+from agents.providers.conversation import CONTINUE, as_note, safe_name, turns
 from agents.providers.dialect import Dialect, without
 from agents.providers.openai.calls import extra_of, maker_of
 
@@ -19,6 +19,8 @@ LONGEST_NAME = 64
 NAMELESS = "call"
 # Stands for the reasoning of an answer without any, such as another model's. Servers may refuse an empty text.
 NO_REASONING = {"reasoning_content": " "}
+# Separates results from a user's next message for servers that refuse one directly after the other.
+NO_ANSWER = "(No answer yet.)"
 # By `Dialect.call_ids`: the form of the ids that are sent unchanged, and the length of the ids that replace others.
 CALL_IDS: Mapping[str, tuple[re.Pattern[str], int]] = {
     "any": (re.compile(r".+", re.DOTALL), 0),
@@ -82,15 +84,24 @@ def _has_words(messages: Iterable[Message]) -> bool:
 
 def _people_side(messages: Sequence[Message], dialect: Dialect) -> Iterator[Json]:
     """Yield the results first, directly after their calls. Then yield one message for adjacent texts of one role."""
-    for message in messages:
-        for result in message.tool_results:
-            yield {"role": "tool", "tool_call_id": _call_id(result.call_id, dialect), "content": result.content}
+    results = [result for message in messages for result in message.tool_results]
+    for result in results:
+        yield {"role": "tool", "tool_call_id": _call_id(result.call_id, dialect), "content": result.content}
     spoken = [message for message in messages if any(_pieces(message))]
+    if dialect.strict_order:
+        spoken = [_of_user(message) for message in spoken]
+        if results and spoken:
+            yield {"role": "assistant", "content": NO_ANSWER}
     for role, run in itertools.groupby(spoken, key=lambda message: message.role):
         pieces = [piece for message in run for piece in _pieces(message)]
         # All servers accept a plain text, not all of them a list of texts.
         is_text = all(piece["type"] == "text" for piece in pieces)
         yield {"role": role, "content": "\n\n".join(piece["text"] for piece in pieces) if is_text else pieces}
+
+
+def _of_user(message: Message) -> Message:
+    """Return the message as a user's, for servers that accept no system message in mid-conversation."""
+    return message if message.role == "user" else Message("user", (Text(as_note(message.text)),))
 
 
 def _pieces(message: Message) -> Iterator[Json]:
