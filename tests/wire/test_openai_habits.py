@@ -65,6 +65,23 @@ FRAGMENTS: dict[str, tuple[list[Json], list[ToolCall]]] = {
         [fragment(index=0, id=one.id, name=one.name, arguments=one.raw) for one in (A, B)],
         [A, B],
     ),
+    "another id with each fragment": (
+        [
+            fragment(index=0, id="a", name="add", arguments='{"x"'),
+            fragment(index=0, id="other", arguments=":1}"),
+            fragment(index=0, id="third", arguments=""),
+            fragment(index=1, id="b", name="add", arguments='{"x":2}'),
+        ],
+        [A, B],
+    ),
+    "whole arguments again at the end": (
+        [
+            fragment(index=0, id="a", name="add", arguments='{"x"'),
+            fragment(index=0, arguments=":1}"),
+            fragment(index=0, id="a", name="add", arguments='{"x":1}'),
+        ],
+        [A],
+    ),
     "two calls in one chunk": (
         [
             api.chunk(
@@ -107,6 +124,7 @@ async def test_calls_come_together_whatever_the_habit(
     "chunks",
     [
         [fragment(index=0, name="add", arguments="{}"), fragment(index=1, name="add", arguments="{}")],
+        [fragment(index=0, id="", name="add", arguments="{}"), fragment(index=0, id="", name="add", arguments="{}")],
         [fragment(name="add", arguments="{}"), fragment(name="add", arguments="{}")],
         [fragment(index=0, id="x", name="add", arguments="{}"), fragment(index=1, id="x", name="add", arguments="{}")],
         [
@@ -114,7 +132,7 @@ async def test_calls_come_together_whatever_the_habit(
             api.chunk({"function_call": {"arguments": "}"}}),
         ],
     ],
-    ids=["no ids", "no ids and no index", "one id twice", "before there were ids"],
+    ids=["no ids", "no ids and one index", "no ids and no index", "one id twice", "before there were ids"],
 )
 async def test_calls_without_an_id_of_their_own_get_one(
     wire: WireServer, gpt: OpenAIProvider, chunks: list[Json]
@@ -124,6 +142,12 @@ async def test_calls_without_an_id_of_their_own_get_one(
     assert [(call.name, call.arguments) for call in calls] == [("add", {})] * len(calls)
     assert len({call.id for call in calls}) == len(calls) == (1 if "function_call" in str(chunks) else 2)
     assert re.fullmatch(r"call_[0-9a-f]{24}", calls[-1].id)
+
+
+async def test_calls_with_the_same_index_and_id_are_kept_apart(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """RUN-11: whole arguments that differ are another call, even if the server labels it as the first one."""
+    heard = await hear(wire, gpt, *(fragment(index=0, id="a", name="add", arguments=one.raw) for one in (A, B)))
+    assert [part.arguments for part in parts(heard) if isinstance(part, ToolCall)] == [A.arguments, B.arguments]
 
 
 PIECES: dict[str, tuple[list[Json], list[Part]]] = {

@@ -31,12 +31,17 @@ class OpenCall:
     has_delta: bool = False
     extra: str = ""
 
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
 
 class CallCollector:
     """A collector of fragments, in the order of their calls.
 
     OpenAI labels each fragment with an index, and the first one also with id and name. Other servers send the id or
-    name late or again, no index, the index 0 for every call, no id, or the arguments as an object.
+    name late or again, another id with each fragment, no index, the index 0 for every call, no id, the arguments as an
+    object, or the whole arguments again at the end.
     """
 
     def __init__(self) -> None:
@@ -52,16 +57,14 @@ class CallCollector:
         """
         function, call_id = fragment.get("function") or {}, fragment.get("id") or ""
         name = function.get("name") or ""
-        call = self._find(fragment.get("index"), call_id, name)
+        text = _text_of(function.get("arguments"))
+        call = self._find(fragment.get("index"), call_id, name, text)
         call.id = call.id or call_id
         call.name = call.name or name
         if extra := fragment.get(EXTRA):
             call.extra = repair(json.dumps(extra, ensure_ascii=False))
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            call.pieces.append(arguments)
-        elif arguments is not None:
-            call.pieces.append(json.dumps(arguments, ensure_ascii=False))
+        if not (_begins_again(call, text) and text.strip() == call.text.strip()):
+            call.pieces.append(text)
         new, is_first = "".join(call.pieces[call.sent :]), not call.has_delta
         if not call.name or not (new or is_first):
             return None
@@ -79,17 +82,17 @@ class CallCollector:
             if not call.id or call.id in seen:
                 call.id = f"call_{secrets.token_hex(12)}"
             seen.add(call.id)
-            text = repair("".join(call.pieces))
+            text = repair(call.text)
             name = names.get(call.name, call.name) or "unknown"
             data = {EXTRA: call.extra, "maker": maker} if call.extra else {}
             found.append(ToolCall(call.id, name, read_arguments(text), text, data))
         return found
 
-    def _find(self, index: int | None, call_id: str, name: str) -> OpenCall:
+    def _find(self, index: int | None, call_id: str, name: str, text: str) -> OpenCall:
         with_index = [call for call in self._calls if call.index == index]
         with_id = [call for call in with_index if call_id and call.id == call_id]
         latest = (with_id or with_index)[-1:]
-        if latest and not _is_another(latest[0], call_id, name):
+        if latest and not _is_another(latest[0], call_id, name, text):
             return latest[0]
         self._calls.append(OpenCall(index, len(self._calls)))
         return self._calls[-1]
@@ -110,18 +113,33 @@ def extra_of(call: ToolCall, maker: str) -> Json:
         return {}
 
 
-def _is_another(call: OpenCall, call_id: str, name: str) -> bool:
-    """Return whether a fragment with this id and name begins a new call, although its index is that of an older one."""
+def _text_of(arguments: object) -> str:
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _is_another(call: OpenCall, call_id: str, name: str, text: str) -> bool:
+    """Return whether a fragment begins a new call, although its index is that of an older one."""
+    again = _begins_again(call, text)
     if call_id and call.id:
-        return call_id != call.id
-    if name and call.name and call.index is None:
-        return name != call.name or _is_whole(call)
+        return again and text.strip() != call.text.strip() if call_id == call.id else bool(name) or again
+    if name and call.name:
+        return again or (call.index is None and (name != call.name or _is_whole(call)))
     return False
 
 
+def _begins_again(call: OpenCall, text: str) -> bool:
+    """Return whether a text begins an object although the call's arguments are already whole."""
+    return text.lstrip()[:1] == "{" and _is_whole(call)
+
+
 def _is_whole(call: OpenCall) -> bool:
+    last = next((piece for piece in reversed(call.pieces) if piece.strip()), "")
+    if not last.rstrip().endswith("}"):
+        return False
     try:
-        json.loads("".join(call.pieces))
+        json.loads(call.text)
     except (ValueError, RecursionError):
         return False
     return True
