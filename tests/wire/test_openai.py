@@ -105,6 +105,9 @@ STOPS = [
     ("tool_calls", "end"),
     ("function_call", "end"),
     ("eos_token", "end"),
+    ("max_tokens", "max_tokens"),
+    ("MAX_TOKENS", "max_tokens"),
+    ("content_filter: RECITATION", "refusal"),
 ]
 
 
@@ -120,7 +123,9 @@ async def test_refusal_is_shown_and_told(wire: WireServer, gpt: OpenAIProvider) 
     assert heard[1:] == [PartDone(Text("I won't.")), ResponseDone("refusal", Usage())]
 
 
-@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
+@pytest.mark.parametrize(
+    "reason", ["error", "insufficient_system_resource", "function_call_filter: MALFORMED_FUNCTION_CALL"]
+)
 async def test_server_that_gives_up_is_out_of_order(wire: WireServer, gpt: OpenAIProvider, reason: str) -> None:
     """RUN-10: some servers report a failure in the finish reason."""
     wire.script(Reply(api.sse(*api.text("a"), api.finish(reason))))

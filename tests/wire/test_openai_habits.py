@@ -246,6 +246,24 @@ USAGES = [
         {
             "prompt_tokens": 9,
             "completion_tokens": 3,
+            "total_tokens": 32,
+            "completion_tokens_details": {"reasoning_tokens": 20},
+        },
+        Usage(9, 23, None, None, 20),
+    ),
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 23,
+            "total_tokens": 32,
+            "completion_tokens_details": {"reasoning_tokens": 20},
+        },
+        Usage(9, 23, None, None, 20),
+    ),
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 3,
             "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
         },
         Usage(9, 3, 4, 2),

@@ -16,10 +16,14 @@ from agents.providers.openai.citations import cited_by
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "end",
     "length": "max_tokens",
+    "max_tokens": "max_tokens",
     "content_filter": "refusal",
     "tool_calls": "tool_use",
     "function_call": "tool_use",
 }
+# With these reasons, the server has failed. Gemini's compatible endpoint names a call that the model wrote wrongly, and
+# that is not in the answer, "function_call_filter: MALFORMED_FUNCTION_CALL".
+FAILURES = frozenset({"error", "insufficient_system_resource", "function_call_filter"})
 # The fields in which servers send reasoning. Some send the same text in both.
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 DONE = b"[DONE]"
@@ -144,13 +148,22 @@ def _collect(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
 def read_usage(usage: Json) -> Usage:
     """Read the token counts. Those of the prompt include cached tokens."""
     prompt, completion = (details_in(usage, name) for name in ("prompt_tokens_details", "completion_tokens_details"))
+    reasoning = completion.get("reasoning_tokens")
     return Usage(
         usage.get("prompt_tokens"),
-        usage.get("completion_tokens"),
+        _output_tokens(usage, reasoning),
         prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
         prompt.get("cache_write_tokens"),
-        completion.get("reasoning_tokens"),
+        reasoning,
     )
+
+
+def _output_tokens(usage: Json, reasoning: Any) -> Any:
+    """Return the tokens of the answer with its reasoning. xAI counts the reasoning separately, and in the total."""
+    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens"), reasoning]
+    if all(type(count) is int for count in counts) and sum(counts) == usage.get("total_tokens"):
+        return sum(counts[1:])
+    return usage.get("completion_tokens")
 
 
 def details_in(usage: Json, name: str) -> Json:
@@ -201,9 +214,10 @@ def _stop_reason(state: StreamState, has_calls: bool) -> StopReason:
     """Return the stop reason. The reason of the server is not enough, because some send `stop` with calls, or
     `tool_calls` without any. Raise StreamedFailureError.
     """
-    if state.finish_reason in {"error", "insufficient_system_resource"}:
-        raise StreamedFailureError({"error": {"message": "", "type": "server_error"}})
-    reason = "refusal" if state.refused else STOP_REASONS.get(state.finish_reason or "", "end")
+    kind, _colon, details = (state.finish_reason or "").partition(": ")
+    if kind in FAILURES:
+        raise StreamedFailureError({"error": {"message": details, "type": "server_error"}})
+    reason = "refusal" if state.refused else STOP_REASONS.get(kind.lower(), "end")
     if reason in {"end", "tool_use"}:
         return "tool_use" if has_calls else "end"
     return reason
