@@ -220,3 +220,36 @@ async def test_selection_and_loaded_image_survive_streaming(ana: Person, model: 
     await ana.sees_state("idle")
     await expect(picture).to_be_visible()
     assert await ana.page.evaluate("getSelection().toString()") == "Remember these words."
+
+
+async def test_unfinished_list_keeps_selection_and_image_when_it_is_finished(ana: Person, model: WireServer) -> None:
+    """UI-01, LIVE-01: selected text and a loaded image in a list that is being written survive the end of the list."""
+    gate = asyncio.Event()
+    start = "Look:\n\n- ![A chart](https://pictures.example/a.png)\n- Remember these words.\n- And "
+    model.script(reply(start, gate=gate, rest=("more.\n\nThe ", "end.")))
+    await ana.page.route("**/image?*", lambda route: route.fulfill(body=PNG, content_type="image/png"))
+    await ana.say("Go")
+    await ana.answers.get_by_role("button", name="A chart").click()
+    picture = ana.answers.get_by_role("img", name="A chart")
+    await expect(picture).to_be_visible()
+    await ana.answers.get_by_text("Remember these words.").evaluate("item => getSelection().selectAllChildren(item)")
+    gate.set()
+    await expect(ana.answers).to_contain_text("The end.")
+    await ana.sees_state("idle")
+    await expect(picture).to_be_visible()
+    assert await ana.page.evaluate("getSelection().toString()") == "Remember these words."
+
+
+async def test_unfinished_code_keeps_focus_and_position_when_it_is_finished(ana: Person, model: WireServer) -> None:
+    """UI-11, LIVE-01: code that a user has scrolled, and its focused button, stay as they are when the code ends."""
+    gate = asyncio.Event()
+    model.script(reply("Run:\n\n", LONG_LINE.removesuffix("```"), gate=gate, rest=("```\n\nThe ", "end.")))
+    await ana.say("Go")
+    copy = ana.answers.get_by_role("button", name="Copy", exact=True)
+    await copy.focus()
+    await ana.answers.locator(".code pre").evaluate("code => (code.scrollLeft = 100)")
+    gate.set()
+    await expect(ana.answers).to_contain_text("The end.")
+    await ana.sees_state("idle")
+    await expect(copy).to_be_focused()
+    assert await ana.answers.locator(".code pre").evaluate("code => code.scrollLeft") == 100

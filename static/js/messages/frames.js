@@ -294,9 +294,8 @@ export class StreamingTexts {
   }
 
   #applyDelta(frame, body, state) {
-    const tail = tailElement(body);
     for (const html of frame.blocks ?? [])
-      tail.before(createBlock(typeof html === "string" ? html : splice(state.tail, ...html)));
+      finishTail(body, typeof html === "string" ? html : splice(state.tail, ...html));
     state.blocks += frame.blocks?.length ?? 0;
     for (const [index, html] of frame.replace ?? []) {
       patchChildren(body.children[index], parseHtml(html));
@@ -321,17 +320,21 @@ const findBody = (id) => document.getElementById(id)?.querySelector("[data-body]
 /** Returns the first `start` and the last `end` characters of a text, with the text `between` between them. */
 const splice = (text, start, end, between) => text.slice(0, start) + between + text.slice(text.length - end);
 
-const createBlock = (html) => createElement("div", { className: "block", dir: "auto" }, parseHtml(html));
+/** Makes the tail a finished block. It stays the same element, so that the focus, selections and images stay. */
+function finishTail(body, html) {
+  const tail = tailElement(body);
+  tail.className = "block";
+  patchChildren(tail, parseHtml(html));
+}
 
 /** Replaces the blocks from an index on. Equal blocks are left unchanged. */
 function replaceBlocks(body, from, blocks) {
-  const tail = tailElement(body);
   blocks.forEach((html, offset) => {
     const present = body.children[from + offset];
-    const fresh = createBlock(html);
-    if (present === tail) tail.before(fresh);
-    else if (!present.isEqualNode(fresh)) patchChildren(present, fresh);
+    if (present?.className === "block") patchChildren(present, parseHtml(html));
+    else finishTail(body, html);
   });
+  const tail = tailElement(body);
   while (body.children[from + blocks.length] !== tail) body.children[from + blocks.length].remove();
 }
 
