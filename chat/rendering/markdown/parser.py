@@ -12,7 +12,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, reference
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -34,6 +34,8 @@ CITATION_LENGTH = 25
 # In characters. Shorter texts are parsed without counting steps, because they never take long.
 SHORT_INLINE = 300
 SHORT_SOURCE = 1_000
+# The most lines of a link definition.
+MOST_DEFINITION_LINES = 10
 # In characters. Of a longer inline text that grows, only the new part is drawn.
 LONG_INLINE = 1_000
 _UNSETTLED = re.compile(r"[\[\\$]")
@@ -42,6 +44,7 @@ _MARKS = re.compile(r"[*_~`\[\]]")
 # Marks that neither open nor close markup.
 _IDLE_MARKS = re.compile(r"(?<= )[*_~]+(?= )|(?<=[A-Za-z0-9])_+(?=[A-Za-z0-9])")
 _LINK = re.compile(r"https?://|mailto:", re.IGNORECASE)
+_UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
 
 References = MutableMapping[str, Any]
 
@@ -245,6 +248,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
     options = {"html": False, "xhtmlOut": False, "tasklists": True, "alerts": True, "maxNesting": MAX_NESTING}
     parser = _Parser("commonmark", options, renderer_cls=_Markup)
     parser.enable(["table", "strikethrough"])
+    parser.block.ruler.at("reference", _define)
     math.use(parser)
     footnotes.use(parser)
     citations.use(parser)
@@ -254,6 +258,30 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
         parser.block.ruler.before("table", "steps", _count_line, {"alt": within})
         parser.inline.ruler.before("text", "steps", _count_place)
     return parser
+
+
+def _define(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a link definition.
+
+    Its title must not be in a line that follows its list, quote or footnote, or the underline of a heading. Such a line
+    would change finished blocks of a growing text.
+    """
+    if not state.src.startswith("[", state.bMarks[start] + state.tShift[start]):
+        return False
+    before = state.lineMax
+    limit = min(before, start + MOST_DEFINITION_LINES)
+    state.lineMax = next((line for line in range(start + 1, limit) if _ends_definition(state, line)), limit)
+    try:
+        return reference(state, start, end, silent)
+    finally:
+        state.lineMax = before
+
+
+def _ends_definition(state: StateBlock, line: int) -> bool:
+    if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+        return True
+    begin = state.bMarks[line] + state.tShift[line]
+    return not state.is_code_block(line) and _UNDERLINE.fullmatch(state.src, begin, state.eMarks[line]) is not None
 
 
 def _link_addresses(state: StateCore) -> None:
