@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from chat.rendering.markdown.render import blocks
 from chat.rendering.messages.written_arguments import PIECE, ArgumentsStream, LiveArguments, arguments_html
 
 JSON = st.recursive(
@@ -86,6 +87,16 @@ def test_no_frame_redraws_what_is_long() -> None:
     assert frame is not None
     assert live.ended
     assert len(live.snapshot()["blocks"]) > 30
+
+
+def test_arguments_are_not_cached_as_markdown() -> None:
+    """UI-01: an answer with the same text as the arguments of a call is drawn as Markdown."""
+    text = '{"only_here": "**x**"}'
+    live = LiveArguments("m")
+    live.append(text)
+    live.frame(end=True)
+    assert live.ended
+    assert blocks(text) == ('<p>{"only_here": "<strong>x</strong>"}</p>',)
 
 
 def test_the_whole_is_in_blocks() -> None:

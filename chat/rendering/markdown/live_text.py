@@ -102,7 +102,7 @@ class LiveText:
             ops += self._stream.finish()
             if self._stream.is_exact:
                 self.ended = True
-                remember("".join(self._drawn), tuple(self._stream.blocks))
+                self._remember("".join(self._drawn), tuple(self._stream.blocks))
                 self._drawn.clear()
         before, self._tail = self._tail, self._stream.tail_html()
         is_changed = end or ops or before != self._tail
@@ -130,6 +130,10 @@ class LiveText:
         self._n += 1
         self._rev += 1
         return self._snap(self._settled, start)
+
+    def _remember(self, text: str, blocks: tuple[str, ...]) -> None:
+        """Cache the blocks, so that a page does not render the text again."""
+        remember(text, blocks)
 
     def _snap(self, blocks: list[str], start: int) -> dict[str, Any]:
         snap = {"op": "snap", "id": self.id, "n": self._n, "rev": self._rev, "from": start}

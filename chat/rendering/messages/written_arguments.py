@@ -177,9 +177,8 @@ class LiveArguments(LiveText):
     def __init__(self, message_id: str) -> None:
         super().__init__(message_id, stream=ArgumentsStream())
 
-    def _finish(self) -> None:
-        self.ended = True
-        self._drawn.clear()
+    def _remember(self, text: str, blocks: tuple[str, ...]) -> None:
+        """Do nothing, because the cached blocks of a text are those of Markdown."""
 
 
 def arguments_html(text: str) -> SafeString:
