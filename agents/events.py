@@ -10,7 +10,7 @@ from agents.errors import AgentError
 from agents.messages import Json, Text, Thinking, ToolCall, ToolResult
 from agents.questions import Kind
 
-StopReason = Literal["end", "tool_use", "max_tokens", "refusal", "pause"]
+StopReason = Literal["end", "tool_use", "max_tokens", "context", "refusal", "pause"]
 FinishReason = Literal["done", "pending", "limit", "waiting"]
 # No model reads or writes more in one response. Greater counts are wrong, and would use up the quota of a day.
 MOST_TOKENS = 20_000_000

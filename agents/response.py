@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
+from agents.errors import AnswerRefused, ContextTooLong, OutputLimitReached, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ResponseDone, StopReason, ToolCallDelta
 from agents.i18n import gettext as _
 from agents.messages import Message, Part, Text, Thinking, ToolCall
@@ -33,15 +33,15 @@ class Response:
     def calls(self) -> list[ToolCall]:
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
-    def take(self, event: ProviderEvent) -> None:
-        """Update the response by one event."""
+    def take(self, event: ProviderEvent, model: str) -> None:
+        """Update the response by one event. `model` is its name for users."""
         match event:
             case PartDone(part):
                 self._append(part)
                 self.shown = True
             case ResponseDone(stop_reason):
                 self.stop_reason = stop_reason
-                self.error = _error_of(stop_reason)
+                self.error = _error_of(stop_reason, model)
             case ToolCallDelta():
                 pass  # a call that is not complete is dropped, so the request can be repeated
             case _:
@@ -68,7 +68,7 @@ async def ask(provider: Provider, request: Request, response: Response) -> Async
         async with _closing(provider.stream(request)) as stream:
             async for event in stream:
                 event = _correct(event, request.model, taken)
-                response.take(event)
+                response.take(event, request.model)
                 yield event
                 if isinstance(event, ResponseDone):
                     await _drain(stream)
@@ -110,7 +110,7 @@ async def _closing(stream: AsyncIterator[ProviderEvent]) -> AsyncGenerator[Async
                 logger.warning("Could not close a provider's stream", exc_info=True)
 
 
-def _error_of(stop_reason: StopReason) -> ProviderError | None:
+def _error_of(stop_reason: StopReason, model: str) -> ProviderError | None:
     """Return the error of a response that ended for this reason; None if it is complete."""
     match stop_reason:
         case "max_tokens":
@@ -120,6 +120,8 @@ def _error_of(stop_reason: StopReason) -> ProviderError | None:
                     "for this model."
                 )
             )
+        case "context":
+            return ContextTooLong(_("The conversation is too long for {model}. Remove part of it.", model=model))
         case "refusal":
             return AnswerRefused(_("The model declined to answer. Rephrase the request, or switch to another model."))
         case _:

@@ -33,7 +33,7 @@ from chat.runs.turn_state import Now, OpenText, OpenTool, ResponseText, TurnStat
 EMPTY_ANSWER = _("The model gave an empty answer. Retry, or choose another model.")
 # Stop reasons after which an empty response is an error. After other reasons, the turn continues or reports an error.
 FINAL: tuple[StopReason, ...] = ("end", "tool_use")
-CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "refusal")
+CUT_SHORT: tuple[StopReason, ...] = ("max_tokens", "context", "refusal")
 
 ResponseEvent = ResponseStarted | TextDelta | ReasoningDelta | ToolCallDelta | PartDone | ResponseDone | RetryScheduled
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.errors import AnswerRefused, OutputLimitReached, ProviderError, ResponseBroken
+from agents.errors import AnswerRefused, ContextTooLong, OutputLimitReached, ProviderError, ResponseBroken
 from agents.events import (
     AgentEvent,
     PartDone,
@@ -273,6 +273,7 @@ async def test_calls_at_the_round_limit_are_answered_but_not_run() -> None:
     ("steps", "error"),
     [
         ([Stop("max_tokens")], OutputLimitReached),
+        ([Stop("context")], ContextTooLong),
         ([Stop("refusal")], AnswerRefused),
         ([HangUp()], ResponseBroken),
         ([ProviderError("gone")], ProviderError),

@@ -42,7 +42,7 @@ def test_blocks_around_a_citation_are_one_text() -> None:
     call, item = ToolCall("c", "noop", {}), Text("Bye.", {"item_id": "m_2"})
     response = Response()
     for part in (Text("It is high "), Text("at noon", sources=(TIDES,)), Text("."), call, Text("Then"), item):
-        response.take(PartDone(part))
+        response.take(PartDone(part), "model-1")
     assert response.parts == [Text("It is high at noon.", sources=(TIDES,)), call, Text("Then"), item]
 
 

@@ -243,7 +243,7 @@ def test_answer_of_reasoning_alone_is_said_to_be_empty() -> None:
     assert error["text"] == EMPTY_ANSWER
 
 
-@pytest.mark.parametrize("reason", ["refusal", "max_tokens"])
+@pytest.mark.parametrize("reason", ["refusal", "max_tokens", "context"])
 def test_response_that_fails_is_not_called_empty(reason: StopReason) -> None:
     """RUN-10: a failed response gives one error row with the reason, without a second one about the empty answer."""
     turn = Turn().apply(*events_of([[Stop(reason), USAGE]]))

@@ -108,7 +108,7 @@ STOPS = [
     ("stop_sequence", "end"),
     ("tool_use", "tool_use"),
     ("max_tokens", "max_tokens"),
-    ("model_context_window_exceeded", "max_tokens"),
+    ("model_context_window_exceeded", "context"),
     ("refusal", "refusal"),
     ("pause_turn", "pause"),
     ("something_new", "end"),

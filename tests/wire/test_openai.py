@@ -106,6 +106,7 @@ STOPS = [
     ("function_call", "end"),
     ("eos_token", "end"),
     ("max_tokens", "max_tokens"),
+    ("model_length", "context"),
     ("MAX_TOKENS", "max_tokens"),
     ("content_filter: RECITATION", "refusal"),
 ]

@@ -26,7 +26,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "stop_sequence": "end",
     "tool_use": "tool_use",
     "max_tokens": "max_tokens",
-    "model_context_window_exceeded": "max_tokens",
+    "model_context_window_exceeded": "context",
     "refusal": "refusal",
     "pause_turn": "pause",
 }

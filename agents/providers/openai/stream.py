@@ -17,6 +17,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "end",
     "length": "max_tokens",
     "max_tokens": "max_tokens",
+    "model_length": "context",
     "content_filter": "refusal",
     "tool_calls": "tool_use",
     "function_call": "tool_use",
