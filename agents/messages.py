@@ -101,8 +101,8 @@ class ToolCall:
     A provider whose API takes text sends `raw` as long as it is equivalent to `arguments` (see `arguments_text`).
     `arguments` is always an object: other text is stored as `{UNREADABLE: text}`, and the tool refuses it.
     `data` is as in Text; with OpenAI's Responses API it has `item_id` and `after`. With Chat Completions it can have
-    `extra_content`, a field of the call as JSON text, and `maker`, the provider and model that get it back. `approved`:
-    users have approved it.
+    `extra_content`, a field of the call, and `reasoning_details`, a field of its message, both as JSON text. `maker` is
+    then the provider and model that get them back. `approved`: users have approved it.
     """
 
     id: str

@@ -98,6 +98,30 @@ async def test_signature_of_a_call_goes_back_to_its_model(wire: WireServer, gpt:
     assert [[call.get("extra_content") for call in calls] for calls in sent] == [[extra, None], [None, None]]
 
 
+async def test_details_of_reasoning_go_back_within_their_turn(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """MSG-08: OpenRouter gets the details of the reasoning whole, for the model that made them.
+
+    It refuses a request to Gemini's models without them, because Gemini's signature is among them.
+    """
+    text = {"type": "reasoning.text", "index": 0, "format": "google-gemini-v1"}
+    secret = {"type": "reasoning.encrypted", "index": 1, "format": "google-gemini-v1", "data": "c2ln"}
+    pieces = [
+        [{**text, "text": "Let ", "signature": None}],
+        [{**text, "text": "me see"}, {**secret, "id": "call_1"}],
+        [{**secret, "id": "call_2"}, {**text, "text": "…", "signature": "s"}],
+    ]
+    chunks = [api.chunk({"reasoning_details": piece}) for piece in pieces]
+    wire.script(Reply(api.sse(*chunks, *api.tool_call(0, "call_1", "add", "{}"), api.finish("tool_calls"))))
+    answer = Message("assistant", parts(await ask(gpt, request("add", tools=(ADD,)))))
+    result = Message("user", (ToolResult("call_1", "2"),))
+    await ask(gpt, request("add", answer, result, tools=(ADD,)))
+    await ask(gpt, request("add", answer, result, tools=(ADD,), model="model-2"))
+    await ask(gpt, request("add", answer, result, Message("assistant", (Text("2"),)), "and?", tools=(ADD,)))
+    sent = [one.body["messages"][1].get("reasoning_details") for one in wire.requests[1:]]
+    whole = {**text, "text": "Let me see…", "signature": "s"}
+    assert sent == [[whole, {**secret, "id": "call_1"}, {**secret, "id": "call_2"}], None, None]
+
+
 STOPS = [
     ("stop", "end"),
     ("length", "max_tokens"),

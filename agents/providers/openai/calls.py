@@ -12,6 +12,7 @@ from agents.events import ToolCallDelta
 from agents.messages import Json, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import repair
+from agents.providers.openai.details import DETAILS
 
 # The field of a call in which Gemini's compatible endpoint sends the signature of its reasoning. Its models refuse a
 # request in which a call of the current turn lacks the signature.
@@ -71,20 +72,22 @@ class CallCollector:
         call.sent, call.has_delta = len(call.pieces), True
         return ToolCallDelta(str(call.place), names.get(call.name, call.name), new)
 
-    def take(self, names: Mapping[str, str], maker: str) -> list[ToolCall]:
+    def take(self, names: Mapping[str, str], maker: str, details: str) -> list[ToolCall]:
         """Return the complete calls. `names` maps the names that were sent to the server to those of the tools.
 
-        `maker` names the provider and the model, which get the calls' extra content back.
+        `maker` names the provider and the model, which get back the calls' extra content, and `details` of the
+        reasoning, which become data of the first call.
         """
         seen: set[str] = set()
-        found = []
+        found: list[ToolCall] = []
         for call in self._calls:
             if not call.id or call.id in seen:
                 call.id = f"call_{secrets.token_hex(12)}"
             seen.add(call.id)
             text = repair(call.text)
             name = names.get(call.name, call.name) or "unknown"
-            data = {EXTRA: call.extra, "maker": maker} if call.extra else {}
+            own = {EXTRA: call.extra, DETAILS: "" if found else details, "maker": maker}
+            data = {key: value for key, value in own.items() if value} if own[EXTRA] or own[DETAILS] else {}
             found.append(ToolCall(call.id, name, read_arguments(text), text, data))
         return found
 
@@ -103,12 +106,12 @@ def maker_of(provider: str, model: str) -> str:
     return f"{provider}/{model}"
 
 
-def extra_of(call: ToolCall, maker: str) -> Json:
-    """Return the fields with a call's extra content, or {} if the call has none or is another model's."""
+def own_field(name: str, call: ToolCall, maker: str) -> Json:
+    """Return the field of this name that the maker sent with a call, or {} if there is none."""
     if call.data.get("maker") != maker:
         return {}
     try:
-        return {EXTRA: json.loads(call.data.get(EXTRA, ""))}
+        return {name: json.loads(call.data.get(name, ""))}
     except (ValueError, RecursionError):
         return {}
 

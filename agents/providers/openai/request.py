@@ -12,7 +12,8 @@ from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, as_note, safe_name, turns
 from agents.providers.dialect import Dialect, without
-from agents.providers.openai.calls import extra_of, maker_of
+from agents.providers.openai.calls import EXTRA, maker_of, own_field
+from agents.providers.openai.details import DETAILS
 
 LONGEST_NAME = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
@@ -139,12 +140,14 @@ def _model_side(
         side |= _reasoning(messages, provider, sent_reasoning) or NO_REASONING
     elif calls and in_this_turn:
         side |= _reasoning(messages, provider, sent_reasoning)
+    if dialect.all_reasoning or in_this_turn:
+        side |= _details(messages, maker)
     yield side
 
 
 def _tool_call(call: ToolCall, dialect: Dialect, maker: str) -> Json:
     function = {"name": safe_name(call.name, LONGEST_NAME), "arguments": arguments_text(call)}
-    return {"id": _call_id(call.id, dialect), "type": "function", "function": function, **extra_of(call, maker)}
+    return {"id": _call_id(call.id, dialect), "type": "function", "function": function, **own_field(EXTRA, call, maker)}
 
 
 def _call_id(call_id: str, dialect: Dialect) -> str:
@@ -155,6 +158,13 @@ def _call_id(call_id: str, dialect: Dialect) -> str:
     call_id = call_id or NAMELESS
     form, length = CALL_IDS[dialect.call_ids]
     return call_id if form.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:length]
+
+
+def _details(messages: Iterable[Message], maker: str) -> Json:
+    """Return the details of the model's reasoning, which are in the data of its first call."""
+    found = [own_field(DETAILS, call, maker) for message in messages for call in message.tool_calls]
+    details = [detail for field in found if field for detail in field[DETAILS]]
+    return {DETAILS: details} if details else {}
 
 
 def _reasoning(messages: Iterable[Message], provider: str, sent_reasoning: list[Thinking]) -> Json:

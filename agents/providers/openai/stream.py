@@ -12,6 +12,7 @@ from agents.messages import Json, Source, Text, Thinking
 from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load
 from agents.providers.openai.calls import CallCollector, maker_of
 from agents.providers.openai.citations import cited_by
+from agents.providers.openai.details import DETAILS, DetailCollector
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "end",
@@ -49,6 +50,7 @@ class StreamState:
     part: OpenPart | None = None
     cited: list[Source] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
+    details: DetailCollector = field(default_factory=DetailCollector)
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     refused: bool = False
@@ -73,6 +75,7 @@ def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
 
 
 def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
+    state.details.add(delta.get(DETAILS))
     for name in REASONING_FIELDS:
         if delta.get(name):
             yield from _take_text(delta[name], name, state)
@@ -205,7 +208,7 @@ class OpenAIReader:
     def finish(self) -> Iterator[ProviderEvent]:
         state = self._state
         yield from close_part(state)
-        calls = state.calls.take(state.tool_names, maker_of(state.provider, state.model))
+        calls = state.calls.take(state.tool_names, maker_of(state.provider, state.model), state.details.text)
         for place, call in enumerate(calls):
             yield PartDone(call, str(place))
         yield ResponseDone(_stop_reason(state, bool(calls)), state.usage)
