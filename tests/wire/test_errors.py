@@ -242,6 +242,18 @@ async def test_other_servers_error_bodies_are_read(wire: WireServer, body: str, 
     await provider.close()
 
 
+async def test_refused_prompt_is_no_refused_parameter(wire: WireServer) -> None:
+    """RUN-10: if Azure's filter refuses the conversation, the error does not ask for another setting."""
+    words = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
+    body = {"error": {"message": words, "type": None, "param": "prompt", "code": "content_filter", "status": 400}}
+    wire.script(Reply.of_json(body, 400))
+    provider = OPENAI.make(wire)
+    with pytest.raises(RequestRejected, match="rejected the request") as caught:
+        await ask(provider)
+    assert caught.value.remedy == "model"
+    await provider.close()
+
+
 async def test_web_page_is_not_quoted(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: the text of a proxy's error page is not shown to users."""
     wire.script(Reply([b"<!DOCTYPE html><html><body>Bad gateway</body></html>"], 502, content_type="text/html"))

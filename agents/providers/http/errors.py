@@ -45,7 +45,9 @@ NO_CREDIT = re.compile(
 # Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
 PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(\.[a-z0-9_.]+)?: ")
 # The values of these parameters come from the conversation and the session, not from a setting.
-CONVERSATION = frozenset({"messages", "input", "model", "system", "instructions", "tools", "tool_choice", "error"})
+CONVERSATION = frozenset(
+    {"messages", "input", "prompt", "model", "system", "instructions", "tools", "tool_choice", "error"}
+)
 KEY_LIKE = re.compile(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*.-]{6,}")
 
 PASSWORD = re.compile(r"//[^/@]*@")
