@@ -73,10 +73,12 @@ def ping() -> Event:
     return {"type": "ping"}
 
 
-def end(stop_reason: str = "end_turn", output_tokens: int = 7) -> list[Event]:
+def end(stop_reason: str = "end_turn", output_tokens: int = 7, thinking_tokens: int | None = None) -> list[Event]:
     change = {"stop_reason": stop_reason, "stop_sequence": None}
+    details = None if thinking_tokens is None else {"thinking_tokens": thinking_tokens}
+    usage = {"output_tokens": output_tokens, "output_tokens_details": details}
     return [
-        {"type": "message_delta", "delta": change, "usage": {"output_tokens": output_tokens}},
+        {"type": "message_delta", "delta": change, "usage": usage},
         {"type": "message_stop"},
     ]
 

@@ -25,7 +25,7 @@ EVERYTHING: list[Json] = [
     *api.text(2, "Sure", ": "),
     *api.tool_use(3, "toolu_1", "add", '{"a"', ": 1, ", '"b": "é"}'),
     *api.tool_use(4, "toolu_2", "sub"),
-    *api.end("tool_use", output_tokens=42),
+    *api.end("tool_use", output_tokens=42, thinking_tokens=9),
 ]
 HEARD: list[ProviderEvent] = [
     ReasoningDelta("Let me see…\n"),
@@ -35,7 +35,7 @@ HEARD: list[ProviderEvent] = [
     PartDone(Text("Sure: ")),
     PartDone(ToolCall("toolu_1", "add", {"a": 1, "b": "é"}, '{"a": 1, "b": "é"}')),
     PartDone(ToolCall("toolu_2", "sub", {})),
-    ResponseDone("tool_use", Usage(240, 42, 200, 30)),
+    ResponseDone("tool_use", Usage(240, 42, 200, 30, 9)),
 ]
 
 

@@ -184,7 +184,9 @@ HANDLERS: Mapping[str, Callable[[Json, StreamState], Iterable[ProviderEvent]]] =
 def _count(usage: object, state: StreamState) -> None:
     """Store the latest number of each kind. The numbers in message_delta are totals, so they replace earlier ones."""
     if isinstance(usage, dict):
-        state.usage |= {key: value for key, value in usage.items() if isinstance(value, int)}
+        details = usage.get("output_tokens_details")
+        counts = usage | details if isinstance(details, dict) else usage
+        state.usage |= {key: value for key, value in counts.items() if isinstance(value, int)}
 
 
 def usage_of(state: StreamState) -> Usage:
@@ -193,7 +195,7 @@ def usage_of(state: StreamState) -> Usage:
     read, write = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
     fresh = counts.get("input_tokens")
     total = None if fresh is None else fresh + (read or 0) + (write or 0)
-    return Usage(total, counts.get("output_tokens"), read, write)
+    return Usage(total, counts.get("output_tokens"), read, write, counts.get("thinking_tokens"))
 
 
 class AnthropicReader:
