@@ -96,14 +96,18 @@ def page_after(
 
 def page_around(session: Session, message_id: str) -> Page | None:
     """Read a message with its neighbors. Return None if it does not exist or was removed."""
-    sequence = (
-        ChatMessage.objects.in_conversation(session.pk).filter(pk=message_id).values_list("sequence", flat=True).first()
-    )
+    sequence = sequence_of(session, message_id)
     if sequence is None:
         return None
     before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBORS)
     after = page_after(session, sequence, limit=NEIGHBORS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
+
+
+def sequence_of(session: Session, message_id: str) -> int | None:
+    """Return the sequence number of a message, or None if it does not exist, is queued or was removed."""
+    found = ChatMessage.objects.in_conversation(session.pk).filter(pk=message_id)
+    return found.values_list("sequence", flat=True).first()
 
 
 def last_summary(session: Session) -> tuple[str, int] | None:

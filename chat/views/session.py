@@ -125,7 +125,8 @@ def messages(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Render a page of messages.
 
     The parameters choose the page: messages `before` or `after` a sequence number, `around` a message, `since` a time,
-    or from the `start`. Without a parameter, the newest messages are rendered.
+    or from the `start`. Without a parameter, the newest messages are rendered. With `before` and `after`, `at` is the
+    message that the client shows at this number. If it has moved, its new number is used.
     """
     row, _role = session_for(request.user, session_id)
     asked = request.GET.dict()
@@ -153,8 +154,13 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
     if "start" in asked:
         return replace(reading.page_after(row, 0), has_older=False)
     if "after" in asked:
-        return reading.page_after(row, number_or_404(asked["after"]))
-    return reading.page_of(row, before_sequence=number_or_404(asked["before"]) if "before" in asked else None)
+        return reading.page_after(row, _cursor(row, asked, "after"))
+    return reading.page_of(row, before_sequence=_cursor(row, asked, "before") if "before" in asked else None)
+
+
+def _cursor(row: Session, asked: dict[str, str], name: str) -> int:
+    sequence, message_id = number_or_404(asked[name]), asked.get("at", "")
+    return (reading.sequence_of(row, message_id) if ids.may_be_one(message_id) else None) or sequence
 
 
 def _messages(page: reading.Page) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Route, WebSocketRoute, expect
 
@@ -140,6 +141,29 @@ async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
     line.let_go()
     await expect(numbered(reader, 89)).to_contain_text("Number 90")
     assert await shown_from_end_to_end(reader) == without(5)
+
+
+@pytest.mark.parametrize("change", ["removed", "restored"])
+async def test_pages_continue_at_a_message_that_has_moved(reader: Person, other: Person, change: str) -> None:
+    """LIVE-01, MSG-03: pages that are loaded after a move, but before the move's event arrives, leave no message out."""
+    line = HeldLine()
+    await reader.page.route_web_socket("**/ws/**", line.lead)
+    await reader.page.reload()
+    await reader.sees_connection("Connected")
+    if change == "restored":
+        await remove(other, 5)
+        await expect(numbered(reader, 89)).to_contain_text("Number 90")
+    line.hold()
+    if change == "removed":
+        await remove(other, 5)
+    else:
+        await other.page.get_by_role("button", name="Undo").click()
+        await expect(numbered(other, 5)).to_contain_text("Number 5")
+    await shown_from_end_to_end(reader)
+    line.let_go()
+    moved = without(5) if change == "removed" else without()
+    await expect(numbered(reader, len(moved))).to_contain_text("Number 180")
+    assert await shown(reader) == moved
 
 
 class HeldLine:

@@ -16,23 +16,26 @@ export const hasUnloaded = (id) => Boolean(document.getElementById(id).dataset[C
 
 /** Returns whether this sequence number belongs to an older page that is not loaded. */
 const isBeforeLoaded = (sequence) =>
-  sequence !== null && hasUnloaded("older") && sequence < (edgeSequence("older") ?? Infinity);
+  sequence !== null && hasUnloaded("older") && sequence < (edgeMessage("older")?.dataset.sequence ?? Infinity);
 
 /** Returns whether this sequence number belongs to a newer page that is not loaded. */
 const isAfterLoaded = (sequence) =>
-  sequence !== null && hasUnloaded("newer") && sequence > (edgeSequence("newer") ?? 0);
+  sequence !== null && hasUnloaded("newer") && sequence > (edgeMessage("newer")?.dataset.sequence ?? 0);
 
-/** Returns the cursor for the next page. It is computed on use, because sequence numbers change after the rendering. */
+/**
+ * Returns the cursor for the next page. It is computed on use, because sequence numbers change after the rendering. The
+ * message itself is part of it, because the server may have moved it since.
+ */
 export function nextCursor(id) {
-  const place = edgeSequence(id);
-  return place === undefined ? {} : { [CURSORS[id]]: place };
+  const message = edgeMessage(id);
+  return message ? { [CURSORS[id]]: message.dataset.sequence, at: message.id } : {};
 }
 
-function edgeSequence(id) {
+function edgeMessage(id) {
   let message = id === "older" ? list.firstElementChild : list.lastElementChild;
   while (message && !message.dataset.sequence)
     message = id === "older" ? message.nextElementSibling : message.previousElementSibling;
-  return message ? Number(message.dataset.sequence) : undefined;
+  return message;
 }
 
 // Unconfirmed messages, which are shown above the composer until the server has them (LIVE-04).
