@@ -15,6 +15,7 @@ from tests.browser.conftest import CONFIG
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_patches import edit
 from tests.browser.test_questions import asking, press
 from tests.browser.test_retry import PHONE
 from tests.support.search_service import TIDES, search_service
@@ -89,6 +90,28 @@ async def test_enter_opens_the_source(ana: Person, model: WireServer) -> None:
     page = await opened.value
     await page.wait_for_url("https://tides.example/today")
     await page.close()
+
+
+async def test_focused_citation_stays_when_its_message_changes(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """UI-14, LIVE-01: a new version of an answer neither takes the focus from a chip nor shows it as text."""
+    bo = await invited(ana, browser, "Bo")
+    await answered(ana, model)
+    chip = ana.page.get_by_role("link", name="Source 1: Tide tables")
+    await chip.focus()
+    await ana.page.evaluate("""() => {
+        window.framesWithoutChip = 0;
+        const look = () => {
+            if (!document.querySelector(".cite[role]")) window.framesWithoutChip += 1;
+            requestAnimationFrame(look);
+        };
+        look();
+    }""")
+    await edit(bo, bo.answers.last, f"{ANSWER} Then it rises.")
+    await expect(ana.answers.last).to_contain_text("Then it rises.")
+    await expect(chip).to_be_focused()
+    assert await ana.page.evaluate("framesWithoutChip") == 0
 
 
 async def test_touch_shows_the_card_of_a_citation(ana: Person, model: WireServer, browser: Browser) -> None:

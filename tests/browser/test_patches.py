@@ -59,6 +59,17 @@ async def test_diagram_follows_each_edit(ana: Person, model: WireServer, browser
     await expect(drawn).to_contain_text("Third")
 
 
+async def test_code_that_was_a_diagram_has_no_pressed_buttons(ana: Person, model: WireServer) -> None:
+    """UI-11: the buttons of code that replaces a diagram do not have the state of the buttons of the diagram."""
+    await talk(ana, model, "Here:\n\n```mermaid\ngraph TD\n  A[First] --> B\n```")
+    await expect(ana.answers.last.get_by_role("button", name="Diagram", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    await edit(ana, ana.answers.last, "Here:\n\n```python\nx = 1\n```")
+    await expect(ana.answers.last.locator(".code-lang")).to_have_text("Python")
+    await expect(ana.answers.last.locator("[aria-pressed]")).to_have_count(0)
+
+
 async def test_open_markdown_follows_edits(ana: Person, model: WireServer, browser: Browser) -> None:
     """MSG-12: the open Markdown of a message is updated when the message changes."""
     bo = await invited(ana, browser, "Bo")

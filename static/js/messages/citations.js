@@ -10,6 +10,7 @@ const list = document.getElementById("messages");
 let card = null; // the open card, with the chip that it belongs to
 let markTimer = 0;
 let hideTimer = 0;
+let unmarked = null; // the chip that had the focus when a patch removed its attributes
 
 /** Returns the link to the source of a citation, or undefined if its message has no source with this number. */
 function sourceOf(chip) {
@@ -19,6 +20,7 @@ function sourceOf(chip) {
 
 /** Makes chips of new citations. Sets only attributes, because patches of the text compare its elements. */
 function markCitations() {
+  clearTimeout(markTimer);
   markTimer = 0;
   for (const chip of list.querySelectorAll(".prose .cite:not([role])")) {
     const source = sourceOf(chip);
@@ -28,6 +30,14 @@ function markCitations() {
     chip.ariaLabel = format(words.source, { number: chip.textContent.slice(1, -1), title: titleOf(source) });
   }
   if (card && !card.chip.isConnected) hideCard();
+  if (unmarked?.role && document.activeElement === document.body) unmarked.focus({ preventScroll: true });
+  unmarked = null;
+}
+
+/** Marks citations soon, or before the next frame if a patch has removed the attributes of a chip. */
+function handleChanges(records) {
+  if (records.some(({ type, target }) => type === "attributes" && !target.role)) markCitations();
+  else markTimer ||= setTimeout(markCitations, DELAY_MS);
 }
 
 const titleOf = (source) => source.querySelector(".source-title").textContent;
@@ -96,15 +106,14 @@ function handleKey(event) {
 
 export function connect() {
   markCitations();
-  new MutationObserver(() => (markTimer ||= setTimeout(markCitations, DELAY_MS))).observe(list, {
-    childList: true,
-    subtree: true,
-    attributeFilter: ["role"], // patches remove the attributes
-  });
+  new MutationObserver(handleChanges).observe(list, { childList: true, subtree: true, attributeFilter: ["role"] });
   document.addEventListener("pointerover", handlePointer);
   document.addEventListener("click", handleClick);
   document.addEventListener("keydown", handleKey, true);
   list.addEventListener("focusin", (event) => (chipOf(event) ? showCard(chipOf(event)) : hideCard()));
-  list.addEventListener("focusout", (event) => chipOf(event) && hideCardSoon());
+  list.addEventListener("focusout", (event) => {
+    if (event.target.matches(".cite:not([tabindex])")) unmarked = event.target;
+    else if (chipOf(event)) hideCardSoon();
+  });
   document.getElementById("log").addEventListener("scroll", hideCard, { passive: true });
 }

@@ -59,6 +59,8 @@ function removeDrawing(block) {
   drawings.delete(block);
   block.querySelector(".diagram-error")?.remove();
   delete block.dataset.shows;
+  // Patches keep this attribute, but the code may have other buttons now.
+  for (const button of block.querySelectorAll("[aria-pressed]")) button.removeAttribute("aria-pressed");
 }
 
 const sendCode = (drawing) => drawing?.frame.contentWindow?.postMessage({ code: drawing.code, dark: isDark() }, "*");
