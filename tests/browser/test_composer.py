@@ -107,6 +107,20 @@ async def test_sent_text_is_no_longer_a_draft(ana: Person, model: WireServer, br
     await expect(new.composer).to_have_value("")
 
 
+async def test_typed_text_survives_an_older_draft_from_another_tab(ana: Person, browser: Browser) -> None:
+    """UI-09: a tab stores its draft again after the server's confirmation. It may be older than another tab's draft."""
+    other = await beside(ana, browser)
+    await ana.composer.fill("Written here")
+    await expect(other.composer).to_have_value("Written here")
+    name = "Object.keys(localStorage).find((name) => name.startsWith('parley:draft:'))"
+    older = await ana.page.evaluate(f"localStorage[{name}]")
+    await other.composer.press_sequentially(", and there")
+    await expect(ana.composer).to_have_value("Written here, and there")
+    await ana.page.evaluate(f"older => localStorage[{name}] = older", older)
+    await ana.page.wait_for_function(f"() => localStorage[{name}].includes('and there')")
+    await expect(other.composer).to_have_value("Written here, and there")
+
+
 async def test_tab_without_own_text_follows_another_tab(ana: Person, browser: Browser) -> None:
     """UI-09: a tab without text of its own follows the other one; sending the message clears both."""
     other = await beside(ana, browser)

@@ -145,7 +145,7 @@ async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
 
 @pytest.mark.parametrize("change", ["removed", "restored"])
 async def test_pages_continue_at_a_message_that_has_moved(reader: Person, other: Person, change: str) -> None:
-    """LIVE-01, MSG-03: pages that are loaded after a move, but before the move's event arrives, leave no message out."""
+    """LIVE-01, MSG-03: pages that are loaded after a move, but before its event arrives, leave no message out."""
     line = HeldLine()
     await reader.page.route_web_socket("**/ws/**", line.lead)
     await reader.page.reload()

@@ -15,6 +15,7 @@ let sentText = confirmedText; // the draft that was sent last, which may not be 
 let sendTimer = 0;
 let sentAt = 0;
 let mirroredText = null; // another tab's draft, until the user types here
+let typedAt = 0; // when the user last typed here
 
 /** Fills in the newest draft: that of this browser, or that of the server, which was rendered with the page. */
 export function connect() {
@@ -57,6 +58,7 @@ function recordConfirmed(text) {
 
 function handleInput() {
   mirroredText = null;
+  typedAt = Date.now();
   storeDraft();
   if (field.value) sendSoon();
   else sendNow();
@@ -81,6 +83,8 @@ function syncFromStorage(event) {
   if (event.key !== DRAFT_NAME) return;
   const [before, after] = [parseJson(event.oldValue), parseJson(event.newValue)];
   confirmedText = sentText = after?.said ?? "";
+  // When the other tab stored a confirmation, it had not seen yet what the user has typed here.
+  if (after?.at < typedAt) return storeDraft({ text: field.value, at: typedAt });
   const isFollowing = field.value === mirroredText || field.value === (before?.text ?? "");
   if (isFollowing && field.value !== (after?.text ?? "")) mirrorDraft(after?.text ?? "");
 }
