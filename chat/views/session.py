@@ -159,6 +159,7 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
 
 
 def _cursor(row: Session, asked: dict[str, str], name: str) -> int:
+    """Return the sequence number at which the client's list ends. Raise Http404."""
     sequence, message_id = number_or_404(asked[name]), asked.get("at", "")
     return (reading.sequence_of(row, message_id) if ids.may_be_one(message_id) else None) or sequence
 

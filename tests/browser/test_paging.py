@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Route, WebSocketRoute, expect
+from playwright.async_api import Route, expect
 
+from tests.browser.crowd import Line
 from tests.browser.person import Person
 from tests.browser.test_messages import choose
 from tests.browser.test_page import fill
@@ -129,7 +130,7 @@ async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
 
     The messages are not moved again.
     """
-    line = HeldLine()
+    line = Line()
     await reader.page.route_web_socket("**/ws/**", line.lead)
     await reader.page.reload()
     await reader.sees_connection("Connected")
@@ -138,7 +139,7 @@ async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
     await remove(other, 5)
     await log(reader).evaluate("log => log.scrollTop = 0")
     await expect(reader.page.locator("#messages")).to_contain_text("Number 4")
-    line.let_go()
+    line.release()
     await expect(numbered(reader, 89)).to_contain_text("Number 90")
     assert await shown_from_end_to_end(reader) == without(5)
 
@@ -146,7 +147,7 @@ async def test_move_is_not_applied_twice(reader: Person, other: Person) -> None:
 @pytest.mark.parametrize("change", ["removed", "restored"])
 async def test_pages_continue_at_a_message_that_has_moved(reader: Person, other: Person, change: str) -> None:
     """LIVE-01, MSG-03: pages that are loaded after a move, but before its event arrives, leave no message out."""
-    line = HeldLine()
+    line = Line()
     await reader.page.route_web_socket("**/ws/**", line.lead)
     await reader.page.reload()
     await reader.sees_connection("Connected")
@@ -160,35 +161,10 @@ async def test_pages_continue_at_a_message_that_has_moved(reader: Person, other:
         await other.page.get_by_role("button", name="Undo").click()
         await expect(numbered(other, 5)).to_contain_text("Number 5")
     await shown_from_end_to_end(reader)
-    line.let_go()
+    line.release()
     moved = without(5) if change == "removed" else without()
     await expect(numbered(reader, len(moved))).to_contain_text("Number 180")
     assert await shown(reader) == moved
-
-
-class HeldLine:
-    """The page's socket, whose frames from the server can be delayed."""
-
-    def __init__(self) -> None:
-        self._held: list[str | bytes] | None = None
-
-    async def lead(self, route: WebSocketRoute) -> None:
-        self._page = route
-        route.connect_to_server().on_message(self._carry)
-
-    def hold(self) -> None:
-        self._held = []
-
-    def let_go(self) -> None:
-        held, self._held = self._held or [], None
-        for frame in held:
-            self._page.send(frame)
-
-    def _carry(self, frame: str | bytes) -> None:
-        if self._held is None:
-            self._page.send(frame)
-        else:
-            self._held.append(frame)
 
 
 async def test_keys_and_the_palette_lead_to_the_beginning(reader: Person) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
@@ -17,6 +18,7 @@ from tests.wire.server import WireServer
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+CHART = "![A chart](https://pictures.example/a.png)"
 LONG_LINE = "```python\nx = '" + "long " * 80 + "'\n```"
 FORMULA = "Energy $E=mc^2$, then\n\n$$\n\\frac{a}{b}\n$$\n\nand $5 or $6."
 TABLE = "|" + "column |" * 20 + "\n|" + "---|" * 20 + "\n|" + "somewords |" * 20
@@ -62,7 +64,7 @@ EDGE = """element => {
 @pytest_asyncio.fixture(loop_scope="session")
 async def reader(ana: Person, model: WireServer) -> Person:
     """Ana, after an answer with all kinds of content."""
-    model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, "![A chart](https://pictures.example/a.png)"))))
+    model.script(reply("\n\n".join((LONG_LINE, FORMULA, TABLE, CHART))))
     await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await ana.say("Show me")
     await expect(ana.answers).to_contain_text("A chart")
@@ -204,35 +206,26 @@ async def test_external_image_is_loaded_on_request(reader: Person) -> None:
     assert "address=https%3A%2F%2Fpictures.example%2Fa.png&signature=" in asked[-1]
 
 
-async def test_selection_and_loaded_image_survive_streaming(ana: Person, model: WireServer) -> None:
-    """UI-01, LIVE-01: selected text and a loaded image survive everything that streams after them."""
+@pytest.mark.parametrize(
+    ("start", "rest"),
+    [
+        (f"{CHART}\n\nRemember these words.\n\nAnd ", ("more.\n\n" * 30, "The end.")),
+        (f"Look:\n\n- {CHART}\n- Remember these words.\n- And ", ("more.\n\nThe ", "end.")),
+    ],
+    ids=["finished-blocks", "unfinished-list"],
+)
+async def test_selection_and_loaded_image_survive_streaming(
+    ana: Person, model: WireServer, start: str, rest: tuple[str, ...]
+) -> None:
+    """UI-01, LIVE-01: selected text and a loaded image survive what streams after them, and the end of their list."""
     gate = asyncio.Event()
-    start = "![A chart](https://pictures.example/a.png)\n\nRemember these words.\n\nAnd "
-    model.script(reply(start, gate=gate, rest=("more.\n\n" * 30, "The end.")))
+    model.script(reply(start, gate=gate, rest=rest))
     await ana.page.route("**/image?*", lambda route: route.fulfill(body=PNG, content_type="image/png"))
     await ana.say("Go")
     await ana.answers.get_by_role("button", name="A chart").click()
     picture = ana.answers.get_by_role("img", name="A chart")
     await expect(picture).to_be_visible()
-    await ana.answers.get_by_text("Remember these words.").evaluate("p => getSelection().selectAllChildren(p)")
-    gate.set()
-    await expect(ana.answers).to_contain_text("The end.")
-    await ana.sees_state("idle")
-    await expect(picture).to_be_visible()
-    assert await ana.page.evaluate("getSelection().toString()") == "Remember these words."
-
-
-async def test_unfinished_list_keeps_selection_and_image_when_it_is_finished(ana: Person, model: WireServer) -> None:
-    """UI-01, LIVE-01: selected text and a loaded image in a list that is being written survive the end of the list."""
-    gate = asyncio.Event()
-    start = "Look:\n\n- ![A chart](https://pictures.example/a.png)\n- Remember these words.\n- And "
-    model.script(reply(start, gate=gate, rest=("more.\n\nThe ", "end.")))
-    await ana.page.route("**/image?*", lambda route: route.fulfill(body=PNG, content_type="image/png"))
-    await ana.say("Go")
-    await ana.answers.get_by_role("button", name="A chart").click()
-    picture = ana.answers.get_by_role("img", name="A chart")
-    await expect(picture).to_be_visible()
-    await ana.answers.get_by_text("Remember these words.").evaluate("item => getSelection().selectAllChildren(item)")
+    await ana.answers.get_by_text("Remember these words.").evaluate("each => getSelection().selectAllChildren(each)")
     gate.set()
     await expect(ana.answers).to_contain_text("The end.")
     await ana.sees_state("idle")

@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, OperationalError
 
+from agents.messages import Json
 from agents.providers.scripted import Gate
 from chat import consumers
 from chat.live import event_json, sync
@@ -49,19 +50,24 @@ async def test_resent_message_is_the_first_one(node: TestNode, ana: User) -> Non
     assert await node.do(ChatMessage.objects.filter(session=session, text="Once").count) == 2
 
 
+async def refusal_after(error: Exception, node: TestNode, user: User, monkeypatch: pytest.MonkeyPatch) -> Json:
+    """Send a command that fails with this error, and return its refusal."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    session = await node.session(user)
+    async with Socket(path_of(session), user) as socket:
+        await socket.let_in()
+        monkeypatch.setattr(consumers, "execute", fail)
+        return await socket.ask(type="send", text="Hello", key="k1")
+
+
 async def test_command_in_an_outage_is_one_line_in_the_log(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """OPS-03: an outage is not an error of Parley, and each client repeats its commands."""
-
-    def fail(*_: object) -> None:
-        raise OperationalError("it is away")
-
-    session = await node.session(ana)
-    async with Socket(path_of(session), ana) as socket:
-        await socket.let_in()
-        monkeypatch.setattr(consumers, "execute", fail)
-        refused = await socket.ask(type="send", text="Hello", key="k1")
+    refused = await refusal_after(OperationalError("it is away"), node, ana, monkeypatch)
     assert (refused["type"], refused["code"]) == ("refused", "unavailable")
     [line] = [record for record in caplog.records if record.name == "chat.consumers"]
     assert (line.levelname, line.exc_info) == ("WARNING", None)
@@ -71,15 +77,7 @@ async def test_command_that_the_database_refuses_is_an_error_of_parley(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """OPS-03: as over REST. Clients repeat a command that is refused as `unavailable`, and this one fails each time."""
-
-    def fail(*_: object) -> None:
-        raise IntegrityError("UNIQUE constraint failed")
-
-    session = await node.session(ana)
-    async with Socket(path_of(session), ana) as socket:
-        await socket.let_in()
-        monkeypatch.setattr(consumers, "execute", fail)
-        refused = await socket.ask(type="send", text="Hello", key="k1")
+    refused = await refusal_after(IntegrityError("UNIQUE constraint failed"), node, ana, monkeypatch)
     assert (refused["type"], refused["code"]) == ("refused", "internal")
     [line] = [record for record in caplog.records if record.name == "chat.consumers"]
     assert line.levelname == "ERROR"
