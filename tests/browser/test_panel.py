@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.person import Person
@@ -139,3 +140,24 @@ async def test_panel_covers_the_page_on_a_phone(ana: Person) -> None:
     assert await violations(ana.page) == []
     await press(ana, "Close").click()
     await expect(ana.page.locator("main.session")).not_to_have_attribute("inert", "")
+
+
+@pytest.mark.parametrize(("tab", "address"), [("Session", "**/panel"), ("Context", "**/context?*")])
+async def test_failed_update_is_repeated(ana: Person, model: WireServer, tab: str, address: str) -> None:
+    """LIVE-01: if an update of the panel fails, it keeps its content and is updated some seconds later."""
+    await ana.page.clock.install()
+    await opened(ana)
+    await panel(ana).get_by_role("tab", name=tab).click()
+    await expect(panel(ana)).to_contain_text("System prompt")
+    await ana.page.route(address, lambda route: route.abort())
+    model.script(reply("Yes."))
+    async with ana.page.expect_event("requestfailed"):
+        await ana.say("Hi")
+    await ana.sees_state("idle")
+    await ana.page.clock.fast_forward(1_000)
+    await expect(panel(ana)).to_contain_text("System prompt")
+    await ana.page.unroute(address)
+    await ana.page.clock.fast_forward(10_000)
+    await expect(panel(ana).get_by_role("tabpanel")).to_contain_text({"Session": "wire-large", "Context": "Yes."}[tab])
+    assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
+    ana.reports.clear()

@@ -15,6 +15,7 @@ import * as files from "./files.js";
 import * as prompt from "./system_prompt.js";
 
 const DELAY_MS = 150;
+const RETRY_MS = 5_000;
 const FRAMES = ["session", "synced", "people", "usage"];
 const panel = document.getElementById("panel");
 const body = document.getElementById("panel-body");
@@ -71,9 +72,10 @@ function selectTab(wanted) {
 
 const selectedTab = () => tabs.find((tab) => tab.ariaSelected === "true").dataset.tab;
 
-function refreshSoon() {
+/** Fetches the content of the tab that is shown after `delay` ms. */
+function refreshSoon(delay = DELAY_MS) {
   clearTimeout(refreshTimer);
-  if (!panel.hidden) refreshTimer = setTimeout(fetchContent, DELAY_MS);
+  refreshTimer = setTimeout(() => panel.hidden || fetchContent(), delay);
 }
 
 function fetchContent() {
@@ -85,7 +87,8 @@ function fetchAbout() {
   const update = fetchText(panel.dataset.address).then((html) => {
     if (update !== lastUpdate) return lastUpdate;
     if (html !== null) showAbout(html);
-    else if (!body.querySelector("section")) body.replaceChildren(createLoadError(fetchAbout));
+    else if (body.querySelector("section")) refreshSoon(RETRY_MS);
+    else body.replaceChildren(createLoadError(fetchAbout));
   });
   lastUpdate = update;
   return update;

@@ -28,8 +28,9 @@ export function createTab({ body, address, query, frames, draw }) {
     if (number !== lastRequest) return;
     duration = performance.now() - began;
     const hadFocus = body.contains(document.activeElement);
-    // After a failed update, the content stays, unless the user wants to see other content.
+    // After a failed update, the content stays and is fetched again, unless the user wants to see other content.
     if (html !== null || wanted !== shownQuery) show(html, wanted);
+    else timer = setTimeout(retry, MAX_DELAY_MS);
     if (hadFocus && document.activeElement === document.body) body.closest("aside").focus({ preventScroll: true });
   }
 
@@ -37,6 +38,11 @@ export function createTab({ body, address, query, frames, draw }) {
     if (html === null) body.replaceChildren(createLoadError(refresh));
     else draw(html);
     shownQuery = html === null ? null : wanted;
+  }
+
+  function retry() {
+    timer = 0;
+    if (body.checkVisibility()) refresh();
   }
 
   function refreshAfter(op) {
