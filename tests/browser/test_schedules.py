@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from http import HTTPStatus
 from urllib.parse import urljoin
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.console import FAILED
 from tests.browser.person import Person
@@ -163,6 +164,32 @@ async def test_form_keeps_its_input_while_a_switch_is_sent(ana: Person) -> None:
     await expect(switch).not_to_be_checked()
     assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
     ana.reports.clear()
+
+
+async def test_undo_waits_for_a_pending_request(ana: Person) -> None:
+    """UI-24: Undo restores a schedule also if another request is pending when it is pressed."""
+    page, responds = ana.page, asyncio.Event()
+    await ana.say("/schedule First report.")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await dialog.get_by_role("button", name="New schedule").click()
+    await dialog.locator("#schedule-form-new").get_by_label("Message").fill("Second report.")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await expect(dialog.locator(".schedule-text")).to_have_text(["First report.", "Second report."])
+    await dialog.get_by_role("button", name="Delete").first.click()
+    await expect(dialog.locator(".schedule-text")).to_have_text(["Second report."])
+
+    async def wait(route: Route) -> None:
+        await responds.wait()
+        await route.continue_()
+
+    await page.route("**/schedules", wait, times=1)
+    await dialog.get_by_role("switch").uncheck()
+    await dialog.get_by_role("button", name="Undo").click()
+    responds.set()
+    await expect(dialog.locator(".schedule-text")).to_have_text(["First report.", "Second report."])
+    await expect(dialog.get_by_text("Off", exact=True)).to_have_count(1)
+    ana.check_console()
 
 
 async def test_open_dialog_shows_changes_of_other_tabs(ana: Person, model: WireServer) -> None:

@@ -142,12 +142,15 @@ function handleSubmit(event) {
   sendForm(new FormData(form), "");
 }
 
-/** Sends the new state of a switch, after the response to the previous request. */
-async function handleSwitch({ target }) {
-  if (target.name !== "on") return;
-  const values = new FormData(target.form);
+/** Sends the new state of a switch. */
+function handleSwitch({ target }) {
+  if (target.name === "on") sendNext(new FormData(target.form), target.id);
+}
+
+/** Sends a form after the response to the previous request. */
+async function sendNext(values, focusOn) {
   while (pendingRequest) await pendingRequest;
-  sendForm(values, target.id);
+  return sendForm(values, focusOn);
 }
 
 /** Sends a form and shows the response. The focus stays on the element with the id `focusOn`, if it still exists. */
@@ -190,6 +193,6 @@ function moveFocus(refusedForm, focusOn) {
 
 function showDone(done, form) {
   const [part, schedule] = [form.get("part"), form.get("schedule")];
-  const undo = { label: words.undo, run: () => sendForm({ part: "restore", schedule }, "") };
+  const undo = { label: words.undo, run: () => sendNext({ part: "restore", schedule }, "") };
   showToast(done, { action: part === "remove" ? undo : null });
 }
