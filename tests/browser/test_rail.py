@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Locator, WebSocketRoute, expect
+from playwright.async_api import Browser, Locator, Route, WebSocketRoute, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
@@ -436,6 +436,41 @@ async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireSe
             break
     # On a busy machine, the list may still be loaded for the new title, or because the page has not scrolled yet.
     assert lists == [], "each turn has loaded the list"
+    ana.check_console()
+
+
+async def test_turn_while_the_list_loads_does_not_load_it_again(ana: Person, model: WireServer) -> None:
+    """A list that was requested before the turn and arrives later shows the turn without another request."""
+    page, arrives, gate = ana.page, asyncio.Event(), asyncio.Event()
+    lists = list[str]()
+    model.script(reply("First."))
+    await begin(ana, "Go on")
+    await expect(ana.answers).to_have_count(1)
+    await ana.sees_state("idle")
+    await page.clock.install()
+
+    async def delay(route: Route) -> None:
+        lists.append(route.request.url)
+        response = await route.fetch()
+        await arrives.wait()
+        await route.fulfill(response=response)
+
+    await page.route("**/rail?*", delay)
+    async with page.expect_request("**/rail?*"):
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.clock.fast_forward(1_000)
+    model.script(reply("More", gate=gate, rest=(" to come.",)))
+    await ana.say("More")
+    await expect(ana.answers).to_have_count(2)
+    async with page.expect_response("**/rail?*"):
+        arrives.set()
+    await expect(row(ana, "Go on").get_by_text("Agent working")).to_have_count(1)
+    gate.set()
+    await ana.sees_state("idle")
+    await expect(row(ana, "Go on").get_by_text("Agent working")).to_have_count(0)
+    await page.clock.fast_forward(1_000)
+    await page.evaluate("1")  # after the timers
+    assert len(lists) == 1
     ana.check_console()
 
 

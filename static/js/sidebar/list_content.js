@@ -50,13 +50,18 @@ function refreshSoon() {
 export function keepUpdated(isConnected) {
   if (storeTimeZone().isNew) refreshSoon();
   localizeTimes(list);
-  document.addEventListener("parley:list-changed", ({ detail }) => {
-    if (!(detail?.own && updateOwnRow())) detail?.now ? refreshList() : refreshSoon();
-  });
+  document.addEventListener("parley:list-changed", ({ detail }) => showChange(detail ?? {}));
   setInterval(() => document.hidden || isConnected() || refreshSoon(), POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", () => document.hidden || refreshSoon());
   addEventListener("pageshow", (event) => event.persisted && refreshSoon());
   onMidnight(refreshSoon);
+}
+
+async function showChange({ own: isOwn, now: isUrgent }) {
+  while (isOwn && pendingFetch) await pendingFetch; // the pending response may be older than the change
+  if (isOwn && updateOwnRow()) return;
+  if (isUrgent) refreshList();
+  else refreshSoon();
 }
 
 /**
@@ -66,8 +71,7 @@ export function keepUpdated(isConnected) {
 function updateOwnRow() {
   const row = document.getElementById(`rail-${list.dataset.current}`);
   const log = document.getElementById("log");
-  if (!row || !log || document.hidden || pendingFetch || showsArchive() || row.querySelector(".rail-rename"))
-    return false;
+  if (!row || !log || document.hidden || showsArchive() || row.querySelector(".rail-rename")) return false;
   const { status, archived } = document.getElementById("main").dataset;
   const isFirst = row.dataset.pinned === "yes" || row === list.querySelector("#rail-group-today .rail-row");
   const isRead = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
