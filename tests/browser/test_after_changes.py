@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import APIResponse, Browser, expect
+from playwright.async_api import APIResponse, Browser, WebSocketRoute, expect
 
 from agents.messages import Json
 from tests.browser.conftest import CONFIG
@@ -314,3 +314,28 @@ async def ask_api(person: Person, method: str, path: str = "", data: Json | None
     address = urljoin(person.page.url, f"/api{urlsplit(person.page.url).path}{path}").removesuffix("/")
     headers = {"X-CSRFToken": await person.token()}
     return await person.page.request.fetch(address, method=method, data=data, headers=headers, max_retries=RETRIES)
+
+
+async def test_frames_after_one_that_fails_are_applied(ana: Person, model: WireServer) -> None:
+    """LIVE-01: if the page cannot apply a frame, it reports the error and applies the next ones."""
+
+    def add_bad_frames(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def forward(frame: str | bytes) -> None:
+            if '"message"' in str(frame)[:40]:
+                route.send('{"op": "session"}')
+            route.send(frame)
+
+        server.on_message(forward)
+
+    await ana.page.route_web_socket("**/ws/**", add_bad_frames)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    model.script(reply("Yes."))
+    await ana.say("Hi")
+    await expect(ana.answers).to_contain_text(["Yes."])
+    await ana.sees_state("idle")
+    assert ana.reports
+    assert all("TypeError" in report for report in ana.reports)
+    ana.reports.clear()

@@ -185,9 +185,18 @@ export class FrameQueue {
   }
 
   #apply(frames) {
-    for (const frame of frames) this.#handlers[frame.op ?? "delta"]?.(frame);
+    for (const frame of frames) this.#handle(frame);
     this.#streams.flush();
     document.getElementById("status").toggleAttribute("data-writing", isAgentWriting());
+  }
+
+  /** Applies a frame. An error in one frame does not keep the others from being applied. */
+  #handle(frame) {
+    try {
+      this.#handlers[frame.op ?? "delta"]?.(frame);
+    } catch (error) {
+      reportError(error);
+    }
   }
 
   #applyText(frame) {
