@@ -113,7 +113,7 @@ async def test_all_before_a_message_is_excluded_and_included(ana: Person, model:
     await opened(ana)
     await switch(ana, "One").uncheck()
     await expect(context(ana)).to_contain_text("1 message is excluded.")
-    more = blocks(ana).filter(has_text="Zwei").get_by_role("button", name="More")
+    more = blocks(ana).get_by_role("button", name="More: Zwei", exact=True)
     await more.press("Enter")
     await ana.page.get_by_role("menuitem", name="Exclude all messages before this one").click()
     await expect(context(ana)).to_contain_text("3 messages are excluded.")
