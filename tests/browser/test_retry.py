@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Locator, ViewportSize, expect
+from playwright.async_api import Browser, Locator, Route, ViewportSize, expect
 
 from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
@@ -18,6 +18,7 @@ from tests.wire.server import WireServer
 
 TOOLS = (*openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'), openai.finish("tool_calls"))
 PHONE: ViewportSize = {"width": 390, "height": 844}
+HANDLED = "new Promise((done) => setTimeout(done))"  # resolves after the handler of a response that has arrived
 
 
 def button(person: Person, name: str) -> Locator:
@@ -252,6 +253,53 @@ async def test_others_can_only_suggest_edits(ana: Person, model: WireServer, bro
     gate.set()
     await ana.sees_state("idle")
     await expect(notice).to_have_count(0)
+    bo.check_console()
+
+
+async def test_late_response_does_not_replace_newer_suggestions(
+    ana: Person, model: WireServer, browser: Browser
+) -> None:
+    """LIVE-01: a late response does not replace newer suggested edits, and does not open them again."""
+    await talk(ana, model, "An answer")
+    bo = await invited(ana, browser, "Bo")
+    mine, theirs = ana.messages.first, bo.messages.first
+    arrives = asyncio.Event()
+
+    async def suggest(text: str) -> None:
+        await theirs.press("e")
+        await bo.page.get_by_role("textbox", name="Suggest an edit").fill(text)
+        await button(bo, "Send suggestion").click()
+
+    async def delay(route: Route) -> None:
+        response = await route.fetch()
+        await arrives.wait()
+        await route.fulfill(response=response)
+
+    await suggest("First words")
+    opener = mine.locator("[data-action=suggestions]")
+    await opener.click()
+    await expect(mine.locator(".suggestions")).to_contain_text("First words")
+    await ana.page.route("**/suggestions?*", delay, times=1)
+    async with ana.page.expect_request("**/suggestions?*"):
+        await suggest("Second words")
+    async with ana.page.expect_response("**/suggestions?*"):
+        await suggest("Third words")
+    await expect(mine.locator(".suggestions")).to_contain_text("Third words")
+    async with ana.page.expect_response("**/suggestions?*"):
+        arrives.set()
+    await ana.page.evaluate(HANDLED)
+    await expect(mine.locator(".suggestions")).to_contain_text("Third words")
+
+    arrives.clear()
+    await ana.page.route("**/suggestions?*", delay, times=1)
+    async with ana.page.expect_request("**/suggestions?*"):
+        await suggest("Fourth words")
+    await opener.click()
+    async with ana.page.expect_response("**/suggestions?*"):
+        arrives.set()
+    await ana.page.evaluate(HANDLED)
+    await expect(mine.locator(".suggestions")).to_have_count(0)
+    ana.check_console()
     bo.check_console()
 
 

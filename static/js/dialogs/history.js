@@ -16,6 +16,7 @@ let dialog = null;
 let address = "";
 let shownHtml = "";
 let refreshTimer = 0;
+let lastRequest = 0;
 
 /** Opens the dialog with the content of a path below the session's address. */
 export async function show(path) {
@@ -45,8 +46,9 @@ function handleClose() {
 /** Updates the dialog. Closes opened versions, because their numbers can belong to other texts then. */
 async function refresh() {
   const current = dialog;
+  const request = ++lastRequest;
   const html = await fetchText(address);
-  if (html === null || html === shownHtml || current !== dialog || !current) return;
+  if (html === null || html === shownHtml || current !== dialog || !current || request !== lastRequest) return;
   shownHtml = html;
   const fresh = parseHtml(html).querySelector("dialog");
   const hadFocus = bodyOf(current).contains(document.activeElement);

@@ -82,8 +82,12 @@ export async function toggleSuggestions(button) {
 }
 
 async function drawSuggestions(message) {
+  const { revision } = message.dataset;
+  const before = suggestionsOf(message);
   const html = await fetchText(`${location.pathname}suggestions?id=${message.id}`);
   if (html === null) return showNotice(words.notLoaded);
+  if (before && !suggestionsOf(message)) return; // the user has closed them
+  if (revision !== message.dataset.revision) return drawSuggestions(message); // the response may be older
   clearNoticeAfterSuccess();
   const box = parseHtml(html).querySelector(".suggestions");
   localizeTimes(box);

@@ -67,7 +67,7 @@ function handleFrame(frame) {
       lastSummary = { id: frame.id, place: frame.sequence, revision: frame.revision };
     else if (!isSent && frame.id === lastSummary?.id) fetchLastSummary();
   } else if (frame.op === "shift" && lastSummary?.place >= frame.from && lastSummary.revision < frame.revision) {
-    Object.assign(lastSummary, { place: lastSummary.place + frame.by, revision: frame.revision });
+    lastSummary = { ...lastSummary, place: lastSummary.place + frame.by, revision: frame.revision };
   } else if (frame.op === "context" || (frame.op === "remove" && frame.id === lastSummary?.id)) {
     fetchLastSummary();
   }
@@ -76,8 +76,10 @@ function handleFrame(frame) {
 /** Fetches the last summary from the server. */
 async function fetchLastSummary() {
   if (!hasUnloaded("newer")) return;
+  const before = lastSummary;
   const html = await fetchText(`${location.pathname}messages?after=${AFTER_ALL}`);
   if (html === null) return;
+  if (lastSummary !== before) return fetchLastSummary(); // the response may be older
   const { summary: id, summaryPlace } = parseHtml(html).querySelector("#newer").dataset;
   lastSummary = id ? { id, place: Number(summaryPlace), revision: live.revision } : null;
   foldSummarized();
