@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
@@ -44,6 +46,35 @@ async def test_prompt_is_changed_for_all_users(ana: Person, browser: Browser, mo
     await expect(bo.answers).to_have_count(1)
     assert "Be brief. 简短。" in str(model.requests[-1].body)
     bo.check_console()
+
+
+async def test_late_update_does_not_replace_a_saved_prompt(ana: Person) -> None:
+    """UI-11, LIVE-01: content that was requested before the user saved the prompt does not show the old one again."""
+    arrives = asyncio.Event()
+
+    async def delay(route: Route) -> None:
+        response = await route.fetch()
+        await arrives.wait()
+        await route.fulfill(response=response)
+
+    await ana.page.clock.install()
+    await opened(ana)
+    await prompt(ana).fill("Be kind.")
+    await ana.page.route("**/panel", delay, times=1)
+    async with ana.page.expect_request("**/panel"):
+        await press(ana, "Close").click()
+        await ana.page.keyboard.press("Control+.")
+    # Pause, so that the page requests no other update.
+    await ana.page.clock.pause_at(await ana.page.evaluate("Date.now() + 1"))
+    await press(ana, "Save").click()
+    await expect(panel(ana)).to_contain_text("Saved")
+    async with ana.page.expect_response("**/panel"):
+        arrives.set()
+    await ana.page.clock.resume()
+    await ana.page.evaluate("new Promise((done) => setTimeout(done))")
+    await expect(prompt(ana)).to_have_value("Be kind.")
+    await expect(panel(ana)).to_contain_text("Saved")
+    await expect(panel(ana)).not_to_contain_text("elsewhere")
 
 
 async def test_concurrent_changes_of_the_prompt_show_both_texts(ana: Person, browser: Browser) -> None:

@@ -84,8 +84,10 @@ function fetchContent() {
 
 /** Fetches and shows the content. If it is called again in the meantime, both calls wait for the later content. */
 function fetchAbout() {
+  const began = performance.now();
   const update = fetchText(panel.dataset.address).then((html) => {
     if (update !== lastUpdate) return lastUpdate;
+    if (prompt.isOlderThanEdit(began)) return fetchAbout();
     if (html !== null) showAbout(html);
     else if (body.querySelector("section")) refreshSoon(RETRY_MS);
     else body.replaceChildren(createLoadError(fetchAbout));

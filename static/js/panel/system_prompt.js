@@ -13,6 +13,7 @@ const DRAFT_NAME = `parley:prompt:${page.dataset.session}`;
 const byId = (id) => document.getElementById(id);
 let seenPrompt = null; // the prompt that the user has seen
 let savingText = null; // the text that is being saved
+let savedAt = 0; // when the server last confirmed an edit of this page, in ms since the page was opened
 
 const isChanged = () => byId("prompt") !== null && seenPrompt !== null && byId("prompt").value !== seenPrompt;
 
@@ -25,6 +26,9 @@ export function extractPrompt(fresh) {
   if (mine) fresh.querySelector("#prompt-form").replaceWith(byId("prompt-form").cloneNode(true));
   return serverPrompt;
 }
+
+/** Returns whether content that was requested at the time `began`, in ms, may have the prompt before the user's edit. */
+export const isOlderThanEdit = (began) => began < savedAt;
 
 /** Shows the prompt of the server, or a conflict if the user has an unsaved edit. */
 export function showPrompt(serverPrompt) {
@@ -72,6 +76,7 @@ async function savePrompt() {
   try {
     await live.request({ type: "set_system_prompt", system_prompt: savingText, seen: seenPrompt });
     seenPrompt = savingText;
+    savedAt = performance.now();
     storeEdit();
     if (!isChanged()) showState(words.promptSaved);
   } catch (refusal) {
