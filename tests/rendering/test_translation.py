@@ -20,7 +20,7 @@ from chat.runs.reducer import RESUME_NOTE, RESUME_NOTE_SHOWN
 from chat.snapshots import MessageSnapshot
 
 BUSY = Endpoint("claude", "https://api.example.com").refused(ErrorBody("slow down"), "m", 429, {"retry-after": "8"})
-CHINESE = "claude 暂时不再接受请求。请在 8 秒后重试。 对方说明：slow down"
+CHINESE = "已达到 claude 的速率限制。请在 8 秒后重试。 对方说明：slow down"
 JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 
 
