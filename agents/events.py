@@ -82,10 +82,14 @@ class PartDone:
 
 @dataclass(frozen=True, slots=True)
 class ResponseDone:
-    """The model's response is complete. Each open part has had its PartDone before."""
+    """The model's response is complete. Each open part has had its PartDone before.
+
+    `explanation` is what the provider says about a refusal, or "".
+    """
 
     stop_reason: StopReason
     usage: Usage
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

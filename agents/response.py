@@ -39,9 +39,9 @@ class Response:
             case PartDone(part):
                 self._append(part)
                 self.shown = True
-            case ResponseDone(stop_reason):
+            case ResponseDone(stop_reason, _, explanation):
                 self.stop_reason = stop_reason
-                self.error = _error_of(stop_reason, model)
+                self.error = _error_of(stop_reason, model, explanation)
             case ToolCallDelta():
                 pass  # a call that is not complete is dropped, so the request can be repeated
             case _:
@@ -110,7 +110,7 @@ async def _closing(stream: AsyncIterator[ProviderEvent]) -> AsyncGenerator[Async
                 logger.warning("Could not close a provider's stream", exc_info=True)
 
 
-def _error_of(stop_reason: StopReason, model: str) -> ProviderError | None:
+def _error_of(stop_reason: StopReason, model: str, explanation: str) -> ProviderError | None:
     """Return the error of a response that ended for this reason; None if it is complete."""
     match stop_reason:
         case "max_tokens":
@@ -123,7 +123,9 @@ def _error_of(stop_reason: StopReason, model: str) -> ProviderError | None:
         case "context":
             return ContextTooLong(_("The conversation is too long for {model}. Remove part of it.", model=model))
         case "refusal":
-            return AnswerRefused(_("The model declined to answer. Rephrase the request, or switch to another model."))
+            words = _("The model declined to answer. Rephrase the request, or switch to another model.")
+            quoted = _("{problem} The provider says: {words}", problem=words, words=explanation)
+            return AnswerRefused(quoted if explanation else words)
         case _:
             return None
 
@@ -144,8 +146,8 @@ def _correct(event: ProviderEvent, model: str, taken: set[str]) -> ProviderEvent
                 name = next(each for each in numbered if each not in taken)
             taken.add(name)
             return event if name == call.id else PartDone(replace(call, id=name), key)
-        case ResponseDone(reason, usage):
-            return ResponseDone(reason, usage.plausible())
+        case ResponseDone(usage=usage):
+            return replace(event, usage=usage.plausible())
         case _:
             return event
 

@@ -40,6 +40,7 @@ class Stop:
     """End the response for this reason. Without this step, it is "tool_use" after tool calls, else "end"."""
 
     reason: StopReason
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,7 @@ class _Stage:
     usage: Usage = field(default_factory=Usage)
     begun: set[str] = field(default_factory=set)
     reason: StopReason = "end"
+    explanation: str = ""
 
     def perform(
         self, step: str | TextDelta | ReasoningDelta | ToolCallDelta | Sign | ToolCall | Usage | Stop
@@ -181,12 +183,12 @@ class _Stage:
                 return [*self._close(), step]
             case Usage():
                 self.usage = step
-            case Stop(reason):
-                self.reason = reason
+            case Stop(reason, explanation):
+                self.reason, self.explanation = reason, explanation
         return []
 
     def finish(self) -> list[ProviderEvent]:
-        return [*self._close(), ResponseDone(self.reason, self.usage)]
+        return [*self._close(), ResponseDone(self.reason, self.usage, self.explanation)]
 
     def _close(self) -> list[ProviderEvent]:
         return [*self._close_text(), *self._close_reasoning()]

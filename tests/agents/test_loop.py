@@ -294,6 +294,15 @@ async def test_response_that_ends_badly_fails_the_turn_with_every_call_answered(
     assert provider.streaming == 0
 
 
+async def test_refusal_is_shown_with_the_providers_explanation() -> None:
+    """RUN-10: the user reads why the model has declined to answer, if the provider says it."""
+    helper, _ = agent([Stop("refusal", "It could enable harm.")])
+    failure = (await collect(helper))[-1]
+    assert isinstance(failure, TurnFailed)
+    assert str(failure.error.words).startswith("The model declined to answer.")
+    assert str(failure.error.words).endswith("The provider says: It could enable harm.")
+
+
 async def test_unexpected_failure_is_told_without_its_insides(caplog: pytest.LogCaptureFixture) -> None:
     """RUN-10: the user reads a general message, and the log has the traceback."""
     helper, _ = agent([ValueError("sk-secret")])

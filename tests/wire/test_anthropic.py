@@ -122,6 +122,16 @@ async def test_stop_reason_is_told(wire: WireServer, claude: AnthropicProvider, 
     assert done(await ask(claude)).stop_reason == expected
 
 
+async def test_explanation_of_a_refusal_is_read(wire: WireServer, claude: AnthropicProvider) -> None:
+    """RUN-10: the vendor's explanation of a refusal is read, if there is one."""
+    refusal: Json = {"type": "refusal", "category": "cyber", "explanation": " This request\nlooks harmful. "}
+    for details, expected in ((refusal, "This request looks harmful."), ({**refusal, "explanation": None}, "")):
+        change, stop = api.end("refusal")
+        change["delta"]["stop_details"] = details
+        wire.script(Reply(api.sse(api.message_start(), change, stop)))
+        assert done(await ask(claude)) == ResponseDone("refusal", Usage(11, 7, 0, 0), expected)
+
+
 @pytest.mark.parametrize("written", ['{"a": ', "[1]", '"a"', "{'a': 1}", '{"a": NaN}'])
 async def test_arguments_that_are_no_object_are_kept_as_text(
     wire: WireServer, claude: AnthropicProvider, written: str

@@ -19,6 +19,7 @@ from agents.events import (
 from agents.messages import Json, Text, Thinking, ToolCall
 from agents.providers.arguments import read_arguments
 from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner, UnreadableError, load, repair
+from agents.providers.http.errors import short
 from agents.sources import cited_source
 
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -55,6 +56,7 @@ class StreamState:
     block: Block | None = None
     usage: dict[str, int] = field(default_factory=dict)
     stop_reason: str | None = None
+    explanation: str = ""
     complete: bool = False
 
 
@@ -154,7 +156,10 @@ def _part(block: Block, state: StreamState) -> Text | Thinking | ToolCall | None
 
 
 def _message_delta(event: Json, state: StreamState) -> Iterable[ProviderEvent]:
-    state.stop_reason = event["delta"].get("stop_reason") or state.stop_reason
+    delta = event["delta"]
+    state.stop_reason = delta.get("stop_reason") or state.stop_reason
+    if isinstance(details := delta.get("stop_details"), dict):
+        state.explanation = short(str(details.get("explanation") or ""))
     _count(event.get("usage"), state)
     return NOTHING
 
@@ -225,7 +230,7 @@ class AnthropicReader:
 
     def finish(self) -> Iterator[ProviderEvent]:
         stop_reason = STOP_REASONS.get(self._state.stop_reason or "", "end")
-        yield ResponseDone(stop_reason, usage_of(self._state))
+        yield ResponseDone(stop_reason, usage_of(self._state), self._state.explanation)
 
 
 def _as_events(message: Json) -> Iterator[Json]:

@@ -115,16 +115,16 @@ class ErrorBody:
 def read_error_body(body: object) -> ErrorBody:
     """Read an error body in any form that servers use: {"error": {…}}, {"error": "…"}, {"detail": …} or text."""
     if isinstance(body, str):
-        return ErrorBody("" if "<html" in body.lower() else _short(body))
+        return ErrorBody("" if "<html" in body.lower() else short(body))
     inner = failure_in(body)
     if not isinstance(inner, Mapping):
-        return ErrorBody(_short(str(inner)) if isinstance(body, Mapping) else "")
+        return ErrorBody(short(str(inner)) if isinstance(body, Mapping) else "")
     names = [str(inner[key]) for key in ("type", "code") if isinstance(inner.get(key), str)]
     code = inner.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else None
     words = words_of(inner)
     status = status or next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
-    return ErrorBody(_short(words), " ".join(names), status, _parameter(inner.get("param"), words))
+    return ErrorBody(short(words), " ".join(names), status, _parameter(inner.get("param"), words))
 
 
 def _parameter(named: object, words: str) -> str:
@@ -134,7 +134,8 @@ def _parameter(named: object, words: str) -> str:
     return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a text of a provider on one line, with at most 400 characters."""
     text = " ".join(text.split())
     return text if len(text) <= 400 else text[:399] + "…"
 
@@ -215,7 +216,7 @@ class Endpoint:
 
     def unsendable(self, error: Exception) -> Unsendable:
         """Return the error for a request that could not be sent, because its address or key is invalid."""
-        reason = self._hide_keys(_short(PASSWORD.sub("//", str(error))))
+        reason = self._hide_keys(short(PASSWORD.sub("//", str(error))))
         words = _(
             "Couldn’t send the request to {name}: {reason}. Check its address and API key{key}.",
             name=self.name,
@@ -240,7 +241,7 @@ class Endpoint:
 
     def broken(self, detail: str) -> ResponseBroken:
         """Return the error for a response that is not in the vendor's format."""
-        detail = self._hide_keys(_short(detail))
+        detail = self._hide_keys(short(detail))
         if detail:
             words = _("Unexpected response from {name} ({address}): {detail}", **self._who, detail=detail)
         else:
@@ -294,7 +295,7 @@ def _reason(error: BaseException) -> str:
             return _("the TLS connection failed ({reason})", reason=link.reason or "certificate")
         if isinstance(link, TimeoutError):
             return _("the connection timed out")
-    return _short(str(chain[-1])) or type(chain[-1]).__name__
+    return short(str(chain[-1])) or type(chain[-1]).__name__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
