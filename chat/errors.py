@@ -96,10 +96,13 @@ class Busy(ServiceError):
 
 
 class Invalid(ServiceError):
+    """A value is not valid. `field` is the name of the form's field that has it, or "" if the form shows none."""
+
     CODE: ClassVar[str] = "invalid"
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, field: str = "") -> None:
         super().__init__(self.CODE, message)
+        self.field = field
 
 
 class FilesUnavailable(ServiceError, OSError):

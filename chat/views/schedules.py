@@ -60,7 +60,9 @@ def schedules(request: SignedInRequest, session_id: str) -> HttpResponse:
         words = f"{refused.message} {hint}".rstrip()
         if part == "change" and isinstance(refused, NoSuchSchedule):
             part, words = "add", _("This schedule was deleted in the meantime. Your entries are in this form.")
-        given = {"refused": words, "refused_part": part, "refused_id": schedule_id, "given": request.POST}
+        field = refused.field if isinstance(refused, Invalid) else ""
+        about = {"refused_part": part, "refused_id": schedule_id, "refused_field": field}
+        given = {"refused": words, **about, "given": request.POST}
         return _answer(request, session, role, given, status=409 if is_stale else status_of(refused))
     return _answer(request, session, role, {"done": done})
 

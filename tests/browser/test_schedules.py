@@ -80,7 +80,12 @@ async def test_schedule_from_its_first_form_to_undo(ana: Person, model: WireServ
     edit = dialog.locator(".schedule-list form.schedule-form")
     await expect(edit.get_by_label("Tuesday")).to_be_checked()
     await edit.get_by_label("Repeat").select_option("Cron expression")
-    await edit.get_by_label("Minute, hour, day, month, weekday").fill("0 6 1 1 *")
+    cron = edit.get_by_label("Minute, hour, day, month, weekday")
+    await cron.fill("0 24 1 1 *")
+    await edit.get_by_role("button", name="Save").click()
+    await expect(cron).to_be_focused()
+    await expect(cron).to_have_accessible_description("The hour isn’t valid. Use 0–23, such as 9 or 9-17.")
+    await cron.fill("0 6 1 1 *")
     await edit.get_by_role("button", name="Save").click()
     await expect(dialog).to_contain_text("By cron expression 0 6 1 1 *")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -83,6 +84,8 @@ def test_refused_form_keeps_what_was_filled_in(
     assert words in answer.json()["message"]
     assert words in html
     assert values.get("text", "My long report") in html
+    marked = re.findall(r'name="(\w+)"(?:(?!<)[\s\S])*?aria-invalid="true"', html)
+    assert marked == [name for name in ("cron", "zone") if name in values]
     assert not Schedule.objects.exists()
 
 

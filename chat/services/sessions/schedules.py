@@ -246,7 +246,7 @@ def _require_room(session: Session, owner_id: int | None) -> None:
 def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
     """Validate the values and set them, without saving. Raise ServiceError."""
     if zone not in zone_names():
-        raise Invalid(_("Unknown time zone. Use a name such as Europe/Berlin."))
+        raise Invalid(_("Unknown time zone. Use a name such as Europe/Berlin."), "zone")
     try:
         row.cron = valid_cron(cron)
     except BadCron as error:
@@ -260,12 +260,12 @@ def _set(row: Schedule, *, text: str, cron: str, zone: str) -> None:
             "never": _("This cron expression names no date in the next 50 years."),
             "too_often": _("A schedule can run at most every 5 minutes."),
         }
-        raise Invalid(words[error.fault]) from error
+        raise Invalid(words[error.fault], "cron") from error
     row.text, row.zone = validate_message(text), zone
 
 
 def _next(row: Schedule) -> datetime:
     following = next_after(row.cron, row.zone, timezone.now())
     if following is None:
-        raise Invalid(_("This cron expression names no date in the next 50 years."))
+        raise Invalid(_("This cron expression names no date in the next 50 years."), "cron")
     return following

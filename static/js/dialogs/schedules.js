@@ -188,7 +188,8 @@ function removeSentDraft(form) {
 }
 
 function moveFocus(refusedForm, focusOn) {
-  (refusedForm?.elements.text ?? document.getElementById(focusOn) ?? body()).focus();
+  const refusedField = refusedForm?.querySelector("[aria-invalid=true]") ?? refusedForm?.elements.text;
+  (refusedField ?? document.getElementById(focusOn) ?? body()).focus();
 }
 
 function showDone(done, form) {
