@@ -80,6 +80,12 @@ async def test_images_open_large_and_change_by_keys(ana: Person, model: WireServ
     await expect(dialog).to_have_count(0)
     await expect(pictures(ana).nth(1)).to_be_focused()
 
+    await ana.page.keyboard.press("Enter")
+    await expect(dialog).to_contain_text("2 of 2")
+    await ana.messages.first.evaluate("message => message.remove()")  # another user deletes it
+    await ana.page.keyboard.press("Escape")
+    await expect(ana.page.locator("#main")).to_be_focused()
+
 
 async def test_attached_html_never_runs(ana: Person, model: WireServer) -> None:
     """MSG-12: an attached HTML page is a download, and its script never runs."""

@@ -30,9 +30,15 @@ function buildLightbox() {
     if (by) showAt(shownIndex + Number(by));
     else if (target.closest(".lightbox-close") || target.matches(".lightbox-stage")) created.close();
   });
-  created.addEventListener("close", () => pictures[shownIndex]?.focus({ preventScroll: true }));
+  created.addEventListener("close", focusPicture);
   addSwipes(created.querySelector(".lightbox-stage"));
   return created;
+}
+
+/** Moves the focus to the link of the image, or to the page if its message has changed in the meantime. */
+function focusPicture() {
+  const link = pictures[shownIndex];
+  (link.isConnected ? link : page).focus({ preventScroll: true });
 }
 
 function handleKey(event) {

@@ -37,6 +37,7 @@ const sourceOf = (message) => message.querySelector(":scope > .source");
 /** Switches between the Markdown of a message and its rendered text. */
 export async function toggleSource(message) {
   if (sourceOf(message)) return sourceOf(message).remove();
+  const { revision } = message.dataset;
   const text = await fetchMarkdown(message);
   if (text === null) return showNotice(words.notLoaded);
   clearNoticeAfterSuccess();
@@ -51,6 +52,7 @@ export async function toggleSource(message) {
   };
   message.append(createElement("pre", properties, text));
   updateOnChange(message, sourceOf, updateSource);
+  if (revision !== message.dataset.revision) updateSource(message); // the text may be older
 }
 
 async function updateSource(message) {
@@ -60,9 +62,14 @@ async function updateSource(message) {
   if (revision === message.dataset.revision) sourceOf(message)?.replaceChildren(text); // otherwise fetched again
 }
 
-/** Calls `update(message)` after each change of a message, until `shownIn(message)` no longer finds an element. */
+const watched = new WeakMap(); // the updates of each message
+
+/** Calls `update(message)` after each change of a message while `shownIn(message)` finds an element. */
 function updateOnChange(message, shownIn, update) {
-  const watcher = new MutationObserver(() => (shownIn(message) ? update(message) : watcher.disconnect()));
+  const updates = watched.get(message) ?? new Set();
+  if (updates.has(update)) return; // it has been shown before
+  watched.set(message, updates.add(update));
+  const watcher = new MutationObserver(() => shownIn(message) && update(message));
   watcher.observe(message, { attributeFilter: ["data-revision"] });
 }
 

@@ -238,6 +238,7 @@ class MessageEdit extends Edit {
   async handleChange() {
     const { revision } = this.message.dataset;
     const now = await fetchSource(this.message);
+    if (revision !== this.message.dataset.revision) return; // fetched again
     if (now === null || !this.form.isConnected || this.saving || now === this.before) return;
     if (this.field.value !== this.before) return this.showConflict();
     Object.assign(this, { before: now, revision });
