@@ -154,6 +154,8 @@ async def test_other_arguments_can_need_more_approvals(node: TestNode, ana: User
     assert row.approval is None
     production = {**YES, "arguments": {"target": "production"}}
     assert await refused(node, session, bo, row, production) == "forbidden"
+    hidden = {**YES, "arguments": {"target": "production", "query": "staging"}}
+    assert await refused(node, session, bo, row, hidden) == "forbidden"
     await node.do(Membership.objects.filter(user__in=[ana, bo]).update, role="owner")
     assert await refused(node, session, bo, row, {**production, "scope": "session"}) == "invalid"
     await answer(node, session, bo, row, production)

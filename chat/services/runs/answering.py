@@ -201,7 +201,8 @@ def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | 
     """Return the approvals that a call needs and has, or None if any user who may answer can decide alone.
 
     If the decision has other arguments, they can match rules that the model's arguments did not match. Such rules can
-    only add to what the call needs.
+    only add to what the call needs. The arguments of an MCP server's tool, whose schema is not known here, count as not
+    declared, so that no additional argument can evade a rule.
     """
     standing = standing_of(row.approval)
     arguments = decision.get("arguments")
@@ -209,7 +210,8 @@ def _standing(session: Session, row: ChatMessage, decision: Json) -> Standing | 
         return standing
     agent = cast.known_agent(session, [row.agent_id])
     rules = with_workspace_rules(presets.own(session, agent).rules, session, agent)
-    needs = rules.requirement(ToolCall(row.tool_call_id, row.tool_name, sanitize_json(arguments)))
+    call, tool = ToolCall(row.tool_call_id, row.tool_name, sanitize_json(arguments)), registry().tool(row.tool_name)
+    needs = rules.requirement(call, is_declared=tool is not None and tool.declares(call))
     if standing is not None:
         return replace(standing, needs=standing.needs.with_also(needs))
     return None if needs.is_plain else Standing(needs, ())
