@@ -33,9 +33,16 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 def request_of(scope: Scope) -> ASGIRequest:
     """Return the scope of an HTTP request or a WebSocket as Django's request, without a body."""
     if scope["type"] == "websocket":
-        schemes = {"ws": "http", "wss": "https"}
-        scope = {**scope, "method": "GET", "scheme": schemes.get(scope.get("scheme", "ws"), "http")}
+        scheme = "https" if scope.get("scheme") == "wss" else "http"
+        headers = [_with_http(*each) for each in scope["headers"]]
+        scope = {**scope, "method": "GET", "scheme": scheme, "headers": headers}
     return ASGIRequest(scope, BytesIO())
+
+
+def _with_http(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Return a header of a WebSocket with the scheme of HTTP, because Traefik sends `X-Forwarded-Proto: wss`."""
+    is_scheme = name == b"x-forwarded-proto" and value in (b"ws", b"wss")
+    return name, value.replace(b"ws", b"http") if is_scheme else value
 
 
 async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], ServiceError]) -> None:

@@ -270,6 +270,7 @@ async def test_other_origins_cannot_open_a_socket(
         (b"localhost", b"https://trusted.example", []),
         (b"localhost", b"https://a.wild.example", []),
         (b"localhost", b"https://localhost", [(b"x-forwarded-proto", b"https")]),
+        (b"localhost", b"https://localhost", [(b"x-forwarded-proto", b"wss")]),  # from Traefik
     ],
 )
 async def test_own_and_trusted_origins_open_sockets_as_they_send_forms(
