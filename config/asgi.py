@@ -16,6 +16,7 @@ pages = get_asgi_application()
 
 from chat import schema  # noqa: E402  # the apps are loaded by the line above
 from chat.asgi.bodies import BodyLimits  # noqa: E402  # likewise
+from chat.asgi.encrypted_tokens import EncryptedTokens  # noqa: E402  # likewise
 from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.log_ids import ids_of  # noqa: E402  # likewise
 from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
@@ -185,7 +186,7 @@ async def is_database_silent() -> bool:
 mcp = McpEndpoint(pages)
 application = Application(
     {
-        "http": UnavailablePages(BodyLimits(mcp), is_database_silent),
-        "websocket": AuthenticatedSockets(URLRouter(websocket_urlpatterns)),
+        "http": EncryptedTokens(UnavailablePages(BodyLimits(mcp), is_database_silent)),
+        "websocket": EncryptedTokens(AuthenticatedSockets(URLRouter(websocket_urlpatterns))),
     }
 )

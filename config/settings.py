@@ -238,8 +238,8 @@ SESSION_ENGINE = "chat.security.session_store"
 COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}parley_session"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}parley_csrf"
-# Pages are redirected to HTTPS. The API is not, because a client that has sent its token unencrypted should get an
-# error.
+# Pages are redirected to HTTPS. The API is not, because a client that has sent its token unencrypted gets an error
+# (chat/asgi/encrypted_tokens.py).
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^api/"]
 # HSTS_SECONDS: how long browsers use only HTTPS after a visit; 0 sends no such header.

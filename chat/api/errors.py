@@ -64,6 +64,7 @@ STATUS = {
     "read_only_token": 403,
     "untrusted_form": 403,
     "second_factor_required": 403,
+    "https_required": 403,
     "signed_out": 401,
     "bad_token": 401,
     "method_not_allowed": 405,
