@@ -14,11 +14,14 @@ def find_fact(model: str, table: Mapping[str, Fact]) -> Fact | None:
     """Return the table's value for a model, or None. An exact name takes precedence, then the longest matching pattern.
 
     In a pattern, `*` matches any text. A name with a path, as routers use it ("openai/gpt-4o"), is looked up as a whole
-    first and then by its last part.
+    first, and then without its first parts.
     """
     name = model.lower()
-    whole = _find_by_name(name, table)
-    return whole if whole is not None else _find_by_name(name.rpartition("/")[2], table)
+    found = _find_by_name(name, table)
+    while found is None and "/" in name:
+        name = name.partition("/")[2]
+        found = _find_by_name(name, table)
+    return found
 
 
 def _find_by_name(name: str, table: Mapping[str, Fact]) -> Fact | None:

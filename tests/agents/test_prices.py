@@ -49,6 +49,23 @@ def registry(folder: Path, text: str) -> Registry:
     return Registry(read_config(file, {}), {})
 
 
+def test_prices_of_models_with_a_path_are_found(tmp_path: Path) -> None:
+    """Routers' names contain slashes: a price by the whole name precedes one by its last part."""
+    prices = registry(
+        tmp_path,
+        """
+        [prices."meta/llama-*"]
+        input = 3
+        output = 15
+        [prices."llama-*"]
+        input = 1
+        output = 2
+        """,
+    ).price
+    found = [prices("router", "meta/llama-3"), prices("router", "other/llama-3"), prices("router", "meta/other")]
+    assert [price and str(price.input) for price in found] == ["3", "1", None]
+
+
 def test_prices_are_found_by_model_provider_and_pattern(tmp_path: Path) -> None:
     prices = registry(
         tmp_path,
