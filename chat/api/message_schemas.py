@@ -288,7 +288,8 @@ class MessageOut(Schema):
     suggestions: int = Field(description="The number of open suggested edits.")
     timestamp: message_fields.BeganAt
     duration_ms: int | None = Field(
-        description="The duration of a text of the agent or of a tool call, in milliseconds. Null if unknown."
+        description="The duration of a text or of reasoning of the agent, or of a tool call, in milliseconds. Null if "
+        "unknown."
     )
     duration_seconds: float | None = Field(
         description="The duration of the turn in seconds. Null unless `type` is `turn_done`."

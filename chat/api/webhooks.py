@@ -45,7 +45,7 @@ URL = (
 EVENTS = "The types of events that are sent to the address."
 INCLUDE_TEXT = (
     "Whether the requests contain titles and texts. They do so only for sessions that the `author` of the webhook "
-    "can see."
+    "can see, and while this user may manage webhooks of the workspace."
 )
 IS_ENABLED = "Whether events are sent to the address."
 

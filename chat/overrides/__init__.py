@@ -7,6 +7,7 @@
 | `composed_queries.py` | Django's QuerySets | `COMPOSE_ONCE` |
 | `whole_files.py` | WhiteNoise | `SEND_WHOLE_FILES` |
 | `ninja_imports.py` | ninja | `SKIP_TEST_CLIENT` |
+| `redis_layer.py` | channels-redis | the classes that the setting `CHANNEL_LAYERS` names |
 | `limits_memory.py` | limits | the class that `chat/limits/counters.py` uses |
 
 docs/performance.md lists the gain of each one. The tests of these modules fail when a library changes.

@@ -151,7 +151,7 @@ def delay_after(attempt: int) -> timedelta:
 def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> None:
     """Turn a webhook off if its address is gone, or has accepted nothing for OFF_AFTER.
 
-    Failures of tests, and of deliveries that a user sends again, do not count (`counts`).
+    Without `counts`, for tests and for ended deliveries that a user sends again, only an address that is gone matters.
     """
     if not answer.problem:
         Webhook.objects.filter(pk=webhook.pk, failing_since__isnull=False).update(failing_since=None)
