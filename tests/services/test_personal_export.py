@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from contextlib import closing
 from io import BytesIO
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,8 +17,10 @@ from asgiref.sync import sync_to_async
 from django.core.files.base import ContentFile
 from django.db import connection
 from django.test import AsyncClient, Client
+from pytest_django.fixtures import Settings
 
 from chat import downloads
+from chat.agents_setup import sandbox
 from chat.models import Attachment, Session, Share, User
 from chat.queries.attachments import data_of
 from chat.services.messages.editing import edit
@@ -67,11 +70,17 @@ def test_session_that_cannot_be_read_is_named(ana: User) -> None:
     assert not any(name.startswith(f"sessions/{damaged.pk}") for name in archive.namelist())
 
 
-def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
-    """The archive has the user's sessions, also deleted ones, and their own texts and files in sessions of others.
+def test_archive_has_everything_of_theirs(ana: User, bo: User, settings: Settings, tmp_path: Path) -> None:
+    """The archive has the user's sessions with the files of agents, also deleted ones, and their own texts and files in
+    sessions of others.
+
     It has neither other texts of those sessions nor secrets.
     """
+    settings.WORKSPACES = str(tmp_path / "workspaces")
     own, gone = create_session(owner=ana, title="Plan: A/B"), create_session(owner=ana, title="Gone")
+    report = sandbox(own.pk).workspace / "src" / "报告.csv"
+    report.parent.mkdir(parents=True)
+    report.write_text("a,b\n")
     rows = fill(own, START, {**HI, "user": ana}, ANSWER, DONE)
     file = attach(own, rows[1], ana)
     delete(ana, gone.pk)
@@ -96,6 +105,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
         f"{folder}/session.json",
         f"{folder}/session.md",
         f"{folder}/files/{file.pk} a.txt",
+        f"{folder}/session-files/src/报告.csv",
         f"deleted-sessions/{gone.pk} Gone/session.json",
         f"deleted-sessions/{gone.pk} Gone/session.md",
         "other-sessions/messages.json",
@@ -103,6 +113,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User) -> None:
         f"other-sessions/files/{sent.pk} a.txt",
     ]
     assert archive.read(f"{folder}/files/{file.pk} a.txt") == WORDS.encode()
+    assert archive.read(f"{folder}/session-files/src/报告.csv") == b"a,b\n"
     exported = [
         (each["session"], each["title"], each["text"]) for each in read(archive, "other-sessions/messages.json")
     ]

@@ -43,6 +43,7 @@ from chat.models import (
     UserSessionState,
     WorkspaceInvitation,
 )
+from chat.queries import workspace
 from chat.queries.attachments import stored_name
 from chat.services.batches import batches, read_in_batches
 from chat.services.maintenance import leases
@@ -133,7 +134,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
 
 
 def _session(name: str, zone: tzinfo) -> Iterator[Entry]:
-    """Yield a session as JSON and as Markdown, and its attachments, or the reason why it is left out."""
+    """Yield a session as JSON and as Markdown, its attachments and files, or the reason why it is left out."""
     try:
         require_readable(name)
     except UnreadableError as error:
@@ -148,6 +149,8 @@ def _session(name: str, zone: tzinfo) -> Iterator[Entry]:
     yield f"{folder}/session.md", (piece.encode() for piece in export_markdown(session, zone=zone))
     for file in read_in_batches(Attachment.objects.filter(session=session).defer("text").order_by("pk")):
         yield from _file(f"{folder}/files", file)
+    for path, pieces in workspace.files_below(session, ""):
+        yield f"{folder}/session-files/{path}", pieces
 
 
 def _file(folder: str, file: Attachment) -> Iterator[Entry]:
@@ -250,6 +253,7 @@ def _readme(user: User) -> str:
         _("sessions: the sessions that you own, for importing (session.json) and reading (session.md), with files"),
         _("deleted-sessions: deleted sessions that are not purged yet"),
         _("other-sessions: your messages, suggested edits and files in sessions of others"),
+        _("unreadable-sessions: sessions that are left out, because they contain values that can’t be read"),
     ]
     return "\n".join(lines) + "\n"
 
