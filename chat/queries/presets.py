@@ -283,8 +283,14 @@ def _offered_presets(rows: dict[str, PresetRow]) -> list[AgentPreset]:
 
 
 def of_row(row: PresetRow) -> AgentPreset:
-    """Return the agent that a row describes. A row without a model gets the default one of this server."""
+    """Return the agent that a row describes. A row without a model gets the default one of this server.
+
+    A row has no setting for notes and for compaction. A row that replaces an agent of the configuration file keeps that
+    agent's.
+    """
     choice = registry().choice(row.model)
+    configured = registry().preset(row.name)
+    is_replaced = configured.name == row.name and not row.workspace_id
     return AgentPreset(
         name=row.name,
         title=row.title or row.name,
@@ -296,6 +302,8 @@ def of_row(row: PresetRow) -> AgentPreset:
         prompts=prompts_of(row.prompts),
         reasoning=Reasoning(row.reasoning_effort, row.thinking_budget),
         allowed_hosts=_texts(row.allowed_hosts) or (),
+        compact_at=configured.compact_at if is_replaced else 0,
+        memory=configured.memory if is_replaced else True,
         knowledge=_texts(row.knowledge) or (),
         rules=rules_of(row.approval),
         icon=row.icon,

@@ -30,12 +30,12 @@ FILE: dict[str, Any] = {
     "assistant": {"title": "Assistant", "model": "house/one", "system_prompt": "Help."},
     "reviewer": {"model": "house/two", "system_prompt": "Review.", "tools": ["calculator"]},
 }
+PROVIDERS = {"house": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}, "two": {}}}}
 
 
 @pytest.fixture(autouse=True)
 def _configured() -> None:
-    provider = {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "models": {"one": {}, "two": {}}}
-    agents_setup.install(Registry(Config.model_validate({"providers": {"house": provider}, "agents": FILE}), {}))
+    agents_setup.install(Registry(Config.model_validate({"providers": PROVIDERS, "agents": FILE}), {}))
 
 
 def row(name: str, **values: Any) -> AgentPreset:
@@ -56,6 +56,16 @@ def test_presets_of_rows_and_of_the_file_are_ordered() -> None:
     assert (judge.system_prompt, judge.tools, judge.provider, judge.model) == ("Judge.", ("web_fetch",), "house", "one")
     AgentPreset.objects.all().delete()
     assert (names(), presets.preset("reviewer").system_prompt) == (["assistant", "reviewer"], "Review.")
+
+
+def test_row_keeps_the_notes_and_the_compaction_of_the_agent_that_it_replaces() -> None:
+    """The admin has no fields for these settings of the configuration file."""
+    private = {**FILE, "reviewer": {**FILE["reviewer"], "memory": False, "compact_at": 80}}
+    agents_setup.install(Registry(Config.model_validate({"providers": PROVIDERS, "agents": private}), {}))
+    row("reviewer", system_prompt="Judge.")
+    row("writer")
+    found = [presets.preset(name) for name in ("reviewer", "writer")]
+    assert [(each.memory, each.compact_at) for each in found] == [(False, 80), (True, 0)]
 
 
 def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) -> None:
