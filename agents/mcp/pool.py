@@ -106,10 +106,7 @@ class Servers:
         Waits for servers that are just being started, as `settle` does.
         """
         wanted = list(patterns)
-        self.tools(wanted, added)
-        if self._loop is None:
-            return []
-        asyncio.run_coroutine_threadsafe(self.settle(wanted, added), self._loop).result(PROMPT_SECONDS)
+        self._settle_from_thread(wanted, added)
         found: list[OfferedPrompt] = []
         for server in self._named_servers(wanted, added):
             if connection := self._connections.get(server.key):
@@ -126,7 +123,9 @@ class Servers:
         Raise PromptRefusedError, and ToolError if the server cannot be asked.
         """
         server_name, _separator, prompt = name.partition(SEPARATOR)
-        server = next((each for each in self._named_servers(patterns, added) if each.name == server_name), None)
+        wanted = list(patterns)
+        self._settle_from_thread(wanted, added)  # another process may have listed the prompts
+        server = next((each for each in self._named_servers(wanted, added) if each.name == server_name), None)
         connection = self._connections.get(server.key) if server else None
         if connection is None or self._loop is None:
             raise ToolError(f"The MCP server {server_name} is not available now.")
@@ -138,6 +137,12 @@ class Servers:
         except TimeoutError as error:
             filled.cancel()
             raise ToolError(f"The MCP server {server_name} did not answer in time.") from error
+
+    def _settle_from_thread(self, wanted: list[str], added: Sequence[AddedServer]) -> None:
+        """Connect to the servers that match, and wait as `settle` does. Blocks; not for the event loop."""
+        self.tools(wanted, added)
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(self.settle(wanted, added), self._loop).result(PROMPT_SECONDS)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield the names of servers that cannot work on this machine, with the reasons. Sends no requests."""

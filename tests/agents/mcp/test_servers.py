@@ -147,6 +147,13 @@ async def test_a_refused_prompt_has_the_words_of_the_server() -> None:
         assert "MCP server" not in refused.value.reason
 
 
+async def test_prompt_is_filled_in_a_process_that_has_not_listed_the_prompts() -> None:
+    """UI-17: another process may have listed them, or this one may have closed the connection since."""
+    async with opened(program()) as servers:
+        text = await asyncio.to_thread(servers.fill_prompt, "it__review", {"code": "x = 1"}, ["it__*"])
+        assert "x = 1" in text
+
+
 async def test_a_program_has_no_secrets_of_parley(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
     async with opened(program(env={"TOKEN": "${MINE}"}), {"MINE": "1"}) as servers:
