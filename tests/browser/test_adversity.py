@@ -45,6 +45,26 @@ async def test_module_that_fails_to_load_is_reported_and_loads_later(ana: Person
     await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
 
 
+async def test_message_that_waited_for_a_day_returns_to_the_composer(ana: Person) -> None:
+    """LIVE-04: the page stays open offline for more than a day. The user decides whether to send the message still."""
+    await ana.page.clock.install()
+    await ana.page.context.set_offline(True)
+    await ana.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await ana.sees_connection("You’re offline")
+    await ana.say("Typed offline")
+    pending = ana.page.locator("#queue .pending")
+    await expect(pending).to_be_visible()
+    await ana.page.clock.fast_forward("25:00:00")
+    await ana.page.context.set_offline(False)
+    await ana.page.evaluate("window.dispatchEvent(new Event('online'))")
+    await ana.sees_connection("Connected")
+    await expect(ana.page.get_by_text("This wasn’t sent while you were away.")).to_be_visible()
+    await expect(ana.composer).to_have_value("Typed offline")
+    await expect(pending).to_have_count(0)
+    await expect(ana.messages).to_have_count(0)
+    ana.reports.clear()  # of requests while offline
+
+
 async def test_links_leave_the_page_only_if_the_server_responds(ana: Person) -> None:
     """LIVE-04: offline, a link shows a message instead of leaving for the browser's error page.
 

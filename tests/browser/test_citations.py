@@ -115,10 +115,16 @@ async def test_focused_citation_stays_when_its_message_changes(
 
 
 async def test_touch_shows_the_card_of_a_citation(ana: Person, model: WireServer, browser: Browser) -> None:
-    """UI-14: on a phone, a touch shows the card with its link, because a touch cannot hover."""
+    """UI-14: on a phone, a touch shows the card with its link, because a touch cannot hover.
+
+    Clicks have no type of the pointer, as in Safari before 18.4.
+    """
     await answered(ana, model)
     context = await browser.new_context(
         viewport=PHONE, is_mobile=True, has_touch=True, storage_state=await ana.page.context.storage_state()
+    )
+    await context.add_init_script(
+        "addEventListener('click', (event) => Object.defineProperty(event, 'pointerType', {value: 'mouse'}), true)"
     )
     page = await context.new_page()
     await page.goto(ana.page.url)

@@ -93,6 +93,7 @@ async def test_members_have_no_page_of_servers(ana: Person, browser: Browser) ->
 async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) -> None:
     """UI-17: a prompt is put into the composer; one with arguments asks for them, and can be cancelled.
 
+    What the user types in the meantime stays, and so does the command after Cancel.
     If the server refuses the arguments, they are shown again with the reason.
     """
     session = ana.page.url
@@ -109,6 +110,15 @@ async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) 
         await ana.page.get_by_role("option", name="/tests__greet Say hello.").click()
         await expect(ana.composer).to_have_value("Say hello to everyone.")
         await ana.composer.fill("")
+        held: asyncio.Queue[Route] = asyncio.Queue()
+        await ana.page.route("**/prompts/fill", held.put, times=1)
+        await ana.composer.press_sequentially("/tests__greet ")
+        await ana.page.keyboard.press("Enter")
+        request = await held.get()
+        await ana.composer.press_sequentially("And thank them.")
+        await request.continue_()
+        await expect(ana.composer).to_have_value("Say hello to everyone.\n\nAnd thank them.")
+        await ana.composer.fill("")
         await ana.composer.press_sequentially("/tests__review x = 1")
         await ana.page.keyboard.press("Enter")
         dialog = ana.page.get_by_role("dialog", name="Review some code.")
@@ -124,6 +134,7 @@ async def test_prompts_of_a_server_are_commands(ana: Person, model: WireServer) 
             await expect(dialog.get_by_label("code")).to_have_value(code)
             await expect(dialog.get_by_label("language")).to_have_value("Go")
         await dialog.get_by_role("button", name="Cancel").click()
+        await expect(ana.composer).to_have_value("/tests__review x = 1")
         await ana.composer.fill("")
         await ana.composer.press_sequentially("/tests__review y = 2")
         await ana.page.keyboard.press("Enter")

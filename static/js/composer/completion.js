@@ -7,7 +7,7 @@
 // - `needsChoice(query)` is optional. If it returns true, no item is active until the user chooses one.
 import { availableCommands, commandBySlash } from "../ui/commands.js";
 import { createElement, createIcon } from "../ui/dom.js";
-import { field, insertText, isComposing, setText } from "../ui/field.js";
+import { field, insertText, isComposing, restoreText, setText } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
 import { announce, showNotice } from "../ui/notice.js";
@@ -51,7 +51,7 @@ async function runSlashCommand(slashCommand, argument, text = "") {
   if (!slashCommand.can()) return showNotice(format(words.notNow, { command: `/${slashCommand.slash}` }));
   setText("");
   // The command could not use the text.
-  if ((await slashCommand.run(argument)) === false && text) setText(text);
+  if ((await slashCommand.run(argument)) === false && text) restoreText(text);
 }
 
 function matchingCommands(typed) {

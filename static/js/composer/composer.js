@@ -182,14 +182,18 @@ export class Composer {
 
   /** Sends unconfirmed messages again, in order. The server ignores repetitions, because each message has a key. */
   resend() {
+    this.restoreStale();
     for (const entry of this.#unsent.pending()) this.#send(entry);
   }
 
-  /** Moves messages that waited too long back to the field. Returns whether there were any. */
+  /** Moves messages that waited too long back to the field, with a notice. */
   restoreStale() {
     const stale = this.#unsent.removeStale();
-    for (const entry of stale) restoreUnsent(entry);
-    return stale.length > 0;
+    for (const entry of stale) {
+      findPending(entry.key)?.remove();
+      restoreUnsent(entry);
+    }
+    if (stale.length) showNotice(words.kept, { about: "send" });
   }
 
   /**

@@ -3,7 +3,7 @@ import { page } from "../messages/session.js";
 import { fetchJson, post } from "../net/http.js";
 import { addCommand, hasControl } from "../ui/commands.js";
 import { createElement, openDialog } from "../ui/dom.js";
-import { field, setText } from "../ui/field.js";
+import { field, restoreTextAndFocus } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 
@@ -38,24 +38,27 @@ async function fetchPrompts() {
   if (found.length && field.value.startsWith("/")) field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-/** Puts the text of a prompt into the composer. `argument` is what the user has typed after the command. */
+/**
+ * Puts the text of a prompt into the composer, above what the user has typed since. `argument` is what the user has
+ * typed after the command. Resolves to false if the user cancels, or the prompt is refused.
+ */
 async function insertPrompt(prompt, argument) {
   const [first] = prompt.arguments;
   let values = first ? { [first.name]: argument } : {};
   let problem = "";
   do {
     if (first) values = await askForArguments(prompt, values, problem);
-    if (values === null) return;
+    if (values === null) return false;
     try {
       const request = { name: prompt.name, arguments: JSON.stringify(values) };
       const { text } = await post(`${address}/fill`, request, words.promptFailed);
-      setText(text);
-      return field.focus();
+      return restoreTextAndFocus(text);
     } catch (error) {
       problem = error.message;
     }
   } while (first); // the entered values are shown again, with the problem
   showNotice(problem);
+  return false;
 }
 
 /** Returns the mark of a required argument. It is hidden from screen readers, because the field has the attribute. */

@@ -79,6 +79,8 @@ function hideCardSoon() {
   hideTimer = setTimeout(hideCard, DELAY_MS);
 }
 
+let isTouch = false; // whether the last press was a touch
+
 function handlePointer(event) {
   const chip = chipOf(event);
   if (chip && event.pointerType !== "touch") showCard(chip);
@@ -91,7 +93,7 @@ function handleClick(event) {
   const chip = chipOf(event);
   if (!chip) {
     if (card && !card.element.contains(event.target)) hideCard();
-  } else if (event.pointerType === "touch") showCard(chip);
+  } else if (isTouch && event.detail) showCard(chip);
   else sourceOf(chip)?.click();
 }
 
@@ -108,6 +110,8 @@ export function connect() {
   markCitations();
   new MutationObserver(handleChanges).observe(list, { childList: true, subtree: true, attributeFilter: ["role"] });
   document.addEventListener("pointerover", handlePointer);
+  // Safari before 18.4 does not give clicks the type of the pointer.
+  document.addEventListener("pointerdown", ({ pointerType }) => (isTouch = pointerType === "touch"), true);
   document.addEventListener("click", handleClick);
   document.addEventListener("keydown", handleKey, true);
   list.addEventListener("focusin", (event) => (chipOf(event) ? showCard(chipOf(event)) : hideCard()));

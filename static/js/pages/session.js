@@ -164,6 +164,6 @@ onMidnight(() => {
   localizeTimes(document.body);
   updateDayLabels(byId("messages"));
 });
-if (composer?.restoreStale()) showNotice(words.kept, { about: "send" });
+composer?.restoreStale();
 live.connect();
 reopenEdits();
