@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -28,6 +29,10 @@ from chat.services.maintenance import jobs, scheduled_runs
 logger = logging.getLogger(__name__)
 
 LIST_INTERVAL = 60.0
+# The number of threads for blocking calls of libraries, such as lookups of host names. A lookup blocks its thread for
+# up to half a minute if a name server does not answer. Python's default is six threads on two cores, so a few such
+# addresses of webhooks would block all other lookups of the process.
+BLOCKING_THREADS = 64
 MAINTENANCE_INTERVAL = 60.0
 
 
@@ -104,10 +109,11 @@ async def start(*, serves: bool = True, runs: bool | None = None) -> None:
     global _runtime
     if _runtime is not None:
         raise RuntimeError("this process is running already")
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(BLOCKING_THREADS, "parley-blocking"))
     publisher.open()
     wakeups.open_sender()
     open_tracing()
-    loop = asyncio.get_running_loop()
     token_store = TokenStore()
     registry().servers.open(token_store.of)
     tasks = [loop.create_task(_list_models_forever())]

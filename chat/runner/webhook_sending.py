@@ -58,6 +58,8 @@ async def _request(taken: Taken, headers: dict[str, str]) -> tuple[int | None, s
 
     internal = settings.WEBHOOK_INTERNAL_HOSTS
     is_internal = bool(internal) and is_allowed(URL(taken.url).raw_host or "", internal)
+    if not is_internal and URL(taken.url).scheme != "https":  # the operator no longer allows the host
+        return None, Problem.REFUSED
     gate = Gate(Policy(allows=(lambda _address: True) if is_internal else is_public))
     connector = aiohttp.TCPConnector(
         resolver=aiohttp.ThreadedResolver(), socket_factory=gate, force_close=True, use_dns_cache=False

@@ -192,17 +192,30 @@ async def test_internal_addresses_are_not_connected_to(
 ) -> None:
     """HOOK-04: an internal address is refused at the time of sending, even if it was allowed when the webhook was
     added, or is given as a name."""
-    await deliverers.threads.run(added, ana, workspace, receiver.url, "session.created")
+    url = receiver.url.replace("http://", "https://")
+    await deliverers.threads.run(added, ana, workspace, url, "session.created")
     settings.WEBHOOK_INTERNAL_HOSTS = ()
     deliverers.start()
     await deliverers.threads.run(sessions, ana, workspace)
     await deliverers.until(lambda: results() == [("pending", None, "refused")])
-    named = receiver.url.replace("127.0.0.1", "localhost")
+    named = url.replace("127.0.0.1", "localhost")
     await deliverers.threads.run(lambda: Webhook.objects.update(url=named))
     deliverers.now += timedelta(seconds=6.1)
     await deliverers.threads.run(sessions, ana, workspace)
     await deliverers.until(lambda: results() == [("pending", None, "refused")] * 2)
     assert receiver.is_empty
+
+
+async def test_public_addresses_need_https_when_a_request_is_sent(
+    deliverers: Deliverers, ana: User, workspace: Workspace, settings: Settings
+) -> None:
+    """HOOK-04: the operator may have allowed the host, and so plain HTTP, when the webhook was added."""
+    settings.WEBHOOK_INTERNAL_HOSTS = ("8.8.8.8",)
+    await deliverers.threads.run(added, ana, workspace, "http://8.8.8.8/hook", "session.created")
+    settings.WEBHOOK_INTERNAL_HOSTS = ()
+    deliverers.start()
+    await deliverers.threads.run(sessions, ana, workspace)
+    await deliverers.until(lambda: results() == [("pending", None, "refused")])
 
 
 async def test_nothing_of_an_answer_is_read(

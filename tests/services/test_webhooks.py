@@ -411,10 +411,24 @@ def test_five_days_of_failures_turn_the_webhook_off(owner: User, workspace: Work
     late = now + timedelta(days=5)
     delivering.finish(taken(webhook, late), BROKEN, late)
     webhook.refresh_from_db()
+    assert webhook.is_enabled  # the delivery is repeated
+    WebhookDelivery.objects.update(attempts=6, next_at=late)
+    delivering.finish(taken(webhook, late), BROKEN, late)
+    webhook.refresh_from_db()
     assert (webhook.is_enabled, webhook.off_reason, webhook.failing_since) == (False, "failing", now)
     assert not WebhookDelivery.objects.filter(status="pending").exists()
     event = SecurityEvent.objects.filter(kind="webhook_changed").get()
     assert (event.actor, event.details["enabled"], event.details["reason"]) == (None, 0, "failing")
+
+
+def test_new_address_has_no_failures_yet(owner: User, workspace: Workspace) -> None:
+    """HOOK-05: the failures of an earlier address do not count for a new one."""
+    webhook, now = pending(owner, workspace), timezone.now()
+    delivering.finish(taken(webhook, now), BROKEN, now)
+    for url, expected in ((webhook.url, now), ("https://other.example/hook", None)):
+        managing.amend(author=owner, webhook_id=webhook.pk, url=url)
+        webhook.refresh_from_db()
+        assert webhook.failing_since == expected
 
 
 def test_failures_of_tests_do_not_count(owner: User, workspace: Workspace) -> None:

@@ -139,7 +139,7 @@ def finish(taken: Taken, answer: Answer, now: datetime) -> bool:
         values |= {"next_at": None, "status": Status.FAILED if answer.problem else Status.DELIVERED}
     if not attempt.update(**values):
         return False  # another process got there first
-    _judge(webhook, answer, now, counts=taken.retries)
+    _judge(webhook, answer, now, counts=taken.retries, is_final=not is_retried)
     return True
 
 
@@ -148,9 +148,10 @@ def delay_after(attempt: int) -> timedelta:
     return timedelta(seconds=RETRIES[attempt - 1] * random.uniform(1, 1 + JITTER))  # noqa: S311  # no secret
 
 
-def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> None:
+def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool, is_final: bool) -> None:
     """Turn a webhook off if its address is gone, or has accepted nothing for OFF_AFTER.
 
+    Only the end of a delivery turns it off (`is_final`), because an attempt of a rare delivery can fail by chance.
     Without `counts`, for tests and for ended deliveries that a user sends again, only an address that is gone matters.
     """
     if not answer.problem:
@@ -161,7 +162,7 @@ def _judge(webhook: Webhook, answer: Answer, now: datetime, *, counts: bool) -> 
         _turn_off(webhook, OffReason.GONE)
     elif not counts:
         return
-    elif now - since >= OFF_AFTER:
+    elif is_final and now - since >= OFF_AFTER:
         _turn_off(webhook, OffReason.FAILING)
     elif webhook.failing_since is None:
         Webhook.objects.filter(pk=webhook.pk).update(failing_since=now)

@@ -174,7 +174,9 @@ def _require_room(workspace_id: int) -> None:
 def _apply(webhook: Webhook, author: User, given: WebhookSettings) -> None:
     """Validate settings and set them on a webhook, without saving it. Raise Invalid."""
     internal = settings.WEBHOOK_INTERNAL_HOSTS
-    webhook.url = checked_address(given.url, internal_hosts=internal, setting="WEBHOOK_INTERNAL_HOSTS")
+    url = checked_address(given.url, internal_hosts=internal, setting="WEBHOOK_INTERNAL_HOSTS")
+    if url != webhook.url:
+        webhook.url, webhook.failing_since = url, None
     if not set(given.events) <= set(WebhookEvent.values):
         raise Invalid(_("That’s not one of the options."))
     if not given.events:
