@@ -180,6 +180,10 @@ OPTIONS = {
         "`PUBLIC_URL`",
     ),
     "LOG_LEVEL": Option("The least severe messages to log: `DEBUG`, `INFO`, `WARNING` or `ERROR`."),
+    "HANG_SECONDS": Option(
+        "After how long a process that hangs prints its stacks and ends itself, so that a container is restarted; `0`: "
+        "never. The [image](deployment.md#with-containers) sets `60`. systemd needs no such setting."
+    ),
     "LOG_FORMAT": Option("The format of log lines: `text` or `json`; `auto`: text on a terminal, JSON otherwise."),
     "DEBUG": Option("`1` shows errors with their source code in the browser. For development only."),
 }

@@ -1,14 +1,19 @@
-"""Notifications to systemd (sd_notify) for units with Type=notify and WatchdogSec: ready, stopping, and alive.
+"""The restart of a process that hangs, and notifications to systemd (sd_notify): ready, stopping, and alive.
 
-Without the variable NOTIFY_SOCKET, which systemd sets, nothing is sent.
+systemd restarts a unit with Type=notify and WatchdogSec that sends no signs of life. Without the variable
+NOTIFY_SOCKET, which systemd sets, nothing is sent. Container runtimes restart only processes that have ended. With
+HANG_SECONDS, a process whose event loop hangs therefore ends itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import socket
 from contextlib import suppress
+
+from django.conf import settings
 
 # The number of signs of life in a period of the watchdog.
 SIGNS_PER_PERIOD = 3
@@ -34,10 +39,10 @@ def watchdog_seconds() -> float:
 
 
 async def ready() -> asyncio.Task[None] | None:
-    """Report that the process is ready. If systemd has a watchdog, start a task for signs of life, and return it."""
+    """Report that the process is ready. If something waits for signs of life, start a task for them, and return it."""
     notify("READY=1")
-    period = watchdog_seconds()
-    return asyncio.get_running_loop().create_task(_live(period / SIGNS_PER_PERIOD)) if period else None
+    periods = [each for each in (watchdog_seconds(), settings.HANG_SECONDS) if each]
+    return asyncio.get_running_loop().create_task(_live(min(periods) / SIGNS_PER_PERIOD)) if periods else None
 
 
 def stopping() -> None:
@@ -46,6 +51,13 @@ def stopping() -> None:
 
 
 async def _live(interval: float) -> None:
-    while True:
-        notify("WATCHDOG=1")
-        await asyncio.sleep(interval)
+    try:
+        while True:
+            notify("WATCHDOG=1")
+            if settings.HANG_SECONDS:
+                # A thread of Python's own prints the stacks of all threads and ends the process, even if one of them
+                # holds the interpreter's lock.
+                faulthandler.dump_traceback_later(settings.HANG_SECONDS, exit=True)
+            await asyncio.sleep(interval)
+    finally:
+        faulthandler.cancel_dump_traceback_later()

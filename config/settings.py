@@ -330,6 +330,8 @@ VAPID_SUBJECT = env.str("VAPID_SUBJECT", default=PUBLIC_URL if PUBLIC_URL.starts
 
 # LOG_LEVEL: the least level of Parley's log lines on the console. For its libraries, it is WARNING.
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")
+# HANG_SECONDS: after how long a process whose event loop hangs ends itself (config/service_manager.py); 0: never.
+HANG_SECONDS = env.number("HANG_SECONDS", default=0)
 # LOG_FORMAT: "text", or "json" for programs; "auto" is text on a terminal, otherwise JSON.
 LOG_FORMAT = env.choice("LOG_FORMAT", "auto", "text", "json")
 LOGS_ARE_JSON = LOG_FORMAT == "json" or (LOG_FORMAT == "auto" and not sys.stderr.isatty())

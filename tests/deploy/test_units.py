@@ -92,6 +92,24 @@ def test_server_tells_systemd_when_it_is_ready_lives_and_stops(
         assert state == "STOPPING=1"
 
 
+HANGING = "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: time.sleep(3600))\n"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("server", ["uvicorn", "daphne"])
+def test_server_that_hangs_ends_itself(data: Path, tmp_path: Path, manager: NotifySocket, server: str) -> None:
+    """OPS-07: with HANG_SECONDS, the log shows where the process hung, and the container is restarted."""
+    (tmp_path / "sitecustomize.py").write_text(HANGING)
+    settings = {"PYTHONPATH": str(tmp_path), "NOTIFY_SOCKET": str(tmp_path / "notify"), "WEB_SERVER": server}
+    with serving(data, **settings, HANG_SECONDS="1.5") as started:
+        signs = [manager.next() for _ in range(6)]  # for longer than HANG_SECONDS
+        assert signs == ["READY=1", *["WATCHDOG=1"] * 5]
+        started.process.send_signal(signal.SIGUSR1)
+        assert started.process.wait(20) == 1
+        assert started.process.stdout
+        assert "sitecustomize.py" in started.process.stdout.read()
+
+
 def test_process_without_systemd_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """OPS-07: a process runs without a service manager, and also if its service manager is gone."""
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
