@@ -271,6 +271,31 @@ async def test_copy_is_the_exact_source(ana: Person, model: WireServer) -> None:
     assert link == f"{ana.page.url}#{await answer.get_attribute('id')}"
 
 
+SAFARI = """
+navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
+document.execCommand = () => false;
+const write = navigator.clipboard.write.bind(navigator.clipboard);
+navigator.clipboard.write = (items) => event ? write(items) : Promise.reject(new DOMException("", "NotAllowedError"));
+"""
+
+
+async def test_copy_begins_with_the_press(ana: Person, model: WireServer) -> None:
+    """UI-11: Safari refuses to copy after the text has been fetched, but accepts a promise for the text."""
+    await ana.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await ana.page.add_init_script(SAFARI)
+    await ana.page.reload()
+    await talk(ana, model, "**Bold**")
+    answer = ana.answers.first
+    await answer.hover()
+    await (await bar_of(answer)).get_by_role("button", name="Copy as Markdown").click()
+    await expect(ana.page.get_by_text("Message copied")).to_be_visible()
+    assert await ana.page.evaluate("navigator.clipboard.readText()") == "**Bold**"
+    await ana.page.route("**/source?*", lambda route: route.abort(), times=1)
+    await (await bar_of(answer)).get_by_role("button", name="Copy as Markdown").click()
+    await expect(ana.page.get_by_text("Couldn’t load this.")).to_be_visible()
+    ana.reports.clear()
+
+
 async def test_source_and_details_move_no_other_message(ana: Person, model: WireServer) -> None:
     """MSG-06, UI-11: the source replaces the message in place. Details with model, tokens and id do not move it."""
     await talk(ana, model, "**Bold**")

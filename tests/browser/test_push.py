@@ -182,6 +182,12 @@ class Worker:
         values = {"origin": self._address, "registrationId": self._registration, "data": data}
         await self._cdp.send("ServiceWorker.deliverPushMessage", values)
 
+    async def subscribe(self, endpoint: str) -> None:
+        """Let the worker see a subscription with a push service."""
+        await self._script.evaluate(
+            "(endpoint) => { self.registration.pushManager.getSubscription = async () => ({ endpoint }); }", endpoint
+        )
+
     async def shows(self, *expected: list[str]) -> None:
         """Wait until exactly these notifications are shown. Each is [title, text, address]."""
         shown: list[list[str]] = []
@@ -230,3 +236,18 @@ async def test_session_in_view_gets_no_notification(ana: Person, server: Server)
     await worker.deliver(message(address.removeprefix(server.address)))
     await worker.deliver(message("/sessions/s_2/"))
     await worker.shows(["Plan", "one wants to run deploy", "/sessions/s_2/#waiting"])
+
+
+async def test_safari_shows_every_message(ana: Person, server: Server) -> None:
+    """UI-22: Safari ends a subscription after three messages without a notification, also if the session is in view."""
+    address = ana.page.url
+    await ana.page.add_init_script(stub("safari"))
+    await ana.page.goto(f"{server.address}/settings/")
+    await turn_on(ana.page)
+    await ana.page.goto(address)
+    worker = Worker(ana.page, server.address)
+    await worker.start()
+    await worker.subscribe("https://web.push.apple.com/abc")
+    session = address.removeprefix(server.address)
+    await worker.deliver(message(session))
+    await worker.shows(["Plan", "one wants to run deploy", f"{session}#waiting"])

@@ -22,9 +22,10 @@ DRAG = """([kind, text]) => {
     const target = document.querySelector(".drop-here") ?? document.getElementById("log");
     target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
 }"""
-PASTE = """(field, { text, file }) => {
+PASTE = """(field, { text, html, file }) => {
     const data = new DataTransfer();
     if (text) data.setData("text/plain", text);
+    if (html) data.setData("text/html", html);
     if (file) data.items.add(new File(["x"], file, { type: "image/png" }));
     field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
 }"""
@@ -207,8 +208,11 @@ async def test_very_long_text_is_pasted_as_a_file(ana: Person) -> None:
     await ana.page.get_by_role("button", name="Insert as text").click()
     await expect(ana.composer).to_have_value("Before: " + long)
     await expect(chips(ana)).to_have_count(0)
-    await ana.composer.evaluate(PASTE, {"text": "a\tb", "file": "cells.png"})  # a spreadsheet, which is pasted as text
+    cells = {"text": "a\tb", "html": "<table><td>a<td>b</table>", "file": "cells.png"}  # from a spreadsheet
+    await ana.composer.evaluate(PASTE, cells)
     await expect(chips(ana)).to_have_count(0)
+    await ana.composer.evaluate(PASTE, {"text": "photo.png", "file": "photo.png"})  # a file, copied in Finder
+    await expect(chips(ana)).to_have_count(1)
 
 
 async def test_viewer_cannot_attach_files(ana: Person, browser: Browser) -> None:

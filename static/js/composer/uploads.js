@@ -303,10 +303,11 @@ export function connectDropping() {
 }
 
 function handlePaste(event) {
-  const { files } = event.clipboardData;
+  const { files, types } = event.clipboardData;
   const text = event.clipboardData.getData("text/plain");
-  if (files.length && !text)
-    addFiles(files); // with a text, the files are only images of copied cells or paragraphs
+  // With a formatted text, the files are only images of copied cells or paragraphs. A file's name is plain text.
+  const isFormatted = text !== "" && ["text/html", "text/rtf"].some((type) => types.includes(type));
+  if (files.length && !isFormatted) addFiles(files);
   else if (text.length > LONG_PASTE) addFiles([new File([text], words.pastedFile, { type: "text/plain" })], text);
   else return;
   event.preventDefault();

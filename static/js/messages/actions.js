@@ -1,7 +1,7 @@
 // The actions on a message: one list for its toolbar, its menu and its keys (UI-11), and the functions that run them.
 import { EDIT_PREFIX, fetchText, INTERRUPTED_EDIT } from "../net/http.js";
 import { readTab, storedNames, writeTab } from "../net/storage.js";
-import { copyText } from "../ui/clipboard.js";
+import { copyFetched, copyText } from "../ui/clipboard.js";
 import { addCommand, onAction, TOUCH } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
@@ -206,17 +206,18 @@ export function fetchMarkdown(message) {
 }
 
 export async function copyMessage(message) {
-  const text = await fetchMarkdown(message);
-  if (text === null) showNotice(words.notLoaded);
-  else await copyAndReport(text, words.messageCopied);
+  const text = fetchMarkdown(message);
+  if (await copyFetched(text)) return report(words.messageCopied);
+  showNotice((await text) === null ? words.notLoaded : words.notCopied);
 }
 
-function copyLink(message) {
-  return copyAndReport(`${location.origin}${location.pathname}#${message.id}`, words.linkCopied);
+async function copyLink(message) {
+  const isCopied = await copyText(`${location.origin}${location.pathname}#${message.id}`);
+  if (isCopied) report(words.linkCopied);
+  else showNotice(words.notCopied);
 }
 
-async function copyAndReport(text, done) {
-  if (!(await copyText(text))) return showNotice(words.notCopied);
+function report(done) {
   clearNoticeAfterSuccess();
   showToast(done);
 }

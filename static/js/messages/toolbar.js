@@ -1,5 +1,5 @@
 // How users reach the actions on messages: a toolbar on hover and focus, keys, and a long press on phones.
-import { addCommand, hasControl, isDialogOpen } from "../ui/commands.js";
+import { addCommand, hasControl, isDialogOpen, movesCaret } from "../ui/commands.js";
 import { createElement, createIcon } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { lazyImportWithTyped } from "../ui/loading.js";
@@ -29,7 +29,7 @@ function focusLast() {
 function handlePageKey(event) {
   if (event.defaultPrevented || event.shiftKey || isDialogOpen()) return;
   const isFind = event.key === "f" && hasControl(event);
-  const isUp = event.key === "ArrowUp" && event.altKey && !event.ctrlKey && !event.metaKey;
+  const isUp = event.key === "ArrowUp" && event.altKey && !event.ctrlKey && !event.metaKey && !movesCaret(event);
   if (isFind && event.target.closest?.(".find")) return;
   const isStart = event.key === "Home" && hasControl(event) && !event.target.matches?.("input, textarea");
   if (isFind) openFind();

@@ -8,7 +8,7 @@
   let changes = [];
   let replay = () => {}; // repeats the last click, or the key that sends
   let enterKey = null; // where this key would have inserted a line break
-  const touch = matchMedia("(hover: none) and (pointer: coarse)");
+  const touch = matchMedia("(pointer: coarse)");
   // A copy of the rule in ui/field.js, which is not loaded yet.
   const isSendKey = (event) => {
     if (event.target.id !== "text" || event.key !== "Enter" || event.shiftKey || event.altKey) return false;

@@ -25,7 +25,16 @@ import { addAccountCommands } from "../sidebar/account.js";
 import { showsArchive } from "../sidebar/list_content.js";
 import * as sessionList from "../sidebar/session_list.js";
 import { onAction, TOUCH } from "../ui/commands.js";
-import { checkLength, field, initializeText, insertText, isSendKey, promptToComplete, setText } from "../ui/field.js";
+import {
+  checkLength,
+  field,
+  growWithText,
+  initializeText,
+  insertText,
+  isSendKey,
+  promptToComplete,
+  setText,
+} from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 import { rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
@@ -91,7 +100,7 @@ addEventListener("online", retryFailed);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   form.ariaBusy = "false";
-  field.value = readStored(DRAFT_NAME); // the text has been sent
+  setText(readStored(DRAFT_NAME)); // the text has been sent
 });
 
 onAction("prompt", (button) => {
@@ -181,6 +190,7 @@ const TITLE = document.title;
 const countWaiting = () => showsArchive() || showTabTitle(TITLE, rowsThatNeedUser().length);
 
 initializeText(field.defaultValue || readStored(DRAFT_NAME));
+growWithText(field);
 opener.connectPicker(applyChoice);
 restoreChoice();
 showChoice();

@@ -27,10 +27,16 @@ function messageOf(data) {
   }
 }
 
+/** Returns whether the browser ends the subscription after a few messages without a notification, as Safari does. */
+async function mustShowAll() {
+  const subscription = await self.registration.pushManager.getSubscription();
+  return subscription !== null && new URL(subscription.endpoint).hostname.endsWith(".push.apple.com");
+}
+
 /** Shows a message unless its session is in view. Notifications of pages have the same tag and are replaced. */
 async function show({ title, body, url, tag }) {
   const inView = (await windows()).filter(({ visibilityState }) => visibilityState === "visible");
-  if (tag !== TEST && findPage(inView, url)) return;
+  if (tag !== TEST && findPage(inView, url) && !(await mustShowAll())) return;
   await self.registration.showNotification(title, { body, tag, icon: ICON, badge: BADGE, data: { url } });
 }
 

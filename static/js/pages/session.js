@@ -20,7 +20,7 @@ import * as toolbar from "../messages/toolbar.js";
 import { readTab, writeTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
 import * as sessionList from "../sidebar/session_list.js";
-import { addCommand, isDialogOpen, onAction } from "../ui/commands.js";
+import { addCommand, isDialogOpen, movesCaret, onAction } from "../ui/commands.js";
 import { removeInvalidCharacters, restoreText } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { connectAll, lazyImport } from "../ui/loading.js";
@@ -89,7 +89,8 @@ function connectQuestionLinks() {
   document.addEventListener("keydown", (event) => {
     const isDown = event.key === "ArrowDown" && event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
     if (!isDown || event.defaultPrevented || isDialogOpen()) return;
-    if (event.target.matches?.("select, input") || !can()) return; // in some fields Alt+↓ opens a list or a calendar
+    // In some fields Alt+↓ opens a list or a calendar.
+    if (event.target.matches?.("select, input") || movesCaret(event) || !can()) return;
     event.preventDefault();
     goToQuestion();
   });

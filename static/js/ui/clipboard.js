@@ -60,6 +60,25 @@ export async function copyText(text) {
   return copied;
 }
 
+/**
+ * Copies a text that is being fetched. `text` is a promise for it, or for null if the request fails. Resolves to whether
+ * it worked. Call it in the handler of the press: Safari refuses to copy later, but accepts a promise.
+ */
+export async function copyFetched(text) {
+  const blob = text.then((fetched) => {
+    if (fetched === null) throw new Error("The text could not be fetched");
+    return new Blob([fetched], { type: "text/plain" });
+  });
+  blob.catch(() => {}); // handled below
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    return true;
+  } catch {
+    const fetched = await text;
+    return fetched !== null && copyText(fetched);
+  }
+}
+
 /** Copies an address, and shows whether that worked. */
 export async function copyLink(address) {
   showToast((await copyText(address)) ? words.linkCopied : words.notCopied);

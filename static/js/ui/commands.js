@@ -11,6 +11,9 @@ export const keyLabel = (keys) => (isMac ? keys.replace("Ctrl+", "⌘").replace(
 export const hasControl = (event) =>
   (isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey) && !event.altKey;
 
+/** Returns whether an Alt+arrow key moves the caret in a text, by paragraphs on a Mac. */
+export const movesCaret = ({ target }) => isMac && target.matches?.("textarea") && target.value !== "";
+
 /** Returns whether a modal dialog is open. Keys then do not apply to the page. */
 export const isDialogOpen = () => document.querySelector("dialog:modal") !== null;
 
@@ -19,8 +22,11 @@ export const isDialogOpen = () => document.querySelector("dialog:modal") !== nul
  */
 export const PHONE = matchMedia("(width < 760px)");
 
-/** Matches devices whose on-screen keyboard covers half the page and has no Shift+Enter. */
-export const TOUCH = matchMedia("(hover: none) and (pointer: coarse)");
+/**
+ * Matches devices whose on-screen keyboard covers half the page and has no Shift+Enter. Style sheets repeat the
+ * condition. It is not about hovering, because Samsung's phones claim that they can hover.
+ */
+export const TOUCH = matchMedia("(pointer: coarse)");
 
 // Clicks on buttons. One listener for the whole page calls the handler of the button's data-action.
 

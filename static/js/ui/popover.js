@@ -210,10 +210,18 @@ function closeOnTab(event) {
   event.stopPropagation();
 }
 
+/**
+ * Closes the popover if another element gets the focus. Safari does not focus a clicked button, but an element around
+ * it. The click on the popover's own button would then open the popover again.
+ */
+function closeOnOutsideFocus({ target }) {
+  if (open && !belongsToPopover(target) && !target.contains(open.anchor)) closePopover();
+}
+
 export function connect() {
   for (const press of ["pointerdown", "keydown"]) addEventListener(press, () => presses++, { capture: true });
   addEventListener("pointerdown", closeOnOutsidePress, { capture: true });
   addEventListener("keydown", closeOnEscape, { capture: true });
-  addEventListener("focusin", ({ target }) => open && !belongsToPopover(target) && closePopover());
+  addEventListener("focusin", closeOnOutsideFocus);
   addEventListener("resize", positionPopover);
 }
