@@ -22,7 +22,7 @@ from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.text import StreamingBuffer
 from django.utils.translation import gettext as _
@@ -285,6 +285,16 @@ def _add_policies(request: HttpRequest, response: HttpResponseBase) -> HttpRespo
 def _forbid_caching(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Forbid caching unless the view allows it. Responses are personal and must not appear after signing out."""
     response.headers.setdefault("Cache-Control", "private, no-store")
+    return forbid_changes(response)
+
+
+def forbid_changes(response: HttpResponseBase) -> HttpResponseBase:
+    """Forbid proxies to change HTML. Cloudflare would replace email addresses in it by “[email protected]”.
+
+    Its script restores the addresses only in whole pages, not in parts that scripts load.
+    """
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        patch_cache_control(response, no_transform=True)
     return response
 
 

@@ -194,6 +194,7 @@ def test_address_changes_with_any_content(prepared: Path, settings: Settings, tm
 def test_pages_are_compressed(client: Client) -> None:
     response = client.get(reverse("sign-in"), HTTP_ACCEPT_ENCODING="gzip")
     assert response["Content-Encoding"] == "gzip"
+    assert "no-transform" in response["Cache-Control"]  # which is for proxies only
     assert b"<title>" in gzip.decompress(response.content)
 
 

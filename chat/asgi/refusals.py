@@ -19,7 +19,7 @@ from chat.api.errors import problem
 from chat.api.middleware import PREFIX
 from chat.errors import ServiceError
 from chat.mcp.caller import PATH
-from chat.middleware import PERMISSIONS, POLICY
+from chat.middleware import PERMISSIONS, POLICY, forbid_changes
 from chat.views.requests import is_script
 
 # Any, because servers, Channels and Django have different types for these.
@@ -84,6 +84,7 @@ def _response(request: ASGIRequest, status: int, refused: ServiceError) -> HttpR
     response["Permissions-Policy"] = PERMISSIONS
     response["Cross-Origin-Resource-Policy"] = "same-origin"
     response["Cache-Control"] = "private, no-store"
+    forbid_changes(response)
     response["X-Content-Type-Options"] = "nosniff"
     response["X-Frame-Options"] = settings.X_FRAME_OPTIONS
     return response
