@@ -64,6 +64,8 @@ class BoundedServer(Server):
     @http_factory.setter
     def http_factory(self, factory: HTTPFactory) -> None:
         self._http_factory = ChannelFactory(self)
+        if self.bounds.idle_seconds is not None:
+            self._http_factory.timeOut = self.bounds.idle_seconds
 
     @property
     def ws_factory(self) -> WebSocketFactory:

@@ -15,6 +15,9 @@ from config.descriptors import descriptor_limit
 
 # Seconds in which the head of a request must be complete, including the first byte of a connection.
 HEAD_SECONDS = 10.0
+# Seconds for which a connection of a proxy may be idle between two requests. A proxy must close it first: it may send a
+# request while the server closes, and does not repeat a POST. Google Cloud keeps idle connections longest, for 600 s.
+PROXY_IDLE_SECONDS = 650
 # Seconds for which the rest of a refused body is read and dropped, so that the client can read the response.
 LINGER_SECONDS = 5.0
 # Seconds in which a peer must answer a close frame, and seconds in which it must take some data.
@@ -201,6 +204,8 @@ class Limits:
     frames: FrameBudget
     longest_frame: int
     head_seconds: float
+    # Seconds for which a connection may be idle between two requests. None: the server's own value.
+    idle_seconds: int | None
 
 
 def limits() -> Limits:
@@ -214,4 +219,5 @@ def limits() -> Limits:
         frames=FrameBudget(FRAMES_HELD * longest_frame()),
         longest_frame=longest_frame(),
         head_seconds=HEAD_SECONDS,
+        idle_seconds=PROXY_IDLE_SECONDS if settings.HTTPS else None,
     )

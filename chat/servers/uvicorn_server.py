@@ -71,6 +71,8 @@ class Config(uvicorn.Config):
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self.bounds = bounds
+        if bounds.idle_seconds is not None:
+            self.timeout_keep_alive = bounds.idle_seconds
 
 
 class HttpProtocol(H11Protocol):

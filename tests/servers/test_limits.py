@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pytest_django.fixtures import Settings
 
 from chat.live.hub import Hub
 from chat.origin import network_of
-from chat.servers import limits
+from chat.servers import limits, uvicorn_server
 from chat.servers.limits import ConnectionLimit, FrameBudget
 
 KB = 1024
@@ -42,6 +44,18 @@ def test_no_limit_is_no_limit() -> None:
     limit = ConnectionLimit(per_address=0)
 
     assert all(limit.admit("192.0.2.1") for _ in range(5000))
+
+
+@pytest.mark.parametrize(("https", "uvicorn", "daphne"), [(True, 650, 650), (False, 5, 60)])
+def test_idle_connections_of_a_proxy_stay_open(settings: Settings, https: bool, uvicorn: int, daphne: int) -> None:
+    """A proxy that keeps a connection for 600 s must not send a request while Parley closes it."""
+    from chat.servers import daphne_server  # it installs one of Twisted's event loops next to that of the tests
+
+    settings.HTTPS = https
+    assert uvicorn_server.Config(limits.limits()).timeout_keep_alive == uvicorn
+    server: Any = daphne_server.BoundedServer(None, endpoints=["unused"])
+    server.http_factory = None  # as Daphne does when it starts
+    assert server.http_factory.timeOut == daphne
 
 
 class Socket:
