@@ -85,7 +85,17 @@ def address_of(request: HttpRequest | None) -> str:
 def _client_address(forwarded: str, peer: str) -> str:
     # Only the last entry is the proxy's own; the client can write anything before it.
     seen_by_proxy = forwarded.rpartition(",")[2].strip() if settings.HTTPS else ""
-    return (seen_by_proxy or peer)[:LONGEST_ADDRESS]
+    return (_without_port(seen_by_proxy) or peer)[:LONGEST_ADDRESS]
+
+
+def _without_port(entry: str) -> str:
+    """Return the address in `192.0.2.7:443`, `[2001:db8::1]:443` or `2001:db8::1`.
+
+    Some load balancers add the port, which differs for each connection of a client.
+    """
+    if entry.startswith("["):
+        return entry[1:].partition("]")[0]
+    return entry.partition(":")[0] if entry.count(":") == 1 else entry
 
 
 def network_of(address: str) -> str:

@@ -235,6 +235,23 @@ def test_address_behind_a_proxy_is_the_one_that_the_proxy_reports(
     assert address_of(request) == address
 
 
+@pytest.mark.parametrize(
+    ("entry", "address"),
+    [
+        ("203.0.113.9:50123", "203.0.113.9"),
+        ("[2001:db8::1]:50123", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("::ffff:203.0.113.9", "::ffff:203.0.113.9"),
+    ],
+)
+def test_port_of_the_client_is_no_part_of_its_address(settings: Settings, entry: str, address: str) -> None:
+    """Azure's and AWS's load balancers can add the port. Each connection would otherwise count as another network."""
+    settings.HTTPS = True
+    request = RequestFactory().get("/", HTTP_X_FORWARDED_FOR=f"10.0.0.1, {entry}")
+    assert address_of(request) == address
+
+
 def test_part_of_a_page_leads_to_sign_in_when_the_login_is_over(client: Client) -> None:
     """Otherwise the sign-in form would be swapped into the middle of a list."""
     headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/sessions/s_1/?x=1"}
