@@ -71,21 +71,23 @@ def origin_of(request: HttpRequest) -> Origin:
 
 def origin_of_socket(scope: Mapping[str, Any], token_id: int | None = None) -> Origin:
     """Return the origin of the frames of a WebSocket's client."""
-    forwarded = dict(scope.get("headers") or ()).get(b"x-forwarded-for", b"").decode("latin-1")
+    lines = [value for name, value in scope.get("headers") or () if name == b"x-forwarded-for"]
     peer = (scope.get("client") or [""])[0]
-    return Origin(Face.SOCKET, _client_address(forwarded, peer), token_id)
+    return Origin(Face.SOCKET, _client_address(b",".join(lines).decode("latin-1"), peer), token_id)
 
 
 def address_of(request: HttpRequest | None) -> str:
-    """Return the client's address. Behind a proxy that is trusted (HTTPS=1), it is the one that the proxy saw."""
+    """Return the client's address. With HTTPS=1, it is the one that the first of the PROXIES added."""
     meta = request.META if request else {}
     return _client_address(meta.get("HTTP_X_FORWARDED_FOR", ""), str(meta.get("REMOTE_ADDR", "")))
 
 
 def _client_address(forwarded: str, peer: str) -> str:
-    # Only the last entry is the proxy's own; the client can write anything before it.
-    seen_by_proxy = forwarded.rpartition(",")[2].strip() if settings.HTTPS else ""
-    return (_without_port(seen_by_proxy) or peer)[:LONGEST_ADDRESS]
+    if not settings.HTTPS:
+        return peer[:LONGEST_ADDRESS]
+    # Only the last entries are those of the proxies; the client can write anything before them.
+    by_proxies = forwarded.rsplit(",", settings.PROXIES)[-settings.PROXIES :]
+    return (_without_port(by_proxies[0].strip()) or peer)[:LONGEST_ADDRESS]
 
 
 def _without_port(entry: str) -> str:

@@ -27,6 +27,10 @@ OPTIONS = {
         "`1` if a TLS proxy is in front: cookies are sent over HTTPS only, and the proxy's `X-Forwarded-Proto` "
         "is trusted."
     ),
+    "PROXIES": Option(
+        "With `HTTPS=1`: how many addresses the proxies in front add to `X-Forwarded-For`. The first of them is taken "
+        "for the client's: see [Several proxies](deployment.md#several-proxies)."
+    ),
     "HSTS_SECONDS": Option(
         "With `HTTPS=1`: how long browsers must use HTTPS for this host; `0`: the header is not sent."
     ),

@@ -233,6 +233,8 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+# PROXIES: how many addresses the proxies add to X-Forwarded-For. The first of them is the client's.
+PROXIES = env.whole("PROXIES", default=1, at_least=1)
 SESSION_ENGINE = "chat.security.session_store"
 # Browsers accept a cookie with this prefix only from this host over HTTPS, so no other host of the domain can set it.
 COOKIE_PREFIX = "__Host-" if HTTPS else ""

@@ -237,3 +237,11 @@ def test_address_of_a_socket_is_found_as_that_of_a_request(settings: Settings, h
     settings.HTTPS = https
     scope = {"client": ["198.51.100.7", 5000], "headers": [(b"x-forwarded-for", b"10.0.0.1, 203.0.113.9")]}
     assert origin_of_socket(scope) == Origin(Face.SOCKET, address)
+
+
+def test_address_of_a_socket_behind_two_proxies_is_found(settings: Settings) -> None:
+    """Each proxy may add a line of its own."""
+    settings.HTTPS, settings.PROXIES = True, 2
+    lines = [(b"x-forwarded-for", b"10.0.0.1, 203.0.113.9"), (b"x-forwarded-for", b"192.0.2.1")]
+    scope = {"client": ["198.51.100.7", 5000], "headers": lines}
+    assert origin_of_socket(scope) == Origin(Face.SOCKET, "203.0.113.9")

@@ -236,6 +236,25 @@ def test_address_behind_a_proxy_is_the_one_that_the_proxy_reports(
 
 
 @pytest.mark.parametrize(
+    ("proxies", "header", "address"),
+    [
+        (1, "10.0.0.1, 203.0.113.9", "203.0.113.9"),
+        (2, "10.0.0.1, 203.0.113.9:50123, 198.51.100.7", "203.0.113.9"),
+        (2, "203.0.113.9,198.51.100.7", "203.0.113.9"),
+        (3, "203.0.113.9, 198.51.100.7", "203.0.113.9"),
+        (3, "203.0.113.9", "203.0.113.9"),
+        (2, "", "127.0.0.1"),
+    ],
+)
+def test_address_behind_several_proxies_is_the_one_that_the_first_reports(
+    settings: Settings, proxies: int, header: str, address: str
+) -> None:
+    """A header with fewer addresses than PROXIES gives its first one."""
+    settings.HTTPS, settings.PROXIES = True, proxies
+    assert address_of(RequestFactory().get("/", HTTP_X_FORWARDED_FOR=header)) == address
+
+
+@pytest.mark.parametrize(
     ("entry", "address"),
     [
         ("203.0.113.9:50123", "203.0.113.9"),
