@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,10 @@ from urllib.parse import urlsplit
 from config import postgres
 from config.data_folder import may_make_keys, secret_key, vapid_key
 from config.environment import HIGHEST_PORT, SQLITE, Environment
+
+# The library `websockets` reads this variable when it is imported. By default, it refuses handshakes with a header line
+# of more than 8 KB, such as the cookies of single sign-on. uvicorn has already limited the size of the whole head.
+os.environ.setdefault("WEBSOCKETS_MAX_LINE_LENGTH", "65536")
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment()

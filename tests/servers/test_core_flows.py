@@ -115,6 +115,17 @@ async def test_client_knows_whether_a_compressed_page_is_complete(person: Person
         assert "Content-Length" in home.headers
 
 
+async def test_long_cookies_open_pages_and_sockets(person: Person) -> None:
+    """A proxy with single sign-on may set cookies of more than 8 KB."""
+    person.http.headers["Cookie"] = "single_sign_on=" + "a" * 12_000  # aiohttp sends only short ones of its jar
+    session = await person.session()
+    async with person.http.get(f"/sessions/{session}/") as page:
+        assert page.status == 200
+    async with await person.socket(session) as socket:
+        await socket.send_json({"type": "sync", "ref": "1"})
+        await heard(socket, type="changes")
+
+
 async def test_a_page_and_its_errors(person: Person) -> None:
     """The status line has a name for each status, some of which Twisted lacks. Compression and caching work."""
     async with person.http.get("/") as home:
