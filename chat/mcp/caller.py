@@ -16,6 +16,7 @@ from chat.limits import rates
 from chat.models import ApiToken, User
 from chat.origin import Face, Origin, address_of, using_origin
 from chat.services.people import api_tokens
+from chat.views.requests import absolute
 
 T = TypeVar("T")
 PATH = "/mcp"
@@ -25,7 +26,7 @@ SCOPE_KEY = "parley.caller"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request. `site` is the base address of this server as the client uses it."""
+    """The sender of a request. `site` is the base address of this server for links."""
 
     token: ApiToken
     origin: Origin
@@ -62,5 +63,5 @@ def caller_of(request: HttpRequest, secret: str) -> Caller:
         token=token,
         origin=Origin(Face.API, address_of(request), token.pk),
         language=language,
-        site=f"{request.scheme}://{request.get_host()}",
+        site=absolute(request, ""),
     )

@@ -26,7 +26,7 @@ from chat.overrides.postgres.lending import return_connection
 from chat.queries.mcp_servers import as_added
 from chat.security.encryption import DecryptionError, decrypt, encrypt
 from chat.services.people import mcp_servers, mcp_sign_in
-from chat.views.requests import SignedInRequest, signed_in
+from chat.views.requests import SignedInRequest, absolute, signed_in
 
 # A session key: the sign-ins that this browser has started and not finished, by the digest of their `state`.
 PENDING = "mcp_sign_ins"
@@ -105,7 +105,7 @@ def host_of(begun: PendingSignIn) -> str:
 
 
 def _callback(request: SignedInRequest) -> str:
-    return request.build_absolute_uri(reverse("mcp-callback"))
+    return absolute(request, reverse("mcp-callback"))
 
 
 def _take(request: SignedInRequest, state: str) -> dict[str, Any] | None:

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
+from pytest_django.fixtures import Settings
 
 from agents.messages import Json
 from chat.errors import ServiceError
-from chat.mcp.caller import Caller
+from chat.mcp.caller import Caller, caller_of
 from chat.mcp.tools import TOOLS
 from chat.models import ApiToken
 from chat.origin import Face as OriginFace
 from chat.origin import Origin
-from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, Expected, Face, People
+from chat.services.people import api_tokens
+from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, OWNER, Expected, Face, People
 from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +61,17 @@ def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> 
     except ServiceError as error:
         status = CODES[error.code]
     assert status == row.expected[actor]
+
+
+@pytest.mark.parametrize(
+    ("public", "home"), [("https://chat.example.org", "https://chat.example.org"), ("", "http://testserver")]
+)
+def test_links_lead_to_the_public_address(people: People, settings: Settings, public: str, home: str) -> None:
+    """Behind a proxy that passes on another host name, the request does not contain the address of users."""
+    settings.PUBLIC_URL = public
+    _token, secret = api_tokens.create(user=people[OWNER], name="program", scope="read", days=30)
+    caller = caller_of(RequestFactory().post("/mcp"), secret)
+    assert caller.page_of("s_1") == f"{home}/sessions/s_1/"
 
 
 def test_each_tool_has_its_row() -> None:

@@ -100,6 +100,18 @@ def test_admin_connects_a_server_and_disconnects_it(page: Client, server: McpSer
     assert {"mcp_server_connected", "mcp_server_disconnected"} <= kinds
 
 
+@pytest.mark.parametrize(
+    ("public", "home"), [("https://chat.example.org", "https://chat.example.org"), ("", "http://testserver")]
+)
+def test_authorization_server_redirects_to_the_public_address(
+    page: Client, server: McpServer, settings: Settings, public: str, home: str
+) -> None:
+    """UI-19: behind a proxy that passes on another host name, the request does not contain the address of users."""
+    settings.PUBLIC_URL = public
+    query = parse_qs(urlsplit(begun(page, server)).query)
+    assert query["redirect_uri"] == [home + reverse("mcp-callback")]
+
+
 def test_state_is_valid_once_in_its_own_browser(page: Client, server: McpServer, ana: User) -> None:
     """UI-19: a sign-in that was begun in another browser, a second use, or an unknown state connects nothing."""
     query = allowed(begun(page, server))
