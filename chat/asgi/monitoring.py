@@ -23,6 +23,7 @@ from chat.bus.publisher import publisher
 from chat.models import SessionRun, Worker
 from chat.runner import runtime
 from chat.runs.lease import DUE
+from config.listening import listen
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -66,7 +67,7 @@ class Monitor:
         server = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await server.setup()
         try:
-            await web.TCPSite(server, host, port).start()
+            await web.SockSite(server, listen(host, port)).start()
         except OSError as error:
             await server.cleanup()
             raise MonitoringError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -156,6 +157,15 @@ async def test_taken_port_is_one_clear_error(monitor: Monitor) -> None:
     """OPS-01: a port that is in use gives one clear error, because two processes on a machine need different ports."""
     with pytest.raises(MonitoringError, match="MONITORING_PORT"):
         await Monitor(monitor._health).start("127.0.0.1", monitor.port)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+async def test_port_on_all_addresses_is_reachable_over_ipv4(node: TestNode) -> None:
+    """OPS-01: with `HOST=::`, the image's health check asks 127.0.0.1."""
+    monitor = Monitor(Health())
+    await monitor.start("::", 0)
+    assert (await get(monitor, "/healthz"))[0] == 200
+    await monitor.stop()
 
 
 def test_metrics_have_no_name_twice() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -16,8 +15,7 @@ from chat.management.startup import check_configuration, prepare_database
 from chat.services.people import accounts
 from config import service_manager
 from config.descriptors import raise_descriptor_limit
-
-BACKLOG = 1024
+from config.listening import listen
 
 
 class Command(BaseCommand):
@@ -75,15 +73,3 @@ class Command(BaseCommand):
             return f"Parley is ready at {home} (manage.py signinlink prints a sign-in link)"
         token = accounts.sign_in_link(user=administrator, keeps_last=True)
         return f"Parley is ready. Sign in with this one-time link: {addresses.link_url(token, self.port)}"
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Listen on an address. Connections wait until the server accepts them. Raise OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _name, address = found[0]
-    listening = socket.socket(family, kind, protocol)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(address)
-    listening.listen(BACKLOG)
-    listening.setblocking(False)
-    return listening
