@@ -34,6 +34,10 @@ BYTES_AT_ONCE = 1_000_000
 ZIPPED_AT_ONCE = 64 * 1024
 # Bytes of a stored file that are read at a time.
 PIECE = 256 * 1024
+# Media types of streamed text. Other downloads may be large, so nginx must not buffer them: once it has stored 1 GB of
+# a response, it stops reading, and Parley ends a response that is not read (STALL_SECONDS). `Compression` leaves them
+# as they are.
+COMPRESSED = ("text/", "application/json")
 # Seconds after which a download that is generated while it is sent checks the user's access again.
 RECHECKED = 5.0
 T = TypeVar("T")
@@ -67,6 +71,8 @@ def passed_on(
     content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
     kept_as = content_disposition_header(not inline, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
+    if not media_type.startswith(COMPRESSED):
+        headers["X-Accel-Buffering"] = "no"
     return StreamingHttpResponse(content, content_type=media_type, headers=headers)
 
 

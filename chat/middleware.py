@@ -100,7 +100,8 @@ class Compression(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         packed = response.headers.get("Content-Type", "").startswith(PACKED)
-        # A response that is sent piece by piece while things happen must not wait in a compressor.
+        # A response that is sent piece by piece while things happen must not wait in a compressor. Archives and most
+        # other binary downloads hardly get smaller.
         packed = packed or response.headers.get("X-Accel-Buffering") == "no"
         # Ranges count the bytes of the file, not those of a compressed response.
         packed = packed or "Accept-Ranges" in response.headers or response.has_header("Content-Encoding")

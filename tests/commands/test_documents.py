@@ -125,6 +125,7 @@ def test_proxy_examples_can_be_used_and_let_through_what_parley_takes(tmp_path: 
     sizes = [int(size) * 1024**2 for size in re.findall(r"client_max_body_size (\d+)m;", example)]
     assert [size >= most for size, most in zip(sizes, largest, strict=True)] == [True, True]
     assert f"limit_conn parley {settings.CONNECTIONS_PER_ADDRESS};" in example
+    assert "proxy_max_temp_file_size 0;" in example  # otherwise large downloads are cut off
     for proxy in (example, caddy):  # otherwise clients choose the ids in the log
         assert re.search(r"X-Request-ID [${]", proxy)
     sizes = [int(size) * 1000**2 for size in re.findall(r"max_size (\d+)MB", caddy)]

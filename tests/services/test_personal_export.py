@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tracemalloc
 import zipfile
-import zlib
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -206,26 +205,6 @@ async def test_archive_is_streamed(ana: User, way: str) -> None:
     again = await ask()
     assert again.status_code == 200
     await sync_to_async(again.close)()
-
-
-@COMMITTED
-async def test_compressed_archive_is_one_stream(ana: User) -> None:
-    """Browsers read only the first of several gzip streams in a response, so the rest of the archive would be lost."""
-    own = await sync_to_async(create_session)(owner=ana)
-    random = Random(1)  # texts that do not compress, so that the archive is sent in several pieces
-    await sync_to_async(fill)(own, *({**HI, "user": ana, "text": random.randbytes(200_000).hex()} for _ in range(10)))
-    client = AsyncClient()
-    await client.aforce_login(ana)
-
-    answer: Any = await client.get("/api/me/export", headers={"Accept-Encoding": "gzip"})
-
-    assert answer["Content-Encoding"] == "gzip"
-    pieces = [piece async for piece in answer.streaming_content]
-    assert len(pieces) > 1
-    unpacker = zlib.decompressobj(wbits=31)
-    content = unpacker.decompress(b"".join(pieces))
-    assert (unpacker.eof, unpacker.unused_data) == (True, b"")
-    assert "account.json" in zipfile.ZipFile(BytesIO(content)).namelist()
 
 
 @COMMITTED

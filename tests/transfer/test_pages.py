@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from django.test import AsyncClient, Client
 
 from chat.downloads import file_name
 from chat.models import Session, User, Workspace
+from chat.services.sessions.lifecycle import create_session
+from tests.support import filled
 from tests.support.testing_node import person
 from tests.transfer import samples
 from tests.transfer.conftest import fill
@@ -64,6 +68,28 @@ async def test_download_is_streamed_off_the_event_loop(transactional_db: None, o
     text = b"".join([piece async for piece in answer.streaming_content]).decode()
     assert text.startswith("# 会议")
     assert text.endswith("And 8?\n")
+
+
+async def test_compressed_export_is_one_stream(transactional_db: None, own_files: None) -> None:
+    """Browsers read only the first of several gzip streams in a response, so the rest of the export would be lost."""
+    ana = await sync_to_async(lambda: person("Ana", Workspace.objects.create(name="Team")))()
+    talk = await sync_to_async(create_session)(owner=ana)
+    random = Random(1)  # texts that do not compress, so that the export is sent in several pieces
+    texts = [random.randbytes(200_000).hex() for _ in range(10)]
+    await sync_to_async(filled.fill)(talk, *({**filled.HI, "user": ana, "text": text} for text in texts))
+    client = AsyncClient()
+    await client.aforce_login(ana)
+
+    address = f"/sessions/{talk.pk}/export"
+    answer: Any = await client.get(address, {"format": "markdown"}, headers={"Accept-Encoding": "gzip"})
+
+    assert (answer["Content-Encoding"], "X-Accel-Buffering" in answer) == ("gzip", False)
+    pieces = [piece async for piece in answer.streaming_content]
+    assert len(pieces) > 1
+    unpacker = zlib.decompressobj(wbits=31)
+    content = unpacker.decompress(b"".join(pieces)).decode()
+    assert (unpacker.eof, unpacker.unused_data) == (True, b"")
+    assert all(text in content for text in texts)
 
 
 def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -> None:

@@ -114,6 +114,25 @@ def test_a_huge_file_is_shown_in_part(ana_s: Client, session: Session, folder: P
     assert len(page) < 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("session-file", {"path": "page.html"}),
+        ("session-file", {"path": "picture", "show": "1"}),
+        ("session-files-archive", {}),
+    ],
+)
+def test_binary_downloads_are_not_buffered(
+    ana_s: Client, session: Session, folder: Path, name: str, query: dict[str, str]
+) -> None:
+    """nginx stores at most 1 GB of a response, then stops reading, and Parley ends responses that no one reads."""
+    (folder / "page.html").write_text("a" * 1000)
+    response = ana_s.get(reverse(name, args=[session.pk]), query, headers={"Accept-Encoding": "gzip"})
+    assert (response["X-Accel-Buffering"], "Content-Encoding" in response) == ("no", False)
+    size = response.get("Content-Length", "")
+    assert size == ("" if name == "session-files-archive" else str(len(body(response))))
+
+
 def test_only_images_and_pdf_open_in_the_browser(ana_s: Client, session: Session, folder: Path) -> None:
     """LIVE-06: other files are downloaded, so that nothing that a command has written runs in Parley's origin."""
     shown = get(ana_s, session, "session-file", path="picture", show="1")
