@@ -79,6 +79,27 @@ def test_an_archive_in_an_archive_is_read(ana: User) -> None:
             "See ([T](https://t.example)).",
             0,
         ),
+        (
+            "Cats \ue200cite\ue202turn2news1\ue202turn2search0\ue201 and \ue200cite\ue202turn3search0\ue201.",
+            {
+                "content_references": [],
+                "search_result_groups": [
+                    {
+                        "entries": [
+                            {
+                                "title": "News",
+                                "url": "https://n.example",
+                                "ref_id": {"turn_index": 2, "ref_type": "news", "ref_index": 1},
+                            },
+                            {"title": "Other", "url": "https://o.example", "ref_id": None},
+                        ]
+                    },
+                    "?",
+                ],
+            },
+            "Cats ([News](https://n.example)) and .",
+            1,
+        ),
         ("See 【3:0†report.pdf】.", {}, "See (report.pdf).", 0),
         ("Gone \ue200cite\ue202turn0search9\ue201 and 【1†source】.", {}, "Gone  and .", 2),
         ('By \ue200entity\ue202["company","Acme","x"]\ue201.', {}, "By Acme.", 0),

@@ -11,6 +11,7 @@ from functools import partial
 from agents.messages import Json
 from chat.projections.fences import fenced
 from chat.transfer.formats.chatgpt_content import Content, has_content, read_content
+from chat.transfer.formats.citations import found_sources, with_list
 from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import Turns, convert
 from chat.transfer.parsing.archive import NO_ENTRIES, Entries
@@ -55,33 +56,54 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
 
 def _is_said(message: Json) -> bool:
     """Return whether ChatGPT shows the message. Most others in the tree are empty or hidden."""
-    is_hidden = as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
     content = as_dict(message.get("content"))
-    return not is_hidden and content.get("content_type") not in _UNSEEN and has_content(message)
+    return not _is_hidden(message) and content.get("content_type") not in _UNSEEN and has_content(message)
+
+
+def _is_hidden(message: Json) -> bool:
+    return as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
 
 
 def _read_message(message: Json, turns: Turns, left: Losses, *, entries: Entries, model: str) -> None:
-    content, author = as_dict(message.get("content")), as_dict(message.get("author"))
-    if not _is_said(message):
+    content, role = as_dict(message.get("content")), as_dict(message.get("author")).get("role")
+    time, body = as_time(message.get("create_time")), Content()
+    if _is_said(message):
+        body = read_content(message, entries, left)
+    else:
         left[Loss.HIDDEN] += content.get("content_type") not in _UNSEEN and has_content(message)
+    if role == "tool":
+        _read_result(message, body, turns, time)
+    if role == "tool" or (not body.text and not body.files):
         return
-    time, body = as_time(message.get("create_time")), read_content(message, entries, left)
-    if not body.text and not body.files:
-        return
-    match author.get("role"):
+    match role:
         case "user":
             turns.say(body.text, time, body.files)
         case "system":
             turns.instruct(body.text, time)
-        case "tool":
-            name = as_text(author.get("name")) or "tool"
-            turns.give_result(name, name, body.text, time, is_error=content.get("content_type") == "system_error")
-            if body.files:
-                turns.answer(", ".join(each["name"] for each in body.files), time, attachments=body.files)
         case "assistant":
             _read_answer(message, body, turns, time, model)
-        case role:
+        case _:
             left.add_unknown(role)
+
+
+def _read_result(message: Json, body: Content, turns: Turns, time: str | None) -> None:
+    """Add a tool's result with the pages that it found. Even an empty or hidden result ends the tool's calls."""
+    author = as_dict(message.get("author"))
+    name = as_text(author.get("name")) or "tool"
+    call_id = _call_id(name)
+    text = with_list(body.text, found_sources(as_dict(message.get("metadata"))))
+    is_new = bool(text or body.files) and not _is_hidden(message)
+    if is_new or turns.has_waiting(call_id):
+        is_error = as_dict(message.get("content")).get("content_type") == "system_error"
+        turns.give_result(call_id, name, text, time, is_error=is_error)
+        turns.complete(call_id)
+    if body.files:
+        turns.answer(", ".join(each["name"] for each in body.files), time, attachments=body.files)
+
+
+def _call_id(name: str) -> str:
+    """Return what links a call and its result: the tool without its function, which only one of them may name."""
+    return name.partition(".")[0]
 
 
 def _read_answer(message: Json, body: Content, turns: Turns, time: str | None, model: str) -> None:
@@ -96,4 +118,4 @@ def _read_answer(message: Json, body: Content, turns: Turns, time: str | None, m
             text = fenced(text, "" if language == "unknown" else language)
         turns.answer(text, time, model, body.files)
     else:
-        turns.call(recipient, recipient, body.text, time, model)
+        turns.call(_call_id(recipient), recipient, body.text, time, model)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,11 +34,12 @@ def with_sources(text: str, metadata: Json, left: Losses) -> str:
         return text
     by_marker, further = _references(metadata)
     by_marker |= _replacements(text, metadata)
+    found = {_reference_id(each): each for each in found_sources(metadata)}
 
     def replace(match: re.Match[str]) -> str:
         replacement = by_marker.get(match[0], None)
         if replacement is None:
-            replacement = _self_explaining(match[0])
+            replacement = _self_explaining(match[0]) or _found_links(match[0], found)
         if replacement is None:
             left[Loss.CITATIONS] += 1
             return ""
@@ -64,6 +65,12 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
             pieces += [text[place:end], f" {replacement}"]
             end = place
     return "".join([text[:end], *reversed(pieces)])
+
+
+def found_sources(metadata: Json) -> Iterator[Json]:
+    """Yield the pages that a web search of ChatGPT has found. Each has a `title`, a `url` and often a `ref_id`."""
+    for group in as_list(metadata.get("search_result_groups"))[:MOST_REFERENCES]:
+        yield from map(as_dict, as_list(as_dict(group).get("entries"))[:MOST_REFERENCES])
 
 
 def with_list(text: str, sources: Iterable[Json]) -> str:
@@ -118,6 +125,18 @@ def _replacements(text: str, metadata: Json) -> dict[str, str]:
     return replacements
 
 
+def _reference_id(entry: Json) -> str:
+    """Return the name by which markers refer to a found page, such as `turn0search1`."""
+    parts = as_dict(entry.get("ref_id"))
+    return f"turn{parts.get('turn_index')}{parts.get('ref_type')}{parts.get('ref_index')}"
+
+
+def _found_links(marker: str, found: Mapping[str, Json]) -> str | None:
+    """Return links to the found pages that a marker names, or None if there are none."""
+    names = marker[1:-1].split("\ue202")[1:]
+    return _link_list(_links(found[name] for name in names if name in found)) or None
+
+
 def _file_name(source: Json) -> str:
     name = as_text(source.get("title")) or as_text(source.get("name"))
     return f"({_plain(name)})" if name else ""
@@ -149,7 +168,8 @@ def _with_list(text: str, links: Sequence[Link]) -> str:
     missing = [link for link in links if link[1] not in text]
     if not missing:
         return text
-    return "\n".join([text.rstrip(), "", *(f"- {_link(*link)}" for link in missing)])
+    lines = [f"- {_link(*link)}" for link in missing]
+    return "\n".join([text.rstrip(), "", *lines] if text.strip() else lines)
 
 
 def _links(sources: Iterable[Json]) -> Iterator[Link]:

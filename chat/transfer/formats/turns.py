@@ -105,7 +105,7 @@ class Turns:
         self._time = began
         self._turn = ""
         self._response = ""
-        self._open: dict[str, Json] = {}
+        self._open: list[tuple[str, Json]] = []
         self._is_asking = False
 
     def say(self, text: str, time: str | None, attachments: list[Json] | None = None) -> None:
@@ -136,17 +136,37 @@ class Turns:
             "arguments": arguments_of(arguments),
             "status": "interrupted",
         }
-        self._open[call_id] = self._respond(row, time, model)
-        return self._open[call_id]
+        made = self._respond(row, time, model)
+        self._open.append((call_id, made))
+        return made
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
         """Add a tool's result. If there is no call for it, add one."""
-        waiting = (row for row in self._open.values() if "result" not in row and row["tool_name"] == name)
-        row = self._open.get(call_id) or next(waiting, None) or self.call(call_id, name, {}, time)
+        row = self._call_of(call_id, name) or self.call(call_id, name, {}, time)
         before = row.get("result", "")
         row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
         row["is_error"] = is_error or row.get("is_error", False)
         self._response = ""
+
+    def complete(self, call_id: str) -> None:
+        """Mark the calls with this id that have no result as complete."""
+        for row in [row for key, row in self._open if key == call_id and "result" not in row]:
+            row["status"] = "complete"
+
+    def has_waiting(self, call_id: str) -> bool:
+        """Return whether a call with this id has no result yet."""
+        return any(key == call_id and "result" not in row for key, row in self._open)
+
+    def _call_of(self, call_id: str, name: str) -> Json | None:
+        """Return the call to which a result belongs.
+
+        Calls with its id come before others of the same tool, and calls without a result before those with one.
+        """
+        by_id = [row for key, row in self._open if key == call_id]
+        waiting = [row for row in by_id if "result" not in row]
+        others = [row for _, row in self._open if "result" not in row and row["tool_name"] == name]
+        same_name = [row for row in waiting if row["tool_name"] == name]
+        return next(iter([*same_name, *waiting, *by_id[-1:], *others]), None)
 
     def fail(self, text: str, time: str | None) -> None:
         """Add an error message."""

@@ -1,0 +1,80 @@
+"""What is imported from ChatGPT: tool calls with their results, reports, formulas, and voice conversations."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.messages import Json
+from chat.transfer.formats import chatgpt
+from chat.transfer.formats.parsed import Loss
+from tests.transfer.archives import chatgpt_tree
+
+HIDDEN: Json = {"is_visually_hidden_from_conversation": True}
+PAGES = [
+    {"type": "search_result", "title": "On cats", "url": "https://cats.example/a"},
+    {"type": "search_result", "title": "", "url": "https://news.example/b"},
+    {"type": "search_result", "title": "No page", "url": "javascript:alert(1)"},
+]
+
+
+def call(recipient: str, text: str = "{}") -> Json:
+    return {"recipient": recipient, "content": {"content_type": "code", "text": text}}
+
+
+def result(name: str, text: str = "", pages: list[Json] | None = None, **metadata: object) -> Json:
+    groups = [{"type": "search_result_group", "domain": "x.example", "entries": pages}] if pages else []
+    return {
+        "author": {"role": "tool", "name": name},
+        "content": {"content_type": "text", "parts": [text]},
+        "metadata": {"search_result_groups": groups, **metadata},
+    }
+
+
+def calls(*said: Json) -> list[tuple[str, str, str]]:
+    """Return (tool, status, result) of each call in a conversation with these messages."""
+    messages = chatgpt.read(chatgpt_tree(*said)).document["messages"]
+    return [
+        (each["tool_name"], each["status"], each.get("result", ""))
+        for each in messages
+        if each.get("type") == "tool_group"
+    ]
+
+
+def test_an_empty_result_of_a_web_search_ends_the_call_with_the_found_pages() -> None:
+    """CTX-01: the result of a web search has no text, only its pages in the metadata."""
+    found = "- [On cats](https://cats.example/a)\n- [news.example](https://news.example/b)"
+    assert calls(call("web.run"), result("web.run", pages=PAGES)) == [("web.run", "complete", found)]
+    text = "Read https://cats.example/a"
+    assert calls(call("web.run"), result("web.run", text, PAGES[:2])) == [
+        ("web.run", "complete", f"{text}\n\n- [news.example](https://news.example/b)")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recipient", "name"),
+    [("web", "web.run"), ("file_search.msearch", "file_search"), ("imagegen.make_image", "imagegen"), ("a.b", "a.c")],
+)
+def test_results_belong_to_the_calls_of_the_same_tool(recipient: str, name: str) -> None:
+    """The names of a call and its result can differ after the first dot."""
+    assert calls(call(recipient), result(name, "Done")) == [(recipient, "complete", "Done")]
+
+
+def test_one_result_ends_all_waiting_calls_of_its_tool() -> None:
+    """Parallel calls can have one result. Further results go to the calls that have none yet."""
+    waiting = [call("web.run", '{"q": 1}'), call("web.run", '{"q": 2}'), call("python")]
+    ended = calls(*waiting, result("web.run", "One"))
+    assert ended == [("web.run", "complete", "One"), ("web.run", "complete", ""), ("python", "interrupted", "")]
+    both = calls(*waiting, result("web.run", "One"), result("web.run", "Two"), result("web", "More"))
+    assert both[:2] == [("web.run", "complete", "One"), ("web.run", "complete", "Two\n\nMore")]
+    named = calls(call("apps.find"), call("apps.open"), result("apps.open", "Opened"), result("apps.find", "Found"))
+    assert named == [("apps.find", "complete", "Found"), ("apps.open", "complete", "Opened")]
+
+
+def test_a_hidden_result_ends_the_call_and_its_text_is_left_out() -> None:
+    """A hidden result without a call is left out, with its pages."""
+    found = chatgpt.read(
+        chatgpt_tree(call("bio"), result("bio", "Secret", **HIDDEN), result("web", "", PAGES, **HIDDEN))
+    )
+    [row] = [each for each in found.document["messages"] if each.get("type") == "tool_group"]
+    assert (row["status"], row["result"]) == ("complete", "")
+    assert +found.left == {Loss.HIDDEN: 1}
