@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agents.messages import Json
 from chat.transfer.formats import chatgpt
-from chat.transfer.formats.parsed import Loss
+from chat.transfer.formats.citations import with_sources
+from chat.transfer.formats.parsed import Loss, Losses
 from tests.transfer.archives import chatgpt_tree
 
 HIDDEN: Json = {"is_visually_hidden_from_conversation": True}
@@ -78,3 +81,34 @@ def test_a_hidden_result_ends_the_call_and_its_text_is_left_out() -> None:
     [row] = [each for each in found.document["messages"] if each.get("type") == "tool_group"]
     assert (row["status"], row["result"]) == ("complete", "")
     assert +found.left == {Loss.HIDDEN: 1}
+
+
+def formula(content: str, name: str = "math_block_widget_always_prefetch_v2") -> str:
+    return f"\ue200genui\ue202{json.dumps({name: {'content': content}})}\ue201"
+
+
+ENERGY, A, B, TWO_LINES = formula("E=mc^2"), formula("a"), formula("b"), formula("a_1\n\na_2")
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (f"Energy: {ENERGY} done", "Energy:\n\n$$\nE=mc^2\n$$\n\ndone"),
+        (A, "$$\na\n$$"),
+        (f"A\n\n{TWO_LINES}\n{B} B\nC\n", "A\n\n$$\na_1\na_2\n$$\n\n$$\nb\n$$\n\nB\nC"),
+        (f"1. One:\n   {A}\n   and\n2. Two", "1. One:\n\n   $$\n   a\n   $$\n\n   and\n2. Two"),
+        (f"- One {A} and", "- One\n\n  $$\n  a\n  $$\n\n  and"),
+        (f'See {A} by \ue200entity\ue202["x","Bo"]\ue201', "See\n\n$$\na\n$$\n\nby Bo"),
+    ],
+)
+def test_formulas_of_widgets_become_blocks(given: str, wanted: str) -> None:
+    """MSG-10: a formula is on lines of its own, in the list item that contains it."""
+    left = Losses()
+    assert with_sources(given, {}, left) == wanted
+    assert not +left
+
+
+def test_other_widgets_are_named_as_left_out() -> None:
+    left = Losses()
+    assert with_sources(f"A {formula('x', 'chart')}{formula('')} \ue200genui\ue202?\ue201", {}, left) == "A  "
+    assert (left[Loss.UNKNOWN], left.kinds) == (3, ["chart", "math_block_widget_always_prefetch_v2", "genui"])

@@ -101,13 +101,40 @@ def test_an_archive_in_an_archive_is_read(ana: User) -> None:
             1,
         ),
         ("See 【3:0†report.pdf】.", {}, "See (report.pdf).", 0),
+        (
+            'Buy \ue200products\ue202{"selections":[["turn9product0","Alpha One"],["turn9product1","Beta"]]}\ue201.',
+            {
+                "content_references": [
+                    {
+                        "matched_text": '\ue200products\ue202{"selections":[["turn9product0","Alpha One"],'
+                        '["turn9product1","Beta"]]}\ue201',
+                        "products": [{"title": "Alpha One 2"}, {"title": "Beta", "url": "https://b.example"}, {}],
+                    }
+                ]
+            },
+            "Buy Alpha One 2, [Beta](https://b.example).",
+            0,
+        ),
+        ('Buy \ue200products\ue202{"selections":[["turn9product0","Alpha One"]]}\ue201', {}, "Buy Alpha One", 0),
+        (
+            "Buy \ue200products\ue202{}\ue201!",
+            {"content_references": [{"matched_text": "\ue200products\ue202{}\ue201", "products": [{"id": 1}]}]},
+            "Buy !",
+            1,
+        ),
+        (
+            "Some \ue200hint\ue202x\ue201text",
+            {"content_references": [{"matched_text": "\ue200hint\ue202x\ue201", "type": "hidden"}]},
+            "Some text",
+            0,
+        ),
         ("Gone \ue200cite\ue202turn0search9\ue201 and 【1†source】.", {}, "Gone  and .", 2),
         ('By \ue200entity\ue202["company","Acme","x"]\ue201.', {}, "By Acme.", 0),
         (
             "No \ue200cite\ue202a\ue201!",
             {"content_references": [{"matched_text": "\ue200cite\ue202a\ue201", "url": "javascript:alert(1)"}]},
             "No !",
-            0,
+            1,
         ),
     ],
 )

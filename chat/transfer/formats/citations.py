@@ -22,6 +22,9 @@ LONGEST_TITLE = 200
 LONGEST_ADDRESS = 2_000
 
 _MARKER = re.compile("\ue200[^\ue200\ue201]{0,5000}\ue201|【[^【】†]{0,200}†[^【】]{0,200}】")
+# A widget, which can contain a formula: JSON with its name and content.
+_WIDGET = re.compile("\ue200genui\ue202([^\ue200\ue201]{0,5000})\ue201")
+_LINE_START = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 _PRIVATE = re.compile("[\ue200-\ue206]")
 # Characters that end a link or have a meaning inside it.
 _IN_TITLE = re.compile(r"[\s\[\]\\`<>*_|]+")
@@ -41,11 +44,12 @@ def with_sources(text: str, metadata: Json, left: Losses) -> str:
         if replacement is None:
             replacement = _self_explaining(match[0]) or _found_links(match[0], found)
         if replacement is None:
-            left[Loss.CITATIONS] += 1
+            _count_lost(match[0], left)
             return ""
         needs_space = replacement and match.start() and not text[match.start() - 1].isspace()
         return f" {replacement}" if needs_space else replacement
 
+    text = _with_formulas(text)
     made = _PRIVATE.sub("", _MARKER.sub(replace, text))
     return _with_list(made, further)
 
@@ -92,7 +96,9 @@ def _references(metadata: Json) -> tuple[dict[str, str], list[Link]]:
         reference, marker = as_dict(each), as_text(as_dict(each).get("matched_text"))
         links = list(_links(_sources(reference)))
         if _MARKER.fullmatch(marker):
-            by_marker[marker] = _link_list(links) or _entity_name(reference)
+            replacement = _link_list(links) or _entity_name(reference) or _product_names(reference)
+            if replacement or reference.get("type") == "hidden":
+                by_marker[marker] = replacement
         else:
             further += [link for link in links if link not in further]
     return by_marker, further
@@ -110,6 +116,13 @@ def _entity_name(reference: Json) -> str:
     """Return the text for a reference without a source: an entity's name, or "" if it is hidden."""
     name = as_text(reference.get("name")) or as_text(reference.get("alt"))
     return "" if reference.get("type") == "hidden" else _PRIVATE.sub("", name)
+
+
+def _product_names(reference: Json) -> str:
+    """Return the products of a reference, as links or titles."""
+    products = map(as_dict, as_list(reference.get("products"))[:MOST_REFERENCES])
+    names = (titled_link(_plain(as_text(each.get("title"))), as_text(each.get("url"))) for each in products)
+    return ", ".join(filter(None, names))
 
 
 def _replacements(text: str, metadata: Json) -> dict[str, str]:
@@ -143,25 +156,74 @@ def _file_name(source: Json) -> str:
 
 
 def _self_explaining(marker: str) -> str | None:
-    """Return the text for a marker without a reference: an entity's name, an address, or a file name."""
+    """Return the text for a marker without a reference: names of entities or products, an address, or a file name."""
     if marker.startswith("【"):
         name = marker.rpartition("†")[2].rstrip("】")
         return f"({_plain(name)})" if "." in name else None
     kind, *values = marker[1:-1].split("\ue202")
-    if kind == "entity" and values:
-        return _entity(values[0])
+    if kind in ("entity", "product", "product_entity") and values:
+        return _entity(_json(values[0]))
+    if kind == "products" and values:
+        chosen = as_list(as_dict(_json(values[0])).get("selections"))
+        return ", ".join(filter(None, map(_entity, chosen))) or None
     if kind == "url" and values:
         return titled_link(values[0], values[-1])
     return None
 
 
-def _entity(text: str) -> str | None:
+def _entity(value: object) -> str | None:
+    """Return the name in a list of an entity's kind or id and its name."""
+    return next((name for name in map(as_text, as_list(value)[1:2]) if name), None)
+
+
+def _json(text: str) -> object:
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    names = [as_text(each) for each in as_list(value)]
-    return next((name for name in names[1:2] if name), None)
+
+
+def _count_lost(marker: str, left: Losses) -> None:
+    if widget := _WIDGET.fullmatch(marker):
+        left.add_unknown(next(iter(as_dict(_json(widget[1]))), "genui"))
+    else:
+        left[Loss.CITATIONS] += 1
+
+
+def _with_formulas(text: str) -> str:
+    """Return a text in which formulas are blocks of their own instead of markers."""
+    blocks, end, indent = list[str](), 0, ""
+    for match in _WIDGET.finditer(text):
+        if formula := _formula(match[1]):
+            blocks.append(_passage(text[end : match.start()], indent) if end else text[: match.start()].rstrip())
+            indent = _indent_at(text, match.start())
+            blocks.append("\n".join(f"{indent}{line}" for line in ("$$", *formula, "$$")))
+            end = match.end()
+    if not end:
+        return text
+    return "\n\n".join(block for block in [*blocks, _passage(text[end:], indent)] if block.strip())
+
+
+def _formula(widget: str) -> list[str]:
+    """Return the lines of the formula in a widget, or none for other widgets. A blank line would end the block."""
+    members = as_dict(_json(widget)).items()
+    contents = (as_text(as_dict(value).get("content")) for name, value in members if name.startswith("math_block"))
+    return [line for line in next(contents, "").splitlines() if line.strip()]
+
+
+def _passage(text: str, indent: str) -> str:
+    """Return the text after a formula. The rest of the formula's line gets its indent."""
+    line, newline, further = text.partition("\n")
+    if line.strip():
+        return f"{indent}{line.strip()}{newline}{further}".rstrip()
+    return further.lstrip("\n").rstrip()
+
+
+def _indent_at(text: str, at: int) -> str:
+    """Return the spaces that keep a block in the list item of this place."""
+    start = text.rfind("\n", 0, at) + 1
+    found = _LINE_START.match(text, start, at)
+    return " " * (found.end() - start) if found else ""
 
 
 def _with_list(text: str, links: Sequence[Link]) -> str:
