@@ -6,7 +6,9 @@ https://github.com/yetanotherchris/openwebui-importer.
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from typing import IO
 
 from agents.messages import Json
 from chat.transfer.formats.citations import cited_text, titled_link
@@ -29,6 +31,10 @@ KEYS = (
 )
 # Blocks that describe the answer and are not part of it.
 _ABOUT = ("token_budget", "flag")
+# The name of a part of a large export, at the end of a string or of the path of its URL.
+_PART = re.compile(rb'conversations-\d{1,9}\.zip["?#]')
+# In bytes. A manifest has a few links.
+LONGEST_MANIFEST = 1_000_000
 
 
 def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversation:
@@ -47,6 +53,13 @@ def read(conversation: Json, entries: Entries = NO_ENTRIES) -> ParsedConversatio
     session = parsed.document["session"]
     session["title"] = session["title"] or first_words(as_text(conversation.get("summary")))
     return parsed
+
+
+def is_manifest(file: IO[bytes]) -> bool:
+    """Return whether a file is the list of a large export's archives, each of which is downloaded separately."""
+    file.seek(0)
+    beginning = file.read(LONGEST_MANIFEST).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return beginning.startswith(b"{") and _PART.search(beginning) is not None
 
 
 def _path(conversation: Json, left: Losses) -> list[Json]:

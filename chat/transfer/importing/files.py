@@ -30,7 +30,7 @@ from chat.services.messages import attachments
 from chat.services.people.workspaces import current_workspace
 from chat.services.sessions import incomplete
 from chat.transfer.formats.parsed import Source
-from chat.transfer.importing.notices import loss_notes, no_conversations, problem_message
+from chat.transfer.importing.notices import loss_notes, manifest_only, no_conversations, problem_message
 from chat.transfer.importing.session import FileReader, IdsTaken, ImportedSession, SessionImport
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import Error, Head, Outline, Problem
@@ -293,5 +293,7 @@ def _failure(reason: Reason) -> ServiceError:
 def _refusal(error: Error, limits: OperatorLimits | None = None) -> ServiceError:
     if error.reason == "too_much":
         return TooLarge(limits)
+    if error.reason == "manifest":
+        return manifest_only()
     words = _("This isn’t a conversation export. Use a JSON file, or a ZIP archive that contains one.")
     return ServiceError("unreadable", words)

@@ -18,6 +18,12 @@ def no_conversations() -> ServiceError:
     return ServiceError("nothing_known", words)
 
 
+def manifest_only() -> ServiceError:
+    """Return the error for the list of archives that comes with a large export from Claude."""
+    words = _("This file only lists your export. Open the link to conversations-000.zip in it, and import that file.")
+    return ServiceError("nothing_known", words)
+
+
 def problem_message(problem: Problem) -> str:
     """Return a message with the name of a conversation that was not imported, and the reason."""
     name = problem.title or _("Conversation %(number)d") % {"number": problem.index + 1}

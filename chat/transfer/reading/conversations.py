@@ -33,6 +33,7 @@ from chat.transfer.document.schema import (
     RevisionPart,
     SessionPart,
 )
+from chat.transfer.formats.claude import is_manifest
 from chat.transfer.formats.detect import KEYS, parse_conversation
 from chat.transfer.formats.parsed import Loss, ParsedConversation, Source, as_text
 from chat.transfer.parsing.archive import Entries
@@ -105,7 +106,7 @@ class Problem(BaseModel):
 class Error(BaseModel):
     """The reason why the rest of a file cannot be read."""
 
-    reason: Literal["unreadable", "too_much"]
+    reason: Literal["unreadable", "too_much", "manifest"]
 
 
 # Keys of a message that are sent as separate parts.
@@ -153,6 +154,7 @@ def _found(
     file: IO[bytes], most: int, chosen: Collection[int] | None
 ) -> Iterator[tuple[int, int, ParsedConversation] | Problem | Error]:
     last = None if chosen is None else max(chosen, default=-1)
+    is_empty = True
     try:
         for index, value in enumerate(values_in(file, most, KEYS, chosen)):
             conversation: ParsedConversation | Problem | None
@@ -163,11 +165,14 @@ def _found(
             if isinstance(conversation, Problem):
                 yield conversation
             elif conversation is not None:
+                is_empty = False
                 yield index, value.size, conversation
             elif value.is_listed and value.members is not None and {"title", "name"} & value.members.keys():
                 yield Problem(index=index, title=_title(value.members), reason="unknown")
             if index == last:  # skip the rest of a large file
                 return
+        if is_empty and chosen is None and is_manifest(file):
+            yield Error(reason="manifest")
     except TooLargeToRead:
         yield Error(reason="too_much")
     except Unreadable:
