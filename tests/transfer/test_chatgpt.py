@@ -112,3 +112,50 @@ def test_other_widgets_are_named_as_left_out() -> None:
     left = Losses()
     assert with_sources(f"A {formula('x', 'chart')}{formula('')} \ue200genui\ue202?\ue201", {}, left) == "A  "
     assert (left[Loss.UNKNOWN], left.kinds) == (3, ["chart", "math_block_widget_always_prefetch_v2", "genui"])
+
+
+def widget(report: object, text: str = "", tool: str = "api_tool.call_tool") -> Json:
+    state = report if isinstance(report, str) else json.dumps({"status": "x", "report_message": report})
+    return result(tool, text, chatgpt_sdk={"widget_state": state})
+
+
+def report(name: str, text: str, **metadata: object) -> Json:
+    content = {"content_type": "text", "parts": [text]}
+    return {"id": name, "author": {"role": "assistant"}, "content": content, "metadata": metadata}
+
+
+def test_a_report_of_deep_research_becomes_an_answer() -> None:
+    """CTX-01: of several states of a report, the last one is imported, with its sources. The call is ended."""
+    marker = "\ue200cite\ue202turn1search0\ue201"
+    sources = [{"matched_text": marker, "items": [{"title": "On cats", "url": "https://cats.example"}]}]
+    found = chatgpt.read(
+        chatgpt_tree(
+            {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Cats?"]}},
+            call("api_tool"),
+            widget(report("r1", f"# Ca {marker}")),
+            widget(report("r2", "Dogs.")),
+            widget(report("r1", f"# Cats{marker}", content_references=sources, **HIDDEN)),
+            {"content": {"content_type": "text", "parts": ["See above."]}},
+        )
+    )
+    assert [(each.get("type"), each.get("text"), each.get("status")) for each in found.document["messages"][2:-1]] == [
+        ("tool_group", None, "complete"),
+        (None, "Dogs.", None),
+        (None, "# Cats ([On cats](https://cats.example))", None),
+        (None, "See above.", None),
+    ]
+    assert found.document["messages"][4]["role"] == "assistant"
+    assert not +found.left
+
+
+@pytest.mark.parametrize("state", ["", "{", "[1]", "[" * 100_000, '{"report_message": {"content": {"parts": [""]}}}'])
+def test_a_widget_without_a_report_adds_nothing(state: str) -> None:
+    """MSG-10: a widget that is no valid JSON, or has no report, is only a result."""
+    found = chatgpt.read(chatgpt_tree(call("a"), widget(state, "Done", tool="a")))
+    assert [each.get("result") for each in found.document["messages"]] == ["Done"]
+
+
+def test_a_report_that_is_also_a_message_is_imported_once() -> None:
+    said = {**report("r1", "# Cats"), "recipient": "all"}
+    found = chatgpt.read(chatgpt_tree(call("a"), widget(report("r1", "# Cats"), tool="a"), said))
+    assert [each["text"] for each in found.document["messages"] if "text" in each] == ["# Cats"]

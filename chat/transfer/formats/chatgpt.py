@@ -11,6 +11,7 @@ from functools import partial
 from agents.messages import Json
 from chat.projections.fences import fenced
 from chat.transfer.formats.chatgpt_content import Content, has_content, read_content
+from chat.transfer.formats.chatgpt_reports import with_reports
 from chat.transfer.formats.citations import found_sources, with_list
 from chat.transfer.formats.parsed import Loss, Losses, ParsedConversation, Source, as_dict, as_list, as_text, as_time
 from chat.transfer.formats.turns import Turns, convert
@@ -51,7 +52,7 @@ def _path(conversation: Json, left: Losses) -> list[Json]:
         path.append(nodes.pop(at))
         at = as_text(path[-1].get("parent"))
     left[Loss.BRANCHES] += sum(_is_said(as_dict(node.get("message"))) for node in nodes.values())
-    return [as_dict(node.get("message")) for node in reversed(path)]
+    return with_reports([as_dict(node.get("message")) for node in reversed(path)])
 
 
 def _is_said(message: Json) -> bool:
