@@ -18,6 +18,7 @@ from chat.transfer.formats.parsed import Loss
 from chat.transfer.importing.files import ImportResult, import_file, list_conversations
 from tests.support.rest import check_rest
 from tests.transfer import samples
+from tests.transfer.archives import packed
 
 Row = tuple[str, str, str, str]
 
@@ -167,6 +168,43 @@ def test_archive_that_broke_off_on_its_way_is_refused() -> None:
     data[60:90] = b"\xff" * 30
     with pytest.raises(ServiceError) as refused:
         list_conversations(io.BytesIO(bytes(data)))
+    assert refused.value.code == "unreadable"
+
+
+MACOS = {"__MACOSX/talks/._a.json": b"\0\5\x16\7", "talks/._b.json": b"\0\5\x16\7", "__MACOSX/c.json": b"?"}
+
+
+def test_files_that_macos_adds_to_an_archive_are_ignored(ana: User) -> None:
+    """The Finder adds a file with attributes for each file, under nearly the same name."""
+    talks = packed({**MACOS, "talks/a.json": json.dumps(samples.chatgpt("One"))})
+    outcome = import_file(owner=ana, file=talks)
+    assert ([each.session.title for each in outcome.imported], outcome.problems) == (["One"], [])
+
+
+def test_an_unreadable_file_of_an_archive_is_skipped_and_named(ana: User) -> None:
+    """MSG-12: the other files are imported, and their conversations keep their numbers in the list."""
+    broken = f'[{json.dumps(samples.claude("Before"))}, {{"mapping": nonsense}}, {{"mapping": {{}}}}]'
+    talks: dict[str, bytes | str] = {
+        "a.json": broken,
+        "b.json": b"\0\5",
+        "c.json": json.dumps([samples.chatgpt("One"), samples.chatgpt("Two")]),
+    }
+    found = list_conversations(packed(talks))
+    assert [(each.index, each.title) for each in found.conversations] == [(0, "Before"), (3, "One"), (4, "Two")]
+    reason = "was not imported: the file is damaged, or not JSON."
+    assert found.problems == [f"“a.json” {reason}", f"“b.json” {reason}"]
+    for chosen, titles in (([3], ["One"]), ([0, 4], ["Before", "Two"]), (None, ["Before", "One", "Two"])):
+        outcome = import_file(owner=ana, file=packed(talks), chosen=chosen)
+        assert [each.session.title.removesuffix(" (imported)") for each in outcome.imported] == titles
+        assert outcome.problems == ([] if chosen else found.problems)
+
+
+@pytest.mark.parametrize(
+    "talks", [{"a.json": "?", "b.json": "["}, {"conversations.json": "?", "b.json": "{}"}, {"a.json": b"\0\5"}]
+)
+def test_an_archive_is_refused_if_no_file_or_not_the_main_one_is_readable(talks: dict[str, bytes | str]) -> None:
+    with pytest.raises(ServiceError) as refused:
+        list_conversations(packed(talks))
     assert refused.value.code == "unreadable"
 
 

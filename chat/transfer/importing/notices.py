@@ -39,6 +39,8 @@ def _reason(problem: Problem) -> str:
             return _("it is nested too deeply.")
         case "unknown":
             return _("it has no messages in a known format.")
+        case "unreadable":
+            return _("the file is damaged, or not JSON.")
         case "long":
             words = _("%(place)s is longer than %(limit)d characters.")
             return words % {"place": problem.place, "limit": settings.MAX_MESSAGE_CHARS}

@@ -8,7 +8,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
@@ -17,10 +18,12 @@ from typing import IO, Any
 from chat.transfer.parsing.archive import NO_ENTRIES, Budget, Entries
 from chat.transfer.parsing.json_parts import Data, Unreadable, objects
 
-__all__ = ["TooLargeToRead", "Unreadable", "Value", "values_in"]
+__all__ = ["TooLargeToRead", "Unreadable", "UnreadableFile", "Value", "values_in"]
 
 # A list may be split into several files.
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
+# Files that macOS adds to archives for attributes of the other files.
+_OF_MACOS = re.compile(r"(?:.*/)?(?:__MACOSX/.*|\._[^/]*)", re.DOTALL)
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -51,39 +54,96 @@ class TooLargeToRead(ValueError):  # describes the file
 class Value:
     """One value of a file. `members` are its wanted members, or None if it is not an object or was not chosen.
 
-    `size` is in bytes. `is_listed`: it is one of several values, all of which should be conversations.
+    `index` counts the values of all files in an archive. `size` is in bytes. `is_listed`: it is one of several values,
+    all of which should be conversations.
     """
 
+    index: int
     members: dict[str, Any] | None
     size: int
     is_listed: bool
     entries: Entries
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file in an archive that is damaged or not JSON, while the archive has others that may be readable."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonFile:
+    """A JSON file. `data` is None if it cannot be unpacked. `is_named`: it has the name of a conversation file."""
+
+    name: str
+    data: Data | None
+    is_named: bool
+    entries: Entries
+
+
 def values_in(
     file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None = None
-) -> Iterator[Value]:
+) -> Iterator[Value | UnreadableFile]:
     """Yield the objects of a file, with only their `wanted` members. Only one value is built at a time.
 
     `most` is the limit for the unpacked file in bytes. With `chosen`, only values with these indexes are built. Raise
     Unreadable and TooLargeToRead.
     """
-    indexes = count()
-    is_wanted = None if chosen is None else lambda: next(indexes) in chosen
     file.seek(0)
     if file.read(4).startswith(b"PK"):
-        for data, is_conversations, entries in _unpack(file, Budget(most, most)):
-            yield from _values(data, wanted, is_wanted, entries, is_listed=is_conversations)
+        yield from _values_of_archive(file, most, wanted, chosen)
         return
     file.seek(0)
-    yield from _values(_map_file(file, most), wanted, is_wanted, NO_ENTRIES, is_listed=False)
+    yield from _values(_JsonFile("", _map_file(file, most), False, NO_ENTRIES), 0, wanted, chosen)
 
 
-def _values(
-    data: Data, wanted: Collection[str], is_wanted: Callable[[], bool] | None, entries: Entries, *, is_listed: bool
-) -> Iterator[Value]:
-    for found in objects(_as_utf8(data), wanted, is_wanted):
-        yield Value(found.members, found.size, is_listed or found.is_listed, entries)
+def _values_of_archive(
+    file: IO[bytes], most: int, wanted: Collection[str], chosen: Collection[int] | None
+) -> Iterator[Value | UnreadableFile]:
+    """Yield the values of all JSON files in an archive.
+
+    An unreadable file is skipped, unless it has the name of a conversation file, or all files are unreadable.
+    """
+    first, is_any_read, is_any_skipped = 0, False, False
+    for found in _unpack(file, Budget(most, most)):
+        following = first
+        try:
+            for value in _values(found, first, wanted, chosen):
+                following = value.index + 1
+                yield value
+            is_any_read = True
+        except Unreadable:
+            if found.is_named:
+                raise
+            is_any_skipped = True
+            following = first + _count(found, wanted)
+            yield UnreadableFile(found.name)
+        first = following
+    if is_any_skipped and not is_any_read:
+        raise Unreadable
+
+
+def _values(file: _JsonFile, first: int, wanted: Collection[str], chosen: Collection[int] | None) -> Iterator[Value]:
+    """Yield the values of one file, of which the first one has the index `first`."""
+    if file.data is None:
+        raise Unreadable
+    indexes = count(first)
+    is_wanted = None if chosen is None else lambda: next(indexes) in chosen
+    for index, found in enumerate(objects(_as_utf8(file.data), wanted, is_wanted), first):
+        yield Value(index, found.members, found.size, file.is_named or found.is_listed, file.entries)
+
+
+def _count(file: _JsonFile, wanted: Collection[str]) -> int:
+    """Return the number of values in an unreadable file.
+
+    Errors inside a value are only found if it is built. So the number must not depend on which values are chosen.
+    """
+    number = 0
+    with suppress(Unreadable):
+        for _ in _values(file, 0, wanted, ()):
+            number += 1
+    return number
 
 
 def _map_file(file: IO[bytes], most: int) -> Data:
@@ -97,12 +157,13 @@ def _map_file(file: IO[bytes], most: int) -> Data:
     return found
 
 
-def _unpack(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[bytes, bool, Entries]]:
-    """Yield each JSON file of an archive and of archives in it, and whether it has the name of a conversation file."""
+def _unpack(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[_JsonFile]:
+    """Yield each JSON file of an archive and of archives in it."""
     try:
         _require_short_directory(file)
         with zipfile.ZipFile(file) as archive:
-            names = list(dict.fromkeys(archive.namelist()))  # of entries with the same name, the last is read
+            # Of entries with the same name, the last is read.
+            names = [name for name in dict.fromkeys(archive.namelist()) if not _OF_MACOS.fullmatch(name)]
             if depth < MAX_ARCHIVE_DEPTH and not any(map(_CONVERSATIONS.fullmatch, names)):
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
@@ -113,16 +174,24 @@ def _unpack(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[tuple[byt
                 if inner:
                     return
             entries = Entries(archive, room)
-            for name, is_conversations in _wanted_files(names):
-                with archive.open(name) as entry:
-                    data = _read_bounded(entry, room.json)
-                room.json -= len(data)
-                yield data, is_conversations, entries
+            for name, is_named in _wanted_files(names):
+                yield _JsonFile(name, _read_entry(archive, name, room), is_named, entries)
     except _BROKEN_ZIP:
         raise Unreadable from None
 
 
-def _unpack_inner(file: IO[bytes], room: Budget, depth: int) -> Iterator[tuple[bytes, bool, Entries]]:
+def _read_entry(archive: zipfile.ZipFile, name: str, room: Budget) -> bytes | None:
+    """Return the content of a file in an archive, or None if it is damaged or encrypted."""
+    try:
+        with archive.open(name) as entry:
+            data = _read_bounded(entry, room.json)
+    except _BROKEN_ZIP:
+        return None
+    room.json -= len(data)
+    return data
+
+
+def _unpack_inner(file: IO[bytes], room: Budget, depth: int) -> Iterator[_JsonFile]:
     """Unpack an inner archive. Ignore one without JSON, because privacy portals add such archives."""
     try:
         yield from _unpack(file, room, depth)

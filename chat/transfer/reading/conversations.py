@@ -37,7 +37,7 @@ from chat.transfer.formats.claude import is_manifest
 from chat.transfer.formats.detect import KEYS, parse_conversation
 from chat.transfer.formats.parsed import Loss, ParsedConversation, Source, as_text
 from chat.transfer.parsing.archive import Entries
-from chat.transfer.parsing.values import TooLargeToRead, Unreadable, values_in
+from chat.transfer.parsing.values import TooLargeToRead, Unreadable, UnreadableFile, Value, values_in
 
 OUTLINE, HEAD, IDS, CHANGES, MESSAGES, REVISIONS, FILE, DATA, REQUESTS, END, PROBLEM, ERROR = (
     bytes([letter]) for letter in b"OHICMVFDREPX"
@@ -94,11 +94,14 @@ class FilePart(BaseModel):
 
 
 class Problem(BaseModel):
-    """A conversation that cannot be imported. `place` is the position of the error, `kind` is pydantic's error type."""
+    """A conversation, or a file of an archive, that cannot be imported.
+
+    `place` is the position of the error, `kind` is pydantic's error type.
+    """
 
     index: int
     title: str
-    reason: Literal["invalid", "doubled", "deep", "long", "unknown"]
+    reason: Literal["invalid", "doubled", "deep", "long", "unknown", "unreadable"]
     place: str = ""
     kind: str = ""
 
@@ -156,20 +159,18 @@ def _found(
     last = None if chosen is None else max(chosen, default=-1)
     is_empty = True
     try:
-        for index, value in enumerate(values_in(file, most, KEYS, chosen)):
-            conversation: ParsedConversation | Problem | None
-            try:
-                conversation = parse_conversation(value.members, value.entries) if value.members is not None else None
-            except RecursionError:
-                conversation = Problem(index=index, title=_title(value.members or {}), reason="deep")
+        for value in values_in(file, most, KEYS, chosen):
+            if isinstance(value, UnreadableFile):
+                if chosen is None:  # otherwise the list of conversations contains the problem
+                    yield Problem(index=0, title=as_text(value.name)[:200], reason="unreadable")
+                continue
+            conversation = _parsed(value)
             if isinstance(conversation, Problem):
                 yield conversation
             elif conversation is not None:
                 is_empty = False
-                yield index, value.size, conversation
-            elif value.is_listed and value.members is not None and {"title", "name"} & value.members.keys():
-                yield Problem(index=index, title=_title(value.members), reason="unknown")
-            if index == last:  # skip the rest of a large file
+                yield value.index, value.size, conversation
+            if value.index == last:  # skip the rest of a large file
                 return
         if is_empty and chosen is None and is_manifest(file):
             yield Error(reason="manifest")
@@ -177,6 +178,19 @@ def _found(
         yield Error(reason="too_much")
     except Unreadable:
         yield Error(reason="unreadable")
+
+
+def _parsed(value: Value) -> ParsedConversation | Problem | None:
+    """Return the conversation in a value. Return None if it is none, or was not chosen."""
+    if value.members is None:
+        return None
+    try:
+        conversation = parse_conversation(value.members, value.entries)
+    except RecursionError:
+        return Problem(index=value.index, title=_title(value.members), reason="deep")
+    if conversation is None and value.is_listed and {"title", "name"} & value.members.keys():
+        return Problem(index=value.index, title=_title(value.members), reason="unknown")
+    return conversation
 
 
 def _title(members: dict[str, Any]) -> str:
