@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+from typing import Any
 
 import pytest
 
 from agents.messages import Json
+from chat.models import Attachment, ChatMessage, User
 from chat.transfer.formats import chatgpt
 from chat.transfer.formats.citations import with_sources
 from chat.transfer.formats.parsed import Loss, Losses
-from tests.transfer.archives import chatgpt_tree
+from chat.transfer.importing.files import import_file
+from tests.support.files import picture
+from tests.transfer.archives import chatgpt_tree, packed, pointer, text
 
 HIDDEN: Json = {"is_visually_hidden_from_conversation": True}
 PAGES = [
@@ -159,3 +164,40 @@ def test_a_report_that_is_also_a_message_is_imported_once() -> None:
     said = {**report("r1", "# Cats"), "recipient": "all"}
     found = chatgpt.read(chatgpt_tree(call("a"), widget(report("r1", "# Cats"), tool="a"), said))
     assert [each["text"] for each in found.document["messages"] if "text" in each] == ["# Cats"]
+
+
+def audio(name: str) -> Json:
+    return {"content_type": "audio_asset_pointer", "asset_pointer": f"sediment://{name}", "format": "wav"}
+
+
+def voice_archive() -> io.BytesIO:
+    """Return a voice conversation whose recordings are larger than the limit of an import, and a picture."""
+    said = {"content_type": "audio_transcription", "text": "What is it?", "direction": "in"}
+    both = {"content_type": "real_time_user_audio_video_asset_pointer", "audio_asset_pointer": audio("file_b")}
+    attached = [{"id": "file_a", "name": "a.wav", "mime_type": "audio/wav"}, {"id": "file_d", "name": "song.mp3"}]
+    user = {"role": "user"}
+    talk = chatgpt_tree(
+        {"author": user, "content": text(said, audio("file_a")), "metadata": {"attachments": attached}},
+        {"author": user, "content": text(both)},
+        {"content": text({"content_type": "audio_transcription", "text": "A cat."}, pointer("sediment://file_e"))},
+        {"author": user, "content": text(pointer("sediment://file_c"), "And this?")},
+    )
+    recordings = {f"audio/file_{name}.wav": bytes(600_000) for name in "abe"}
+    return packed({"conversations.json": json.dumps([talk]), **recordings, "file_c.png": picture()})
+
+
+@pytest.mark.usefixtures("own_files")
+@pytest.mark.django_db
+def test_recordings_are_counted_and_not_read(ana: User, settings: Any) -> None:
+    """The transcript stays, and pictures of other conversations do not compete with recordings for the limits."""
+    settings.MAX_IMPORT_MB = 1
+    [made] = import_file(owner=ana, file=voice_archive()).imported
+    said = ChatMessage.objects.filter(session=made.session, type="text").order_by("sequence")
+    assert [each.text for each in said] == [
+        "What is it?\n\n[File song.mp3: left out]",
+        "[Recording: left out]",
+        "A cat.",
+        "And this?",
+    ]
+    assert made.notes == ["4 recordings were left out, because sessions cannot contain audio. Transcripts are kept."]
+    assert Attachment.objects.get(session=made.session).name == "file_c.png"

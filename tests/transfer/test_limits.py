@@ -124,6 +124,17 @@ def test_files_of_an_import_are_bounded(
     assert "were left out: an import can have up to" in made[1].notes[0]
 
 
+def test_unusable_files_do_not_use_up_the_number_of_files(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only files that are stored count for the limit."""
+    monkeypatch.setattr(importing, "MAX_FILES", 2)
+    noise = base64.b64encode(bytes(range(256))).decode()
+    files = [{"name": f"{number}.bin", "data": noise} for number in range(5)]
+    message = {"role": "user", "attachments": [*files, {"name": "a.png", "data": PICTURE}, {"name": "b", "data": NOTE}]}
+    [made] = import_file(owner=ana, file=file_of(talk_of(message))).imported
+    assert list(Attachment.objects.order_by("position").values_list("name", flat=True)) == ["a.png", "b"]
+    assert [note.partition(":")[0] for note in made.notes] == ["5 files could not be used"]
+
+
 def test_time_for_the_files_of_an_import_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time limit is for all files together; each of these takes 25 seconds by the clock."""
     clock = itertools.count(0, 25)

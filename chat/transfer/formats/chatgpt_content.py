@@ -16,6 +16,8 @@ _ABOUT = {"content_type", "language", "response_format_name", "model_set_context
 # Keys that may contain the text. The first one that has text is used.
 _TEXTS = ("text", "result", "summary", "content", "output_str", "snippet")
 _PICTURES = ("image_asset_pointer",)
+_AUDIO = "audio_asset_pointer"
+_AUDIO_NAMES = (".aac", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class _Reader:
         self._entries = entries
         self._left = left
         self._seen: set[str] = set()
+        self._recordings: set[str] = set()
 
     def text(self) -> str:
         """Return the content's text."""
@@ -73,6 +76,8 @@ class _Reader:
                 state, screen = as_dict(self._content.get("state")), as_dict(self._content.get("screenshot"))
                 return "\n\n".join(filter(None, [_page(state), self._file(screen)]))
         parts = "\n\n".join(filter(None, map(self._part, as_list(self._content.get("parts")))))
+        if not parts and self._recordings:
+            return "[Recording: left out]"
         text = parts or next(filter(None, (as_text(self._content.get(name)) for name in _TEXTS)), "")
         if not text and not self.files and not self._attached:
             self._left.add_unknown(kind)
@@ -80,22 +85,25 @@ class _Reader:
 
     def with_attached(self, text: str) -> str:
         """Add the files that have no place in the text."""
-        missing, surplus = [], []
+        missing, left_out = list[str](), list[str]()
         for each in self._attached:
             file_id, name = as_text(each.get("id")), as_text(each.get("name"))
-            if not name or (file_id and file_id in self._seen):
+            if not name or (file_id and file_id in self._seen | self._recordings):
                 continue
             entry = self._entries.find(file_id, name)
-            is_picture = (as_text(each.get("mime_type")) or as_text(each.get("mimeType"))).startswith("image/")
-            if entry and len(self.files) < MAX_FILES:
+            media_type = as_text(each.get("mime_type")) or as_text(each.get("mimeType"))
+            if media_type.startswith("audio/") or _is_audio(entry or name):
+                self._left[Loss.RECORDINGS] += 1
+                left_out.append(name)
+            elif entry and len(self.files) < MAX_FILES:
                 self.files.append({"name": name[:255], "entry": entry})
             elif entry:
-                surplus.append(name)
-            elif not (is_picture and self._seen):  # older exports also list images here
+                self._left[Loss.SURPLUS] += 1
+                left_out.append(name)
+            elif not (media_type.startswith("image/") and self._seen):  # older exports also list images here
                 missing.append(name)
         self._left[Loss.FILES] += len(missing)
-        self._left[Loss.SURPLUS] += len(surplus)
-        return with_places(with_places(text, missing, "not in the export"), surplus, "left out")
+        return with_places(with_places(text, missing, "not in the export"), left_out, "left out")
 
     def _part(self, part: object) -> str:
         if isinstance(part, str):
@@ -105,13 +113,19 @@ class _Reader:
         kind = as_text(data.get("content_type"))
         if not data:
             return ""
-        if pointer := next((as_dict(data[name]) for name in ("audio_asset_pointer",) if data.get(name)), None):
-            return self._file(pointer)  # audio and images of a voice conversation
+        if kind == _AUDIO or data.get(_AUDIO):  # in voice conversations, the transcript is a part of its own
+            return self._recording(as_dict(data.get(_AUDIO)) or data)
         if data.get("asset_pointer"):
             return self._file(data)
         if text := as_text(data.get("text")):
             return text
         self._left.add_unknown(kind or "part")
+        return ""
+
+    def _recording(self, data: Json) -> str:
+        """Count a recording. It is not read, because attachments cannot be audio."""
+        self._recordings.add(_file_id(data))
+        self._left[Loss.RECORDINGS] += 1
         return ""
 
     def _plots(self) -> Iterator[str]:
@@ -123,18 +137,27 @@ class _Reader:
 
     def _file(self, data: Json) -> str:
         """Add a file by its pointer. Return "", or a text that marks its place if it is missing."""
-        pointer = as_text(data.get("asset_pointer"))
-        if not pointer:
+        file_id = _file_id(data)
+        if not file_id:
             return ""
-        file_id = pointer.rpartition("://")[2].partition("?")[0].partition("#")[0]
         name = self._names.get(file_id, "")
-        self._seen.add(file_id)
         entry = self._entries.find(file_id, name)
+        if _is_audio(entry):
+            return self._recording(data)
+        self._seen.add(file_id)
         if entry and len(self.files) < MAX_FILES:
             self.files.append({"name": (name or self._entries.name_of(entry))[:255], "entry": entry})
             return ""
         self._left[Loss.SURPLUS if entry else Loss.FILES] += 1
         return f"[{' '.join(_description(data, name))}: {'left out' if entry else 'not in the export'}]"
+
+
+def _file_id(data: Json) -> str:
+    return as_text(data.get("asset_pointer")).rpartition("://")[2].partition("?")[0].partition("#")[0]
+
+
+def _is_audio(name: str) -> bool:
+    return name.lower().endswith(_AUDIO_NAMES)
 
 
 def _description(data: Json, name: str) -> Iterator[str]:

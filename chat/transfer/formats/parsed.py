@@ -37,6 +37,7 @@ class Loss(StrEnum):
     BRANCHES = "branches"
     FILES = "files"
     SURPLUS = "surplus"
+    RECORDINGS = "recordings"
     CITATIONS = "citations"
     UNKNOWN = "unknown"
     HIDDEN = "hidden"

@@ -88,6 +88,11 @@ def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
             "%(count)s files were left out, because a message can have up to ten. Their places are marked.",
             left.get(Loss.SURPLUS, 0),
         ),
+        Loss.RECORDINGS: ngettext(
+            "%(count)s recording was left out, because sessions cannot contain audio. Transcripts are kept.",
+            "%(count)s recordings were left out, because sessions cannot contain audio. Transcripts are kept.",
+            left.get(Loss.RECORDINGS, 0),
+        ),
         Loss.CITATIONS: ngettext(
             "%(count)s citation was left out, because its source is not in the export.",
             "%(count)s citations were left out, because their sources are not in the export.",

@@ -46,7 +46,7 @@ from chat.transfer.importing.rows import (
 from chat.transfer.reading import conversations as reading
 from chat.transfer.reading.conversations import FilePart, Head
 
-# The most attachments of one import, and the most seconds for reading them.
+# The most usable attachments of one import, and the most seconds for reading attachments.
 MAX_FILES = 200
 MAX_SECONDS = 60.0
 # The most file names in a note, and the most characters of a name.
@@ -86,9 +86,10 @@ class FileReader:
     def read(self, data: bytes) -> Contents | None:
         """Return a file's validated content, or None if it cannot be used."""
         started = time.monotonic()
-        self._count += 1
         try:
-            return attachments.read_file(data, self._user)
+            contents = attachments.read_file(data, self._user)
+            self._count += 1
+            return contents
         except ServiceError:
             return None
         finally:
