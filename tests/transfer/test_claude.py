@@ -7,6 +7,8 @@ import pytest
 from agents.messages import Json
 from chat.errors import ServiceError
 from chat.models import User
+from chat.transfer.formats import claude
+from chat.transfer.formats.parsed import Loss
 from chat.transfer.importing.files import import_file, list_conversations
 from tests.transfer import samples
 from tests.transfer.test_foreign import file_of
@@ -38,3 +40,44 @@ def test_a_conversation_about_a_manifest_is_no_manifest() -> None:
     assert len(list_conversations(file_of(talk)).conversations) == 1
     with pytest.raises(ServiceError, match="No conversations found"):
         list_conversations(file_of(["conversations-000.zip"]))
+
+
+def said(*blocks: Json, **more: object) -> Json:
+    return {"chat_messages": [{"sender": "human", "text": "", "content": list(blocks), **more}]}
+
+
+def test_files_that_only_blocks_name_are_named_as_missing() -> None:
+    """MSG-10: a block whose file is among the message's files is no further file."""
+    found = claude.read(
+        said(
+            {"type": "text", "text": "Look"},
+            {"type": "image", "file_uuid": "1"},
+            {"type": "image", "file_uuid": "2"},
+            {"type": "document", "file_uuid": "3", "file_name": "plan.pdf"},
+            {"type": "image"},
+            files=[{"file_uuid": "1", "file_name": "cat.png"}],
+        )
+    )
+    assert found.document["messages"][1]["text"].split("\n\n") == [
+        "Look",
+        "[File cat.png: not in the export]",
+        "[Image: not in the export]",
+        "[Document plan.pdf: not in the export]",
+        "[Image: not in the export]",
+    ]
+    assert +found.left == {Loss.FILES: 4}
+
+
+def test_an_image_without_text_is_a_message() -> None:
+    found = claude.read(said({"type": "image", "file_uuid": "2"}))
+    assert found.document["messages"][1]["text"] == "[Image: not in the export]"
+
+
+def test_hidden_blocks_are_no_loss() -> None:
+    """Claude shows neither injected prompts nor summaries of thoughts."""
+    hidden: list[Json] = [{"type": "injected_prompt_block", "prompt": "Date"}, {"type": "summaries", "summaries": []}]
+    talk = said({"type": "text", "text": "Hi"}, *hidden)
+    talk["chat_messages"].append({"sender": "assistant", "content": [*hidden, {"type": "text", "text": "Ho"}]})
+    found = claude.read(talk)
+    assert [each["text"] for each in found.document["messages"] if each.get("role")] == ["Hi", "Ho"]
+    assert not +found.left

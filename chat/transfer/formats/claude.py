@@ -29,8 +29,10 @@ KEYS = (
     *("name", "summary", "created_at", "updated_at", "chat_messages", "current_leaf_message_uuid"),
     *("is_starred", "messages"),
 )
-# Blocks that describe the answer and are not part of it.
-_ABOUT = ("token_budget", "flag")
+# Blocks that describe a message and are not shown.
+_ABOUT = ("token_budget", "flag", "injected_prompt_block", "summaries")
+# Blocks that show a file, with the names of their kinds.
+_FILE_KINDS = {"image": "Image", "document": "Document", "local_resource": "File"}
 # The name of a part of a large export, at the end of a string or of the path of its URL.
 _PART = re.compile(rb'conversations-\d{1,9}\.zip["?#]')
 # In bytes. A manifest has a few links.
@@ -95,14 +97,26 @@ def _plain_text(message: Json) -> str:
 def _read_human(message: Json, turns: Turns, left: Losses, time: str | None, entries: Entries) -> None:
     blocks = [as_dict(block) for block in as_list(message.get("content"))]
     texts = [as_text(block.get("text")) for block in blocks if block.get("type") == "text"]
+    named = {as_text(as_dict(each).get("file_uuid")) for each in as_list(message.get("files"))} - {""}
+    missing = list[str]()
     for block in blocks:
-        if block.get("type") not in ("text", *_ABOUT):
-            left.add_unknown(block.get("type"))
+        match block.get("type"):
+            case "image" | "document":
+                missing += [] if as_text(block.get("file_uuid")) in named else [_missing_file(block, left)]
+            case kind if kind not in ("text", *_ABOUT):
+                left.add_unknown(kind)
     text = "\n\n".join(filter(None, texts)) or _plain_text(message)
     attachments, places = _files(message, entries, left)
-    full_text = "\n\n".join(filter(None, [text, places]))
+    full_text = "\n\n".join(filter(None, [text, places, *missing]))
     if full_text or attachments:
         turns.say(full_text, time, attachments)
+
+
+def _missing_file(block: Json, left: Losses) -> str:
+    """Count a file that a block shows and that is missing. Return a text for its place."""
+    left[Loss.FILES] += 1
+    name = as_text(block.get("name")) or as_text(block.get("file_name"))
+    return f"[{' '.join(filter(None, (_FILE_KINDS[block['type']], name)))}: not in the export]"
 
 
 def _files(message: Json, entries: Entries, left: Losses) -> tuple[list[Json], str]:
@@ -164,10 +178,7 @@ def _result_part(part: Json, left: Losses) -> str:
     if text := "\n".join(filter(None, (head, as_text(part.get("text"))))):
         return text
     if part.get("type") in ("image", "local_resource"):
-        left[Loss.FILES] += 1
-        name = as_text(part.get("name")) or as_text(part.get("file_name"))
-        kind = "Image" if part["type"] == "image" else "File"
-        return f"[{' '.join(filter(None, (kind, name)))}: not in the export]"
+        return _missing_file(part, left)
     if part and part.get("type") != "text":
         left.add_unknown(part.get("type"))
     return ""
