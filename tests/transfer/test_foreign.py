@@ -18,7 +18,7 @@ from chat.transfer.formats.parsed import Loss
 from chat.transfer.importing.files import ImportResult, import_file, list_conversations
 from tests.support.rest import check_rest
 from tests.transfer import samples
-from tests.transfer.archives import packed
+from tests.transfer.archives import chatgpt_tree, packed
 
 Row = tuple[str, str, str, str]
 
@@ -135,6 +135,30 @@ def test_zip_is_read_and_some_are_chosen(own_files: None, ana: User) -> None:
     assert [each.session.title for each in outcome.imported] == ["Two"]
 
 
+def test_conversations_without_messages_are_skipped(ana: User) -> None:
+    """The other conversations keep their numbers. Parley's own empty sessions are imported."""
+    own = {"format": "parley.session", "version": 1, "session": {"title": "Own"}, "messages": []}
+    empty: list[Json] = [{"name": "", "chat_messages": []}, {"title": "Old", "mapping": {}}]
+    talks = [*empty, samples.chatgpt("One"), empty[0], own]
+    found = list_conversations(file_of(talks))
+    assert [(each.index, each.title) for each in found.conversations] == [(2, "One"), (4, "Own")]
+    assert not found.problems
+    assert [each.session.title for each in imported(talks, ana).imported] == ["One", "Own"]
+    [made] = imported(talks, ana, chosen=[4]).imported
+    assert made.session.title == "Own (imported)"
+    with pytest.raises(ServiceError) as refused:
+        list_conversations(file_of(empty))
+    assert refused.value.code == "nothing_known"
+
+
+def test_a_conversation_of_unknown_parts_only_is_named_as_not_imported(ana: User) -> None:
+    """MSG-10: a conversation is not skipped silently if it has messages that cannot be read."""
+    talk = chatgpt_tree({"content": {"content_type": "hologram", "light": 1}})
+    outcome = imported([talk, samples.chatgpt("One")], ana)
+    assert outcome.problems == ["“Cats” was not imported: it has no messages in a known format."]
+    assert [each.session.title for each in outcome.imported] == ["One"]
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [
@@ -219,12 +243,20 @@ def test_packed_file_that_is_too_large_is_refused(settings: Any) -> None:
     assert refused.value.code == "too_large"
 
 
-ODD: list[Json] = [
+ODD_AND_EMPTY: list[Json] = [
     {"mapping": {"a": None}, "current_node": "a"},
     {"mapping": {"a": {"message": {"author": 1, "content": [], "metadata": 2}, "parent": "a"}}, "current_node": ["a"]},
     {"mapping": {"a": {"parent": "b", "message": {"content": {"parts": [{}, 1, None]}}}, "b": {"parent": "a"}}},
     {"mapping": {"a": {"message": {"content": {"content_type": [], "parts": ["Hi"]}}}}, "current_node": "a"},
     {"mapping": {}, "title": {"x": 1}, "create_time": 1e300, "update_time": "soon"},
+    {"chat_messages": [{"sender": "human", "content": 7}]},
+]
+CYCLE: Json = {
+    "a": {"parent": "b", "message": {"author": {"role": "user"}, "content": {"parts": [{}, 1, None, "Hi"]}}},
+    "b": {"parent": "a"},
+}
+ODD: list[Json] = [
+    {"mapping": CYCLE, "title": {"x": 1}, "create_time": 1e300, "update_time": "soon", "current_node": "a"},
     {
         "chat_messages": [None, {"sender": 5}, {"sender": "human", "text": "Hi", "content": [3], "files": "x"}],
         "name": 4,
@@ -241,3 +273,10 @@ def test_odd_conversations_come_in_as_far_as_they_can(ana: User, odd: Json) -> N
     possible."""
     made = import_file(owner=ana, file=io.BytesIO(json.dumps(odd).encode()))
     check_rest(made.imported[0].session)
+
+
+@pytest.mark.parametrize("odd", ODD_AND_EMPTY)
+def test_odd_conversations_without_readable_messages_do_not_stop_the_others(ana: User, odd: Json) -> None:
+    """MSG-10: nothing is imported of them, and the next conversation is imported."""
+    outcome = imported([odd, samples.chatgpt("Good")], ana)
+    assert [each.session.title for each in outcome.imported] == ["Good"]

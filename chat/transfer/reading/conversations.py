@@ -181,7 +181,7 @@ def _found(
 
 
 def _parsed(value: Value) -> ParsedConversation | Problem | None:
-    """Return the conversation in a value. Return None if it is none, or was not chosen."""
+    """Return the conversation in a value. Return None if it is none, was not chosen, or is empty in another product."""
     if value.members is None:
         return None
     try:
@@ -190,7 +190,11 @@ def _parsed(value: Value) -> ParsedConversation | Problem | None:
         return Problem(index=value.index, title=_title(value.members), reason="deep")
     if conversation is None and value.is_listed and {"title", "name"} & value.members.keys():
         return Problem(index=value.index, title=_title(value.members), reason="unknown")
-    return conversation
+    if conversation is None or conversation.count or conversation.source == Source.PARLEY:
+        return conversation
+    if conversation.left[Loss.UNKNOWN]:  # it has messages, but none that can be read
+        return Problem(index=value.index, title=conversation.title, reason="unknown")
+    return None
 
 
 def _title(members: dict[str, Any]) -> str:
