@@ -74,6 +74,13 @@ def test_one_result_ends_all_waiting_calls_of_its_tool() -> None:
     assert ended == [("web.run", "complete", "One"), ("web.run", "complete", ""), ("python", "interrupted", "")]
     both = calls(*waiting, result("web.run", "One"), result("web.run", "Two"), result("web", "More"))
     assert both[:2] == [("web.run", "complete", "One"), ("web.run", "complete", "Two\n\nMore")]
+    later = calls(*waiting, result("web.run", "One"), call("web.run"), result("web.run", "Three"))
+    assert [(status, text) for _, status, text in later] == [
+        ("complete", "One"),
+        ("complete", ""),
+        ("interrupted", ""),
+        ("complete", "Three"),
+    ]
     named = calls(call("apps.find"), call("apps.open"), result("apps.open", "Opened"), result("apps.find", "Found"))
     assert named == [("apps.find", "complete", "Found"), ("apps.open", "complete", "Opened")]
 

@@ -81,3 +81,12 @@ def test_hidden_blocks_are_no_loss() -> None:
     found = claude.read(talk)
     assert [each["text"] for each in found.document["messages"] if each.get("role")] == ["Hi", "Ho"]
     assert not +found.left
+
+
+def test_a_result_without_an_id_belongs_to_the_last_call() -> None:
+    """A call whose result is missing stays interrupted, even if the same tool is called again."""
+    use: Json = {"type": "tool_use", "name": "search", "input": {}}
+    blocks = [use, use, {"type": "tool_result", "name": "search", "content": "Found"}]
+    found = claude.read({"chat_messages": [{"sender": "assistant", "content": blocks}]})
+    calls = [(each["status"], each.get("result")) for each in found.document["messages"]]
+    assert calls == [("interrupted", None), ("complete", "Found")]

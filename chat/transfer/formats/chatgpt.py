@@ -119,4 +119,4 @@ def _read_answer(message: Json, body: Content, turns: Turns, time: str | None, m
             text = fenced(text, "" if language == "unknown" else language)
         turns.answer(text, time, model, body.files)
     else:
-        turns.call(_call_id(recipient), recipient, body.text, time, model)
+        turns.call(_call_id(recipient), recipient, body.text, time, model, is_parallel=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,8 +74,8 @@ def cited_text(text: str, citations: Sequence[Any]) -> str:
 
 def found_sources(metadata: Json) -> Iterator[Json]:
     """Yield the pages that a web search of ChatGPT has found. Each has a `title`, a `url` and often a `ref_id`."""
-    for group in as_list(metadata.get("search_result_groups"))[:MOST_REFERENCES]:
-        yield from map(as_dict, as_list(as_dict(group).get("entries"))[:MOST_REFERENCES])
+    groups = map(as_dict, as_list(metadata.get("search_result_groups")))
+    yield from islice((as_dict(entry) for group in groups for entry in as_list(group.get("entries"))), MOST_REFERENCES)
 
 
 def with_list(text: str, sources: Iterable[Json]) -> str:

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable
 
 from agents.messages import Json
@@ -105,7 +106,11 @@ class Turns:
         self._time = began
         self._turn = ""
         self._response = ""
-        self._open: list[tuple[str, Json]] = []
+        # The calls of the open turn by their ids: those without a result, those of them that another result has
+        # completed, and the last one with a result.
+        self._waiting = defaultdict[str, list[Json]](list)
+        self._completed = defaultdict[str, list[Json]](list)
+        self._answered: dict[str, Json] = {}
         self._is_asking = False
 
     def say(self, text: str, time: str | None, attachments: list[Json] | None = None) -> None:
@@ -128,8 +133,20 @@ class Turns:
     def think(self, text: str, time: str | None, model: str = "") -> None:
         self._respond({"type": "reasoning", "text": text}, time, model)
 
-    def call(self, call_id: str, name: str, arguments: object, time: str | None, model: str = "") -> Json:
-        """Add a tool call. Its result refers to it by `call_id`, or only by the tool's name."""
+    def call(
+        self,
+        call_id: str,
+        name: str,
+        arguments: object,
+        time: str | None,
+        model: str = "",
+        *,
+        is_parallel: bool = False,
+    ) -> Json:
+        """Add a tool call. Its result refers to it by `call_id`, or only by the tool's name.
+
+        With `is_parallel`, results of earlier calls with the same id can still follow, in the order of the calls.
+        """
         row = {
             "type": "tool_group",
             "tool_name": clean(name)[:MAX_NAME_CHARS],
@@ -137,12 +154,19 @@ class Turns:
             "status": "interrupted",
         }
         made = self._respond(row, time, model)
-        self._open.append((call_id, made))
+        if not is_parallel:
+            self._waiting[call_id].clear()
+        self._waiting[call_id].append(made)
+        self._completed.pop(call_id, None)  # the next result belongs to this call
         return made
 
     def give_result(self, call_id: str, name: str, text: str, time: str | None, *, is_error: bool = False) -> None:
         """Add a tool's result. If there is no call for it, add one."""
-        row = self._call_of(call_id, name) or self.call(call_id, name, {}, time)
+        row = self._take_call(call_id, name)
+        if row is None:
+            row = self.call(call_id, name, {}, time)
+            self._waiting[call_id].pop()
+        self._answered[call_id] = row
         before = row.get("result", "")
         row |= {"status": "complete", "result": f"{before}\n\n{text}" if before else text}
         row["is_error"] = is_error or row.get("is_error", False)
@@ -150,23 +174,29 @@ class Turns:
 
     def complete(self, call_id: str) -> None:
         """Mark the calls with this id that have no result as complete."""
-        for row in [row for key, row in self._open if key == call_id and "result" not in row]:
+        rows = self._waiting.pop(call_id, [])
+        for row in rows:
             row["status"] = "complete"
+        self._completed[call_id] += rows
 
     def has_waiting(self, call_id: str) -> bool:
         """Return whether a call with this id has no result yet."""
-        return any(key == call_id and "result" not in row for key, row in self._open)
+        return bool(self._waiting.get(call_id) or self._completed.get(call_id))
 
-    def _call_of(self, call_id: str, name: str) -> Json | None:
-        """Return the call to which a result belongs.
+    def _take_call(self, call_id: str, name: str) -> Json | None:
+        """Return the call to which a result belongs. It no longer waits.
 
         Calls with its id come before others of the same tool, and calls without a result before those with one.
         """
-        by_id = [row for key, row in self._open if key == call_id]
-        waiting = [row for row in by_id if "result" not in row]
-        others = [row for _, row in self._open if "result" not in row and row["tool_name"] == name]
-        same_name = [row for row in waiting if row["tool_name"] == name]
-        return next(iter([*same_name, *waiting, *by_id[-1:], *others]), None)
+        if rows := self._waiting.get(call_id) or self._completed.get(call_id):
+            return rows.pop(next((place for place, row in enumerate(rows) if row["tool_name"] == name), 0))
+        if call_id in self._answered:
+            return self._answered[call_id]
+        for rows in self._waiting.values():
+            for place, row in enumerate(rows):
+                if row["tool_name"] == name:
+                    return rows.pop(place)
+        return None
 
     def fail(self, text: str, time: str | None) -> None:
         """Add an error message."""
@@ -179,7 +209,8 @@ class Turns:
         if self._turn:
             self._add({"type": "turn_done"}, None)
         self._turn = self._response = ""
-        self._open.clear()
+        for calls in (self._waiting, self._completed, self._answered):
+            calls.clear()
         self._is_asking = False
 
     def _respond(self, row: Json, time: str | None, model: str) -> Json:
