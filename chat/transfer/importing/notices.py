@@ -72,12 +72,30 @@ def _rule(kind: str) -> str:
 
 def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
     """Return messages about lost content of another product's conversation. `kinds` are the names of unknown parts."""
-    words = {
+    words = _file_notes(left) | {
         Loss.BRANCHES: ngettext(
             "%(count)s message of another branch was left out.",
             "%(count)s messages of other branches were left out.",
             left.get(Loss.BRANCHES, 0),
         ),
+        Loss.CITATIONS: ngettext(
+            "%(count)s citation was left out, because its source is not in the export.",
+            "%(count)s citations were left out, because their sources are not in the export.",
+            left.get(Loss.CITATIONS, 0),
+        ),
+        Loss.UNKNOWN: _unknown(left.get(Loss.UNKNOWN, 0), bool(kinds)),
+        Loss.HIDDEN: ngettext(
+            "%(count)s hidden message was left out.",
+            "%(count)s hidden messages were left out.",
+            left.get(Loss.HIDDEN, 0),
+        ),
+    }
+    return [words[kind] % {"count": count, "kinds": ", ".join(kinds)} for kind, count in left.items() if count]
+
+
+def _file_notes(left: Mapping[Loss, int]) -> dict[Loss, str]:
+    """Return the messages about files."""
+    return {
         Loss.FILES: ngettext(
             "%(count)s file or image is not in the export. Its place is marked.",
             "%(count)s files or images are not in the export. Their places are marked.",
@@ -93,19 +111,7 @@ def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
             "%(count)s recordings were left out, because sessions cannot contain audio. Transcripts are kept.",
             left.get(Loss.RECORDINGS, 0),
         ),
-        Loss.CITATIONS: ngettext(
-            "%(count)s citation was left out, because its source is not in the export.",
-            "%(count)s citations were left out, because their sources are not in the export.",
-            left.get(Loss.CITATIONS, 0),
-        ),
-        Loss.UNKNOWN: _unknown(left.get(Loss.UNKNOWN, 0), bool(kinds)),
-        Loss.HIDDEN: ngettext(
-            "%(count)s hidden message was left out.",
-            "%(count)s hidden messages were left out.",
-            left.get(Loss.HIDDEN, 0),
-        ),
     }
-    return [words[kind] % {"count": count, "kinds": ", ".join(kinds)} for kind, count in left.items() if count]
 
 
 def _unknown(count: int, is_named: bool) -> str:
