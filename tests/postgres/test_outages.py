@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import LiteralString
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from psycopg.sql import SQL, Identifier
 
 from agents.providers.scripted import Gate
 from chat.models import SessionRun, User
+from config.postgres import POOL
 from tests.support.database import maintenance
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
@@ -86,3 +90,44 @@ async def test_answer_waits_for_a_database_that_is_away(
     assert (await node.shown(session))[2] == ("text", "complete", "One, two.")
     assert (await node.do(SessionRun.objects.get, pk=session.pk)).epoch == epoch
     await node.do(check_rest, session)
+
+
+def test_first_requests_after_a_restart_are_answered(ana: User) -> None:
+    """RUN-10: all idle connections died with the server; a request replaces them instead of trying each of them."""
+    connection.close()
+    count: int = POOL["max_size"]
+    together = threading.Barrier(count)
+
+    def ask() -> None:
+        try:
+            assert User.objects.filter(pk=ana.pk).exists()
+            together.wait(20)
+        finally:
+            connection.close()
+
+    def ask_together() -> None:
+        with ThreadPoolExecutor(count) as threads:
+            for answer in [threads.submit(ask) for _ in range(count)]:
+                answer.result()
+
+    ask_together()
+    door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
+    started = time.monotonic()
+    assert User.objects.exists()
+    assert time.monotonic() - started < POOL["timeout"] / 2
+    connection.close()
+    ask_together()
+
+
+def test_request_after_an_outage_is_answered(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-10: while the server is away, the pool does not wait longer and longer before it tries again."""
+    connection.close()
+    pool = connection.pool  # type: ignore[attr-defined]  # the stubs do not know it
+    with away():
+        monkeypatch.setattr(pool, "timeout", 0.5)
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            with pytest.raises(OperationalError):
+                User.objects.exists()
+    monkeypatch.setattr(pool, "timeout", 2)
+    assert User.objects.exists()

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
+
+from chat.overrides.postgres.pool import Pool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -20,6 +23,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """The time limits that the settings give to new connections."""
         limits: Mapping[str, int] = self.settings_dict["OPTIONS"].get("limits", {})
         return limits
+
+    @property
+    def pool(self) -> Pool | None:
+        """The pool of this database, or None for a separate connection. Django's own has a fixed class and check."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if self.alias == NO_DB_ALIAS or not options:
+            return None
+        pools: dict[str, Pool] = self._connection_pools  # type: ignore[attr-defined]  # missing in the stubs
+        if self.alias not in pools:
+            parameters = {**self.get_connection_params(), "autocommit": True}
+            pool = Pool(kwargs=parameters, open=False, configure=self._configure_connection, **options)
+            pools.setdefault(self.alias, pool)  # another thread may have been faster
+        return pools[self.alias]
 
     def set_limits(self, limits: Mapping[str, int]) -> None:
         """Change the time limits of the current connection."""
