@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ from config.addresses import host_name
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
+# The first SQLite with RETURNING, with which runs write their rows.
+OLDEST_SQLITE = (3, 35)
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 
@@ -136,6 +139,17 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
         for place, name in places.items()
         if (problem := _problem_with(place))
     ]
+
+
+@register()
+def sqlite(**kwargs: Any) -> list[CheckMessage]:
+    """Check that Python's SQLite can run all statements. With an older one, agents' answers could not be written."""
+    if connection.vendor != "sqlite" or sqlite3.sqlite_version_info >= OLDEST_SQLITE:
+        return []
+    needed = ".".join(map(str, OLDEST_SQLITE))
+    text = f"Python has SQLite {sqlite3.sqlite_version}, but Parley needs {needed} or newer."
+    hint = "Use a Python with a newer SQLite, such as one of python.org or uv, or set DATABASE_URL to PostgreSQL."
+    return [Error(text, hint=hint, id="parley.E022")]
 
 
 @register()

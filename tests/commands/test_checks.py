@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,15 @@ def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path
     agents_setup.reset()
     (error,) = run_checks()
     assert error.msg == f"TOOLS_FOLDER={file} is not a folder."
+
+
+@pytest.mark.sqlite  # PostgreSQL does not use Python's library
+@pytest.mark.parametrize(("version", "ids"), [("3.34.1", ["parley.E022"]), ("3.35.0", []), ("3.51.2", [])])
+def test_sqlite_without_returning_is_an_error(monkeypatch: pytest.MonkeyPatch, version: str, ids: list[str]) -> None:
+    """Agents' answers would never be written."""
+    monkeypatch.setattr(sqlite3, "sqlite_version", version)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", tuple(map(int, version.split("."))))
+    assert found() == ids
 
 
 BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org"}
