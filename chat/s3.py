@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -83,7 +83,8 @@ class S3Storage(Storage):
         return name
 
     def delete(self, name: str) -> None:
-        with self._translate_errors(name):
+        """Delete a file. A missing one is not an error: Amazon's server reports none, but Google's answers 404."""
+        with suppress(FileNotFoundError), self._translate_errors(name):
             self._client.delete_object(**self._object(name))
 
     def exists(self, name: str) -> bool:

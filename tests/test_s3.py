@@ -16,6 +16,7 @@ from io import BytesIO
 from typing import Any, ClassVar
 
 import pytest
+from botocore.exceptions import ClientError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -83,6 +84,19 @@ def test_names_are_listed_below_the_prefix(storage: S3Storage) -> None:
     assert (storage.exists("a/one"), storage.open("c").read()) == (False, b"x")
     storage.delete("c")
     storage.delete("c")  # a missing file is not an error, as in a folder
+
+
+def test_missing_file_is_deleted_on_servers_that_answer_404(
+    storage: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-06: Google Cloud Storage does. An erasure may delete a file twice."""
+
+    def not_found(**_: str) -> None:
+        response: Any = {"Error": {"Code": "NoSuchKey"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+        raise ClientError(response, "DeleteObject")
+
+    monkeypatch.setattr(storage._client, "delete_object", not_found)
+    storage.delete("gone")
 
 
 def test_what_is_missing_and_what_is_refused_differ(storage: S3Storage, s3: S3Server) -> None:
