@@ -151,16 +151,30 @@ def _list_of(wakeup: Wakeup) -> str:
 
 
 def _work_list() -> str:
-    return f"{settings.REDIS_PREFIX}:work"
+    return _beside_mentions("work")
 
 
 def _mention_list() -> str:
-    """Return the list of mentions. Full workers read it, too, because no row records that a mention is due."""
+    """Return the list of mentions. Full workers read it, too, because no row records that a mention is due.
+
+    Its name never changes, so that workers of two releases can read the mentions of both during an update.
+    """
     return f"{settings.REDIS_PREFIX}:mentions"
 
 
 def _worker_list(worker_id: str) -> str:
-    return f"{settings.REDIS_PREFIX}:worker:{worker_id}"
+    return _beside_mentions(f"worker:{worker_id}")
+
+
+def _beside_mentions(name: str) -> str:
+    """Return a key in the same slot of a Redis cluster as the list of mentions, because workers read all lists at once.
+
+    In a cluster, a command can only have keys of one slot. The text in braces, or the whole key without braces, decides
+    about the slot. A prefix with braces already puts all keys into one slot.
+    """
+    if "{" in settings.REDIS_PREFIX:
+        return f"{settings.REDIS_PREFIX}:{name}"
+    return f"{{{_mention_list()}}}:{name}"
 
 
 def send_without_loop(wakeup: Wakeup) -> None:

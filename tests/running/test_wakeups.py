@@ -6,6 +6,8 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,11 +15,21 @@ import redis.asyncio
 from pytest_django.fixtures import Settings
 
 from chat.bus import redis_wakeups, wakeups
-from chat.bus.redis_wakeups import decode, encode, receive
+from chat.bus.redis_wakeups import decode, encode, receive, send_without_loop
 from chat.bus.wakeups import Wakeup, WakeupKind, send
 from tests.support.redis import Redis
 
 pytestmark = pytest.mark.server
+
+
+@pytest_asyncio.fixture
+async def cluster(tmp_path: Path, settings: Settings) -> AsyncIterator[None]:
+    """A cluster of one Redis server."""
+    server = Redis(tmp_path, is_cluster=True)
+    await server.start()
+    settings.REDIS_URL = server.url
+    yield
+    server.kill()
 
 
 @pytest_asyncio.fixture
@@ -83,6 +95,39 @@ async def test_this_process_acts_on_what_it_can() -> None:
     assert [wakeup.session_id for wakeup in taken] == ["s_mine", "s_other"]
     unsubscribe()
     await worker.close()
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("prefix", ["parley", "{team}"])
+async def test_worker_is_woken_by_a_cluster(settings: Settings, prefix: str) -> None:
+    """In a cluster, such as ElastiCache Serverless, a worker can only wait for lists in one slot."""
+    settings.REDIS_PREFIX = prefix
+    redis_wakeups._blocking_client.cache_clear()
+    worker = Worker("one")
+    sent = [
+        Wakeup(WakeupKind.STOP, "s_1", "t_1", "one"),
+        Wakeup(WakeupKind.MENTION, "s_2", message_id="m_1"),
+        Wakeup(WakeupKind.WORK, "s_3"),
+    ]
+    for wakeup in sent:
+        send_without_loop(wakeup)
+    received = [await worker.next() for _ in sent]
+    assert received == [replace(wakeup, worker="") for wakeup in sent]
+    await worker.close()
+    redis_wakeups._blocking_client.cache_clear()
+
+
+@pytest.mark.usefixtures("server")
+async def test_mentions_are_shared_with_the_previous_release(settings: Settings) -> None:
+    """No row records that a mention is due, so none may be lost while servers are updated one by one."""
+    mention = Wakeup(WakeupKind.MENTION, "s_1", message_id="m_1")
+    async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
+        await client.rpush("parley:mentions", encode(mention))  # type: ignore[misc]  # its stub is for both clients
+        worker = Worker("one")
+        assert await worker.next() == mention
+        await worker.close()
+        send(mention)
+        assert await client.blpop(["parley:mentions"], timeout=20)  # type: ignore[misc]  # likewise
 
 
 async def test_worker_listens_again_after_an_outage(server: Redis, caplog: pytest.LogCaptureFixture) -> None:

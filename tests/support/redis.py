@@ -20,9 +20,10 @@ def free_port() -> int:
 
 
 class Redis:
-    """The installed redis-server on a free port, without persistence."""
+    """The installed redis-server on a free port, without persistence. With `is_cluster`, the only one of a cluster."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_cluster: bool = False) -> None:
+        self._is_cluster = is_cluster
         self.port = free_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -36,7 +37,9 @@ class Redis:
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
-        options = {"port": self.port, "bind": "127.0.0.1", "save": "", "dir": self._folder}
+        options: dict[str, object] = {"port": self.port, "bind": "127.0.0.1", "save": "", "dir": self._folder}
+        if self._is_cluster:
+            options |= {"cluster-enabled": "yes", "cluster-port": free_port()}
         command = ["redis-server", *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         until = time.monotonic() + PATIENCE
@@ -44,6 +47,10 @@ class Redis:
             if time.monotonic() > until or self._process.poll() is not None:
                 raise RuntimeError("redis-server did not start")
             time.sleep(0.02)
+        if self._is_cluster:
+            self._command("CLUSTER ADDSLOTSRANGE 0 16383")
+            while b"cluster_state:ok" not in self._command("CLUSTER INFO"):
+                time.sleep(0.02)
 
     async def command(self, word: str) -> bytes:
         """Send a command without arguments and return the answer."""
@@ -52,7 +59,7 @@ class Redis:
     def _command(self, word: str) -> bytes:
         with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
             connection.sendall(f"{word}\r\n".encode())
-            return connection.recv(16)
+            return connection.recv(64)
 
     def _answers(self) -> bool:
         try:
