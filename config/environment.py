@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import environ
 
@@ -26,11 +26,14 @@ FLAGS |= {"1": True, "true": True, "yes": True, "on": True}
 class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
     """django-environ with messages for operators. An empty variable counts as not set."""
 
-    def get_value(self, var: str, *args: Any, **kwargs: Any) -> Any:
-        if self.ENVIRON.get(var) == "" and "default" in kwargs:
-            return kwargs["default"]
+    def get_value(
+        self, var: str, cast: Any = None, default: Any = environ.Env.NOTSET, parse_default: bool = False
+    ) -> Any:
+        """Return the value of `var` as it is. django-environ would take `$abc` for the name of another variable."""
+        if not self.ENVIRON.get(var) and default is not self.NOTSET:
+            return default
         try:
-            return super().get_value(var, *args, **kwargs)
+            return self.parse_value(self.ENVIRON[var], cast)
         except ValueError as error:
             raise _refusal(var, f"must be a whole number, not {self.ENVIRON[var]!r}") from error
 
@@ -123,9 +126,23 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
     def redis(self, var: str) -> str:
         """Return the address of a Redis server in `var`, or "" if there is none."""
         address: str = self.str(var, default="")
-        if address and not (address.startswith(("redis://", "rediss://", "unix://")) and address.partition("://")[2]):
-            raise _refusal(var, "must be redis://user:password@host:port/number or unix:///path/to/socket")
+        if address and not _is_redis(address):  # do not repeat it, because it may contain a password
+            problem = "must be redis://user:password@host:port/number or unix:///path/to/socket"
+            raise _refusal(var, f"{problem}; percent-encode special characters in the password")
         return address
+
+
+def _is_redis(address: str) -> bool:
+    """Return whether an address of Redis can be parsed. With `/`, `#` or `?` in the password, the host is wrong."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises ValueError for a text that is no port
+    except ValueError:
+        return False
+    has_host = bool(parts.netloc or parts.path)
+    if address.startswith("unix://"):
+        return has_host
+    return address.startswith(("redis://", "rediss://")) and has_host and "@" not in parts.path + parts.fragment
 
 
 def _within(var: str, value: Number, at_least: float, at_most: float) -> Number:

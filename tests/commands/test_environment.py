@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,37 @@ def test_number_is_read_as_a_whole(setting: None) -> None:
 @pytest.mark.parametrize("setting", ["postgres://%2Fvar%2Frun%2Fpostgresql/parley"], indirect=True)
 def test_socket_of_postgresql_is_read(setting: None) -> None:
     assert Environment().database("SETTING", sqlite=FILE)["HOST"] == "/var/run/postgresql"
+
+
+@pytest.mark.parametrize("setting", ["$abc", "$HOME", "\\$abc"], indirect=True)
+def test_value_with_a_dollar_sign_is_taken_as_it_is(setting: None) -> None:
+    """It is not the name of another variable: a key or password would become empty."""
+    assert Environment().str("SETTING", default="") == os.environ["SETTING"]
+    assert Environment().list("SETTING", default=[]) == [os.environ["SETTING"]]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "redis://:secret/more@h:6379/0",
+        "redis://:1/secret@h",
+        "redis://:1#secret@h",
+        "redis://:secret?more@h",
+        "rediss://:[secret@h",
+        "redis://h:99999",
+        "redis://",
+        "h:6379",
+    ],
+    indirect=True,
+)
+def test_unusable_address_of_redis_is_refused_without_its_password(setting: None) -> None:
+    with pytest.raises(SystemExit, match=r"SETTING must be redis://.+percent-encode special characters") as refused:
+        Environment().redis("SETTING")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "setting", ["redis://:a%2Fb@h:6379/0", "redis://[::1]", "redis:///1", "unix:///run/a@b/redis.sock"], indirect=True
+)
+def test_address_of_redis_is_read(setting: None) -> None:
+    assert Environment().redis("SETTING") == os.environ["SETTING"]
