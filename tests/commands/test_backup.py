@@ -228,6 +228,54 @@ def test_archive_that_cannot_be_extracted_changes_nothing(places: tuple[Place, P
     assert not empty.data.exists()
 
 
+def replace_program(name: str, folder: Path, script: str) -> dict[str, str]:
+    """Put a shell script before a program of PostgreSQL. It can run the program as "$program"."""
+    folder.mkdir()
+    program = folder / name
+    program.write_text(f"#!/bin/sh\nprogram={shutil.which(name)}\n{script}\n")
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@pytest.mark.postgres
+@pytest.mark.server
+def test_dump_is_restored_to_a_server_older_than_pg_restore(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: pg_restore 17 sets a parameter that older servers refuse."""
+    full, empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    later = """
+    "$program" "$@" || exit
+    for word; do case $word in
+        --file=*) sed -i 's/^SET lock_timeout = 0;$/&\\nSET transaction_timeout = 0;/' "${word#--file=}" ;;
+        --dbname*) echo 'unrecognized configuration parameter "transaction_timeout"' >&2; exit 1 ;;
+    esac; done"""
+    empty.settings |= replace_program("pg_restore", tmp_path / "bin", later)
+    empty.do("restore", str(archive))
+    assert empty.shown() == full.shown()
+
+
+@pytest.mark.postgres
+@pytest.mark.server
+@pytest.mark.parametrize("program", ["pg_dump", "pg_restore"])
+def test_programs_older_than_the_server_are_refused_before_anything_changes(
+    places: tuple[Place, Place], tmp_path: Path, program: str
+) -> None:
+    """OPS-06: the message names both versions, and the data is still there."""
+    full, _empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    before = full.shown()
+    older = f"""
+    [ "$1" != --version ] || {{ echo "{program} (PostgreSQL) 9.6.24"; exit; }}
+    echo "aborting because of server version mismatch" >&2; exit 1"""
+    full.settings |= replace_program(program, tmp_path / "bin", older)
+    failed = full.run("restore", "--replace", str(archive))
+    assert f"{program} is of version 9, but the server is of version" in failed.stderr
+    assert full.shown() == before
+    assert list(full.data.glob("backups/before-restore-*")) == []
+
+
 @pytest.mark.server
 def test_restore_that_fails_in_between_says_where_everything_is(places: tuple[Place, Place], tmp_path: Path) -> None:
     """OPS-06: the error names the replaced data and the next steps."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from django.db import connection
 
@@ -20,6 +22,10 @@ SQLITE, POSTGRESQL = "database.sqlite3", "database.dump"
 # The connection's settings that are passed to libpq's programs by a connection string.
 LIBPQ = ("host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs")
 
+# The line of pg_restore's scripts that servers before this version refuse, and the number of lines within which it is.
+TRANSACTION_TIMEOUT, FIRST_WITH_TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n", 17
+HEADER_LINES = 100
+
 
 def entry() -> str:
     """Return the name of the dump in an archive, for this kind of database."""
@@ -30,6 +36,7 @@ def dump(path: Path) -> None:
     """Write a consistent copy of the database to a new file, while servers may run. Raise BackupError."""
     path.touch(OWNER_ONLY_FILE, exist_ok=False)
     if connection.vendor == "postgresql":
+        _require_current("pg_dump")
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={path}", _address())
         return
     connection.ensure_connection()
@@ -109,18 +116,41 @@ def _restore_sqlite(dump: Path, aside: Path) -> None:
 
 
 def _restore_postgresql(source: Path, aside: Path) -> None:
+    for program in ("pg_dump", "pg_restore", "psql"):  # before anything changes
+        _require_current(program)
+    script = _script_of(source)
     if not is_empty():
         aside.mkdir(mode=0o700, exist_ok=True)
         dump(aside / POSTGRESQL)
         with without_time_limits():
             _drop_everything()
     connection.close()
-    options = ("--no-owner", "--no-privileges", "--no-comments", "--single-transaction", "--exit-on-error")
+    options = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1")
     try:
-        _run("pg_restore", *options, "--dbname", _address(), str(source))
+        _run("psql", *options, f"--file={script}", f"--dbname={_address()}")
     except BackupError as error:
         kept = f" The previous data is in {aside / POSTGRESQL}." if aside.exists() else ""
         raise BackupError(f"{error} The database is empty now.{kept}") from error
+    script.unlink()
+
+
+def _script_of(source: Path) -> Path:
+    """Write the statements of a dump to a file beside it, without a setting that the server may not know.
+
+    pg_restore has no option for the version that it writes for. Since version 17, it sets `transaction_timeout`.
+    """
+    script = source.with_name(f"{source.name}.sql")
+    script.touch(OWNER_ONLY_FILE, exist_ok=False)
+    _run("pg_restore", "--no-owner", "--no-privileges", "--no-comments", f"--file={script}", str(source))
+    if _server_version() < FIRST_WITH_TRANSACTION_TIMEOUT:
+        with script.open("r+b") as file:
+            for _ in range(HEADER_LINES):
+                place = file.tell()
+                if file.readline() == TRANSACTION_TIMEOUT:
+                    file.seek(place)
+                    file.write(b"-- ")  # in the place of SET, so that the rest need not be copied
+                    break
+    return script
 
 
 def _drop_everything() -> None:
@@ -144,7 +174,26 @@ def _address() -> str:
     return make_conninfo("", **{name: parameters[name] for name in LIBPQ if name in parameters})
 
 
-def _run(program: str, *arguments: str) -> None:
+def _require_current(program: str) -> None:
+    """Raise BackupError if a program is missing, or is older than the server, whose rows it may not understand."""
+    text = _run(program, "--version")
+    found, server = re.search(r"\) (\d+)", text), _server_version()
+    if found is not None and int(found[1]) < server:
+        raise BackupError(
+            f"{program} is of version {found[1]}, but the server is of version {server}. Install PostgreSQL's client "
+            f"programs of version {server} or newer."
+        )
+
+
+def _server_version() -> int:
+    """Return the major version of the PostgreSQL server."""
+    postgres: Any = connection  # the stubs lack the version
+    major: int = postgres.get_database_version()[0]
+    return major
+
+
+def _run(program: str, *arguments: str) -> str:
+    """Run a program of PostgreSQL, and return what it prints. Raise BackupError."""
     found = shutil.which(program)
     if found is None:
         raise BackupError(f"{program} is not installed. It comes with PostgreSQL's client programs.")
@@ -155,3 +204,4 @@ def _run(program: str, *arguments: str) -> None:
     )
     if ended.returncode:
         raise BackupError(f"{program} failed: {ended.stderr.strip()[-2000:]}")
+    return ended.stdout
