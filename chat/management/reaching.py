@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from chat.db import sqlstate
+
+# The classes of PostgreSQL's error codes for connections: broken, refused, to an unknown database, too many, or ended
+# by the server. An error that libpq reports has no code.
+OF_CONNECTIONS = ("", "08", "28", "3D", "53", "57")
 
 
 def require_database() -> None:
@@ -24,7 +30,10 @@ def explained(error: DatabaseError) -> str:
     """Return the reason of an error, in one line, and what to do."""
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if connection.vendor == "postgresql":
-        return f"{reason}. Check DATABASE_URL, and that the database server is running and accepts connections."
+        advice = getattr(getattr(error.__cause__, "diag", None), "message_hint", None) or ""
+        if isinstance(error, OperationalError | InterfaceError) and sqlstate(error)[:2] in OF_CONNECTIONS:
+            advice = "Check DATABASE_URL, and that the database server is running and accepts connections."
+        return f"{reason}. {advice}".strip()
     path = connection.settings_dict["NAME"]
     return (
         f"{path}: {reason}. Check that Parley's account may write to this file and to its folder. If the file is "

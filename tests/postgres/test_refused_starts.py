@@ -1,0 +1,54 @@
+"""Databases with which a start is refused: the message contains the reason and what to do."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from tests.commands.process import manage_forked
+from tests.support.database import empty_database, maintenance
+
+pytestmark = [pytest.mark.postgres, pytest.mark.server]
+# As managed servers do, which check the name of an extension before they look whether it exists.
+REFUSE_EXTENSIONS = """
+CREATE EXTENSION pg_trgm;
+CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not allowed''; END';
+CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION') EXECUTE FUNCTION refuse();
+"""
+
+
+@pytest.fixture
+def limited() -> Iterator[tuple[str, str]]:
+    """An empty database: its address for an administrator, and for a role that may only create tables in it."""
+    name = Identifier(role := f"limited_{secrets.token_hex(4)}")
+    with maintenance() as server:
+        server.execute(SQL("CREATE ROLE {} LOGIN").format(name))
+    with empty_database() as address:
+        with psycopg.connect(address) as administrator:
+            administrator.execute(SQL("GRANT ALL ON SCHEMA public TO {}").format(name))
+        yield address, urlsplit(address)._replace(netloc=f"{role}@").geturl()
+    with maintenance() as server:
+        server.execute(SQL("DROP ROLE {}").format(name))
+
+
+def test_role_without_the_right_to_create_extensions_gets_the_hint(tmp_path: Path, limited: tuple[str, str]) -> None:
+    """The server runs and accepts connections, so the message does not advise to check that."""
+    ended = manage_forked("serve", data=tmp_path, DATABASE_URL=limited[1])
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        'Parley cannot use its database: permission denied to create extension "pg_trgm". '
+        "Must have CREATE privilege on current database to create this extension."
+    )
+
+
+def test_extension_that_an_administrator_has_created_is_used(tmp_path: Path, limited: tuple[str, str]) -> None:
+    with psycopg.connect(limited[0]) as administrator:
+        administrator.execute(REFUSE_EXTENSIONS)
+    ended = manage_forked("migrate", "chat", "0004", data=tmp_path, DATABASE_URL=limited[1])
+    assert (ended.returncode, ended.stderr) == (0, "")
