@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, NotSupportedError, OperationalError, connection
 
 from chat.db import sqlstate
 
@@ -24,6 +24,18 @@ def require_database() -> None:
         parameters.pop("pool", None)
         with postgres.wrap_database_errors:
             postgres.Database.connect(**parameters).close()
+
+
+def require_utf8() -> None:
+    """Raise DatabaseError if PostgreSQL's database has another encoding, in which most texts could not be stored."""
+    if connection.vendor == "postgresql":
+        connection.ensure_connection()
+        encoding = connection.connection.info.parameter_status("server_encoding")
+        if encoding not in (None, "UTF8"):  # a pooler may not report it
+            raise NotSupportedError(
+                f"the database has the encoding {encoding}, but Parley needs UTF8. Create a database with CREATE "
+                "DATABASE name ENCODING 'UTF8' TEMPLATE template0, and set DATABASE_URL to it"
+            )
 
 
 def explained(error: DatabaseError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.core import checks
 from django.db import DatabaseError
 
-from chat.management.reaching import explained, require_database
+from chat.management.reaching import explained, require_database, require_utf8
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
 from chat.services.maintenance.files_mark import WrongFilesError
@@ -32,6 +32,7 @@ def prepare_database(report: Callable[[str], None]) -> None:
     protect_data()
     try:
         require_database()
+        require_utf8()
         update_database(report)
     except (WrongSchemaError, WrongFilesError, WrongKeyError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error

@@ -52,3 +52,12 @@ def test_extension_that_an_administrator_has_created_is_used(tmp_path: Path, lim
         administrator.execute(REFUSE_EXTENSIONS)
     ended = manage_forked("migrate", "chat", "0004", data=tmp_path, DATABASE_URL=limited[1])
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_database_with_another_encoding_is_refused(tmp_path: Path) -> None:
+    """Otherwise, the first text with other letters than ASCII would fail."""
+    with empty_database("ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0") as address:
+        ended = manage_forked("serve", data=tmp_path, DATABASE_URL=address)
+    assert ended.returncode == 1
+    assert "the database has the encoding SQL_ASCII, but Parley needs UTF8. Create a database with" in ended.stderr
+    assert "ENCODING 'UTF8' TEMPLATE template0" in ended.stderr

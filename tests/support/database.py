@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import LiteralString
 from urllib.parse import urlsplit
 
 import psycopg
@@ -21,11 +22,14 @@ def address() -> str:
 
 
 @contextmanager
-def empty_database() -> Iterator[str]:
-    """Create an empty database on the tests' PostgreSQL server, yield its address, and drop it."""
+def empty_database(options: LiteralString = "") -> Iterator[str]:
+    """Create an empty database on the tests' PostgreSQL server, yield its address, and drop it.
+
+    `options` follow the name in CREATE DATABASE.
+    """
     name = f"empty_{secrets.token_hex(4)}"
     with maintenance() as server:
-        server.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        server.execute(SQL("CREATE DATABASE {} " + options).format(Identifier(name)))
     yield _address_of(name)
     with maintenance() as server:
         server.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
