@@ -19,9 +19,9 @@ CONNECTION = {
 }
 # The pool of all threads that answer requests. If a request waits for a connection for longer than `timeout` seconds,
 # its client is asked to try again. If a connection cannot be opened, the pool repeats this for `reconnect_timeout`
-# seconds, with pauses that double. Then the next request that needs it tries at once. With psycopg's five minutes, the
-# pauses after an outage would be minutes long.
-POOL = {"min_size": 2, "max_size": 20, "timeout": 5, "reconnect_timeout": 2}
+# seconds, with pauses that double: longer than a request waits. Then the next request that needs it tries at once. With
+# psycopg's five minutes, the pauses after an outage would be minutes long.
+POOL = {"min_size": 2, "max_size": 20, "timeout": 5, "reconnect_timeout": 6}
 
 
 def database(given: Mapping[str, Any], *, statement_seconds: float) -> dict[str, Any]:

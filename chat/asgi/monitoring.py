@@ -67,7 +67,9 @@ class Monitor:
         server = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await server.setup()
         try:
-            await web.SockSite(server, listen(host, port)).start()
+            # asyncio would listen on `::` for IPv6 only, and `listen` on only one of the addresses of a name.
+            site = web.SockSite(server, listen(host, port)) if host == "::" else web.TCPSite(server, host, port)
+            await site.start()
         except OSError as error:
             await server.cleanup()
             raise MonitoringError(

@@ -174,7 +174,7 @@ def _beside_mentions(name: str) -> str:
     """
     if "{" in settings.REDIS_PREFIX:
         return f"{settings.REDIS_PREFIX}:{name}"
-    return f"{{{_mention_list()}}}:{name}"
+    return f"{settings.REDIS_PREFIX}:{{{_mention_list()}}}:{name}"
 
 
 def send_without_loop(wakeup: Wakeup) -> None:

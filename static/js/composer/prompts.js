@@ -3,7 +3,7 @@ import { page } from "../messages/session.js";
 import { fetchJson, post } from "../net/http.js";
 import { addCommand, hasControl } from "../ui/commands.js";
 import { createElement, openDialog } from "../ui/dom.js";
-import { field, restoreTextAndFocus } from "../ui/field.js";
+import { field, restoreText } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 
@@ -52,7 +52,8 @@ async function insertPrompt(prompt, argument) {
     try {
       const request = { name: prompt.name, arguments: JSON.stringify(values) };
       const { text } = await post(`${address}/fill`, request, words.promptFailed);
-      return restoreTextAndFocus(text);
+      restoreText(text); // the caret stays at the end, where the user may be typing
+      return field.focus();
     } catch (error) {
       problem = error.message;
     }
