@@ -112,9 +112,7 @@ def test_first_requests_after_a_restart_are_answered(ana: User) -> None:
 
     ask_together()
     door("ALTER DATABASE {} ALLOW_CONNECTIONS true")
-    started = time.monotonic()
     assert User.objects.exists()
-    assert time.monotonic() - started < POOL["timeout"] / 2
     connection.close()
     ask_together()
 
@@ -125,9 +123,9 @@ def test_request_after_an_outage_is_answered(ana: User, monkeypatch: pytest.Monk
     pool = connection.pool  # type: ignore[attr-defined]  # the stubs do not know it
     with away():
         monkeypatch.setattr(pool, "timeout", 0.5)
-        until = time.monotonic() + 4
+        until = time.monotonic() + 8  # after which the pauses would have become longer than a request waits
         while time.monotonic() < until:
             with pytest.raises(OperationalError):
                 User.objects.exists()
-    monkeypatch.setattr(pool, "timeout", 2)
+    monkeypatch.setattr(pool, "timeout", POOL["timeout"])
     assert User.objects.exists()
