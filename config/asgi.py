@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from http import HTTPStatus
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
@@ -21,7 +22,7 @@ from chat.asgi.health import Health  # noqa: E402  # likewise
 from chat.asgi.log_ids import ids_of  # noqa: E402  # likewise
 from chat.asgi.mcp import McpEndpoint  # noqa: E402  # likewise
 from chat.asgi.monitoring import Monitor, MonitoringError  # noqa: E402  # likewise
-from chat.asgi.refusals import Receive, Scope, Send, refuse_connection  # noqa: E402  # likewise
+from chat.asgi.refusals import Receive, Scope, Send, refuse_connection, restarting  # noqa: E402  # likewise
 from chat.asgi.socket_credentials import AuthenticatedSockets  # noqa: E402  # likewise
 from chat.asgi.unavailable import UnavailablePages  # noqa: E402  # likewise
 from chat.assets import static_files  # noqa: E402  # the apps are loaded by the line above
@@ -119,7 +120,7 @@ class Application(ProtocolTypeRouter):
                 self._starting = asyncio.ensure_future(self.start_or_log())
             await self.health.answer(scope, send)
         elif self._is_over:
-            await refuse_connection(scope, receive, send)
+            await refuse_connection(scope, receive, send, HTTPStatus.SERVICE_UNAVAILABLE, restarting)
         else:
             await self.start()
             if scope["type"] == "http":

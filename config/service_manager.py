@@ -55,8 +55,8 @@ async def _live(interval: float) -> None:
         while True:
             notify("WATCHDOG=1")
             if settings.HANG_SECONDS:
-                # A thread of Python's own prints the stacks of all threads and ends the process, even if one of them
-                # holds the interpreter's lock.
+                # Its thread prints the stacks of all threads and ends the process, even if one of them holds the
+                # interpreter's lock.
                 faulthandler.dump_traceback_later(settings.HANG_SECONDS, exit=True)
             await asyncio.sleep(interval)
     finally:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from chat.asgi.refusals import ASGIApplication, Receive, Scope, Send, refuse, request_of
+from chat.asgi.refusals import ASGIApplication, Receive, Scope, Send, refuse_connection, request_of
 from chat.asgi.socket_credentials import bearer_token
 from chat.errors import ServiceError
 
@@ -27,10 +26,8 @@ class EncryptedTokens:
         has_token = bearer_token(scope["headers"]) is not None
         if not settings.HTTPS or not has_token or request_of(scope).is_secure():
             await self._application(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await WebsocketDenier()(scope, receive, send)
         else:
-            await refuse(scope, send, HTTPStatus.FORBIDDEN, _unencrypted)
+            await refuse_connection(scope, receive, send, HTTPStatus.FORBIDDEN, _unencrypted)
 
 
 def _unencrypted() -> ServiceError:

@@ -52,15 +52,18 @@ async def refuse(scope: Scope, send: Send, status: int, explain: Callable[[], Se
         await send_response(send, _response(request, status, explain()))
 
 
-async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a request or a socket, because this process cannot serve it now."""
+async def refuse_connection(
+    scope: Scope, receive: Receive, send: Send, status: int, explain: Callable[[], ServiceError]
+) -> None:
+    """Refuse a request like `refuse`, or a socket, whose client gets no explanation."""
     if scope["type"] == "websocket":
         await WebsocketDenier()(scope, receive, send)
     else:
-        await refuse(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _restarting)
+        await refuse(scope, send, status, explain)
 
 
-def _restarting() -> ServiceError:
+def restarting() -> ServiceError:
+    """Return the error for a connection that this process can no longer serve."""
     return ServiceError("unavailable", _("Parley is restarting. Try again in a moment."))
 
 

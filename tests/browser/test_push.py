@@ -224,30 +224,29 @@ async def test_worker_shows_messages_and_opens_their_session(settings_page: Page
     assert await worker.press() == ["/sessions/s_1/#waiting", "/sessions/s_2/#waiting", "/"]
 
 
+async def worker_with_session_in_view(person: Person, server: Server, name: str) -> tuple[Worker, str]:
+    """Turn notifications on, and return the worker and the path of the session that the page shows."""
+    address = person.page.url
+    await person.page.add_init_script(stub(name))
+    await person.page.goto(f"{server.address}/settings/")
+    await turn_on(person.page)
+    await person.page.goto(address)
+    worker = Worker(person.page, server.address)
+    await worker.start()
+    return worker, address.removeprefix(server.address)
+
+
 async def test_session_in_view_gets_no_notification(ana: Person, server: Server) -> None:
     """UI-22: a user who has the session in view gets no notification, because the page shows that it waits."""
-    address = ana.page.url
-    await ana.page.add_init_script(stub("view"))
-    await ana.page.goto(f"{server.address}/settings/")
-    await turn_on(ana.page)
-    await ana.page.goto(address)
-    worker = Worker(ana.page, server.address)
-    await worker.start()
-    await worker.deliver(message(address.removeprefix(server.address)))
+    worker, session = await worker_with_session_in_view(ana, server, "view")
+    await worker.deliver(message(session))
     await worker.deliver(message("/sessions/s_2/"))
     await worker.shows(["Plan", "one wants to run deploy", "/sessions/s_2/#waiting"])
 
 
 async def test_safari_shows_every_message(ana: Person, server: Server) -> None:
     """UI-22: Safari ends a subscription after three messages without a notification, also if the session is in view."""
-    address = ana.page.url
-    await ana.page.add_init_script(stub("safari"))
-    await ana.page.goto(f"{server.address}/settings/")
-    await turn_on(ana.page)
-    await ana.page.goto(address)
-    worker = Worker(ana.page, server.address)
-    await worker.start()
+    worker, session = await worker_with_session_in_view(ana, server, "safari")
     await worker.subscribe("https://web.push.apple.com/abc")
-    session = address.removeprefix(server.address)
     await worker.deliver(message(session))
     await worker.shows(["Plan", "one wants to run deploy", f"{session}#waiting"])
