@@ -190,5 +190,6 @@ async def test_failed_update_is_repeated(ana: Person, model: WireServer, tab: st
     await ana.page.unroute(address)
     await ana.page.clock.fast_forward(10_000)
     await expect(panel(ana).get_by_role("tabpanel")).to_contain_text({"Session": "wire-large", "Context": "Yes."}[tab])
-    assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
+    # On a slow machine, the end of the run asks for an update of its own.
+    assert set(ana.reports) == {"Failed to load resource: net::ERR_FAILED"}
     ana.reports.clear()

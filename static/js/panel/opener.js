@@ -11,17 +11,25 @@ const panel = document.getElementById("panel");
 
 const loadPanel = () => lazyImport(() => import("./panel.js"));
 
-async function openPanel({ focus = "panel", tab = "", past = "", path = null } = {}) {
+function show(module, { focus = "panel", tab = "", past = "", path = null } = {}) {
   if (WIDE.matches) writeStored(OPEN_NAME, "open");
-  (await loadPanel())?.open(focus, { tab, past, path });
+  module.open(focus, { tab, past, path });
 }
 
-async function closePanel() {
+function hide(module) {
   writeStored(OPEN_NAME, "");
-  (await loadPanel())?.close();
+  module.close();
 }
 
-const togglePanel = () => (panel.hidden ? openPanel() : closePanel());
+/** Calls `act` with the panel's module. Imports resolve later, so `act` decides what depends on the panel's state. */
+async function withPanel(act) {
+  const module = await loadPanel();
+  if (module) act(module);
+}
+
+const openPanel = (options) => withPanel((module) => show(module, options));
+const closePanel = () => withPanel(hide);
+const togglePanel = () => withPanel((module) => (panel.hidden ? show(module) : hide(module)));
 const openContext = (past = "") => openPanel({ focus: "panel-tab-context", tab: "context", past });
 
 const openPrompt = () => openPanel({ focus: "prompt", tab: "about" });
