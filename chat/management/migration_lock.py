@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import connection
 
 from chat.db import without_time_limits
-
-logger = logging.getLogger(__name__)
 
 # An arbitrary number for PostgreSQL's advisory lock.
 LOCK = 7_275_393
@@ -32,13 +29,7 @@ def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
         try:
             yield
         finally:
-            if not _ask("SELECT pg_advisory_unlock(%s)"):
-                # Only log it, because the block has ended, and the lock is no longer needed.
-                logger.error(
-                    "The lock for migrations could not be released, so that other servers may wait for it. "
-                    "DATABASE_URL seems to lead to a pooler in transaction mode. It must lead to PostgreSQL itself, or "
-                    "to a pooler in session mode."
-                )
+            _ask("SELECT pg_advisory_unlock(%s)")
 
 
 def _ask(sql: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, NotSupportedError, OperationalError, connection
@@ -12,6 +14,8 @@ from chat.db import sqlstate
 # by the server. An error that libpq reports has no code.
 OF_CONNECTIONS = ("", "08", "28", "3D", "53", "57")
 
+Execute = Callable[[str], Any]  # executes SQL and returns a cursor
+
 
 def require_database() -> None:
     """Raise DatabaseError with the reason if PostgreSQL cannot be used.
@@ -19,11 +23,32 @@ def require_database() -> None:
     The pool of connections would log several warnings, and then only report that it got no connection in time.
     """
     if connection.vendor == "postgresql":
-        postgres: Any = connection  # the stubs lack the driver
-        parameters = postgres.get_connection_params()
-        parameters.pop("pool", None)
-        with postgres.wrap_database_errors:
-            postgres.Database.connect(**parameters).close()
+        _connect().close()
+
+
+def require_locks() -> None:
+    """Raise DatabaseError if a pooler executes the statements of one connection on several of PostgreSQL's.
+
+    A lock would then stay on one that the pooler gives to others, so that a start may wait for it forever, and workers
+    that run would count as killed.
+    """
+    if connection.vendor == "postgresql":
+        with connection.wrap_database_errors, _connect() as first, _connect() as second:
+            is_usable = has_locks(first.execute, second.execute)
+        if not is_usable:
+            raise NotSupportedError(
+                "DATABASE_URL leads to a pooler in transaction mode, in which locks do not work. Set it to PostgreSQL "
+                "itself, or to a pooler in session mode"
+            )
+
+
+def has_locks(first: Execute, second: Execute) -> bool:
+    """Return whether a lock of one connection excludes another connection, and can be released."""
+    key = secrets.randbits(62)
+    first(f"SELECT pg_advisory_lock({key})")
+    (is_shared,) = second(f"SELECT pg_try_advisory_lock({key})").fetchone()
+    (is_released,) = first(f"SELECT pg_advisory_unlock({key})").fetchone()
+    return is_released and not is_shared
 
 
 def require_utf8() -> None:
@@ -36,6 +61,15 @@ def require_utf8() -> None:
                 f"the database has the encoding {encoding}, but Parley needs UTF8. Create a database with CREATE "
                 "DATABASE name ENCODING 'UTF8' TEMPLATE template0, and set DATABASE_URL to it"
             )
+
+
+def _connect() -> Any:
+    """Open a connection that does not belong to Django's pool, and commits each statement. Raise DatabaseError."""
+    postgres: Any = connection  # the stubs lack the driver
+    parameters = postgres.get_connection_params()
+    parameters.pop("pool", None)
+    with postgres.wrap_database_errors:
+        return postgres.Database.connect(**parameters, autocommit=True)
 
 
 def explained(error: DatabaseError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.core import checks
 from django.db import DatabaseError
 
-from chat.management.reaching import explained, require_database, require_utf8
+from chat.management.reaching import explained, require_database, require_locks, require_utf8
 from chat.management.updating import BackupError, update_database
 from chat.schema import WrongSchemaError
 from chat.services.maintenance.files_mark import WrongFilesError
@@ -33,6 +33,7 @@ def prepare_database(report: Callable[[str], None]) -> None:
     try:
         require_database()
         require_utf8()
+        require_locks()
         update_database(report)
     except (WrongSchemaError, WrongFilesError, WrongKeyError, BackupError) as error:
         raise SystemExit(f"Parley cannot start: {error}") from error

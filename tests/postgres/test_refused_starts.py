@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from chat.management.reaching import has_locks
 from tests.commands.process import manage_forked
 from tests.support.database import empty_database, maintenance
 
@@ -61,3 +62,12 @@ def test_database_with_another_encoding_is_refused(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "the database has the encoding SQL_ASCII, but Parley needs UTF8. Create a database with" in ended.stderr
     assert "ENCODING 'UTF8' TEMPLATE template0" in ended.stderr
+
+
+def test_locks_work_only_if_each_connection_keeps_its_own() -> None:
+    """A pooler in transaction mode lets two clients use one connection in turn, or one client several."""
+    with maintenance() as one, maintenance() as another, maintenance() as third:
+        turns = iter([one, another])
+        assert has_locks(one.execute, another.execute)
+        assert not has_locks(one.execute, one.execute)
+        assert not has_locks(lambda sql: next(turns).execute(sql), third.execute)
