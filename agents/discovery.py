@@ -26,9 +26,11 @@ ANSWER_SECONDS = 30.0
 OPENAI_CHAT = ("gpt-5.4", "gpt-5.4-mini", "gpt-4.1")
 
 _NO_CHAT = re.compile(
-    "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|search|instruct$|stable-diffusion"
-    "|sora|computer-use|deep-research|babbage|davinci|guard"
+    "embed|whisper|tts|dall-e|moderation|rerank|audio|realtime|transcribe|image|stable-diffusion|sora|computer-use"
+    "|deep-research|babbage|davinci|guard"
 )
+# In the names of open models, "instruct" marks the chat model.
+_NO_CHAT_OF_OPENAI = re.compile("search|instruct$")
 # OpenAI lists all of its models. Those that match answer over its Responses API. Except for `_RESPONSES_ONLY`, they
 # also answer over Chat Completions.
 _OPENAI = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(cyber|live))")
@@ -123,5 +125,5 @@ def _chat_models(config: ProviderConfig, names: Iterable[str]) -> list[str]:
     if not config.is_openai:
         return chat
     with_responses = config.openai_api == "responses"
-    own = (name for name in chat if _OPENAI.match(name) and (with_responses or not _RESPONSES_ONLY.search(name)))
-    return sorted(own, reverse=True)
+    own = [name for name in chat if _OPENAI.match(name) and not _NO_CHAT_OF_OPENAI.search(name)]
+    return sorted((name for name in own if with_responses or not _RESPONSES_ONLY.search(name)), reverse=True)

@@ -163,6 +163,14 @@ async def test_own_server_keeps_its_order_without_embeddings() -> None:
     assert models.known() == ["qwen3:8b", "llama3.2"]
 
 
+async def test_own_server_offers_its_chat_models_that_follow_instructions() -> None:
+    """In the names of open models, "Instruct" is the chat model. Many servers offer no other one."""
+    names = ["meta-llama/Llama-3.1-8B-Instruct", "qwen2.5:7b-instruct", "openai/gpt-4o-search-preview"]
+    models = listing(Server(), names)
+    await models.refresh()
+    assert (models.known(), models.problem) == (names, "")
+
+
 async def test_configured_models_are_never_asked_for() -> None:
     server = Server()
     models = listing(server, models=["mine"])
