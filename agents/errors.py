@@ -17,6 +17,7 @@ AgentError
     ├── ConnectionLost           the network or the server failed (transient)                       retry
     ├── ResponseTimedOut         nothing arrived for too long (transient)                           retry
     ├── ResponseBroken           the response cannot be read                                        retry
+    │   └── CallBroken               the server cannot read the model's tool call (transient)       retry
     ├── OutputLimitReached       the answer was cut at the model's output limit                     retry
     └── AnswerRefused            the model declined to answer                                       model
 """
@@ -138,6 +139,12 @@ class ResponseTimedOut(ProviderError):
 
 class ResponseBroken(ProviderError):
     code = "broken"
+
+
+class CallBroken(ResponseBroken):
+    """The model wrote a tool call wrongly, so the server sent no answer. Another answer may not have this mistake."""
+
+    transient = True
 
 
 class OutputLimitReached(ProviderError):

@@ -12,10 +12,10 @@ from agents.errors import ConnectionLost, Overloaded, RateLimited
 from agents.events import AgentEvent, RetryScheduled, TurnFailed, TurnFinished
 from agents.loop import Agent, run
 from agents.messages import Message, Text
-from tests.wire import Reply, WireServer
+from tests.wire import Reply, WireServer, openai
 from tests.wire.script import Cut
 from tests.wire.server import PATIENCE
-from tests.wire.vendors import Provider, Vendor
+from tests.wire.vendors import OPENAI, Provider, Vendor
 
 MANY = 12
 
@@ -68,6 +68,35 @@ async def test_error_inside_the_stream_is_asked_again_by_the_loop(wire: WireServ
     wire.script(Reply(vendor.failure("overloaded_error", "busy")), Reply(vendor.text("ok")))
     events, waits = await turn(vendor.make(wire, max_retries=2))
     assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
+
+
+BROKEN_CALLS = {
+    "call that cannot be read": "Failed to call a function. Please adjust your prompt. See 'failed_generation'.",
+    "call at the round limit": "Tool choice is none, but model called a tool",
+}
+
+
+@pytest.mark.parametrize("words", BROKEN_CALLS.values(), ids=BROKEN_CALLS)
+@pytest.mark.parametrize("in_stream", [False, True])
+async def test_call_that_the_server_cannot_read_is_asked_for_again(
+    wire: WireServer, words: str, in_stream: bool
+) -> None:
+    """RUN-10: if Groq refuses a model's tool call, the loop repeats the request, because another answer may succeed."""
+    body = openai.error_body(words, code="tool_use_failed")
+    refusal = Reply(openai.sse(body)) if in_stream else Reply.of_json(body, 400)
+    wire.script(refusal, Reply(OPENAI.text("ok")))
+    events, waits = await turn(OPENAI.make(wire, max_retries=2))
+    assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
+
+
+async def test_call_that_the_server_cannot_read_is_reported_after_three_attempts(wire: WireServer) -> None:
+    """RUN-10: a model that always writes wrong calls does not keep the turn running."""
+    wire.script(*[openai.error(400, "Failed to call a function.", code="tool_use_failed")] * MANY)
+    events, waits = await turn(OPENAI.make(wire, max_retries=2))
+    assert (len(waits), len(wire.requests)) == (2, 3)
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].error.remedy == "retry"
+    assert str(events[-1].error) == "openai couldn’t read the model’s tool call. It says: Failed to call a function."
 
 
 async def test_answer_that_breaks_off_before_its_first_word_is_asked_again(wire: WireServer, vendor: Vendor) -> None:

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeGuard, TypeVar
 import aiohttp
 import httpx2
 
-from agents.errors import ProviderError
+from agents.errors import CallBroken, ProviderError
 from agents.events import ProviderEvent
 from agents.messages import Json, Message, Part, Thinking
 from agents.providers.base import DEFAULT_RETRIES, Request
@@ -328,11 +328,12 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """Return whether the loop must not repeat the request, because the SDK did or because retries are off.
 
         The SDK repeats requests that fail before the answer begins, unless it would wait so long that users have to
-        see the wait.
+        see the wait. It does not repeat them after a CallBroken.
         """
         if not isinstance(error, self.sdk_error):
             return False
-        return self.max_retries == 0 or not is_long_wait(explained.retry_after)
+        is_left = is_long_wait(explained.retry_after) or isinstance(explained, CallBroken)
+        return self.max_retries == 0 or not is_left
 
 
 def _key(part: Thinking) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agents.errors import (
     AuthenticationFailed,
+    CallBroken,
     ConnectionLost,
     ContextTooLong,
     ModelNotFound,
@@ -42,6 +43,8 @@ NO_MODEL = re.compile(
 NO_CREDIT = re.compile(
     r"(?i)insufficient_quota|insufficient.{0,10}(balance|credit|fund)|credit balance is too low|billing_error"
 )
+# Groq's name for a tool call that it cannot read, or that the model made although the request allows none.
+CALL_BROKEN = "tool_use_failed"
 # Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
 PARAMETER = re.compile(r"([a-z][a-z0-9_]*)(\.[a-z0-9_.]+)?: ")
 # The values of these parameters come from the conversation and the session, not from a setting.
@@ -183,22 +186,9 @@ class Endpoint:
         """Return the error for a status line, or for an error event in a stream."""
         known = status or body.status
         status = known or 500
-        about_request = known is None or (known < 500 and known != 429)
-        about = f"{body.kind} {body.words}"
-        if status == 402 or NO_CREDIT.search(about):
-            problem = _("{name} reports insufficient credit.", name=self.name)
-            return NoCredit(self._quote(problem, body), status=status)
-        if status in {401, 403}:
-            return AuthenticationFailed(self._quote(self._unauthorized(status), body), status=status)
-        if status == 413 or (about_request and TOO_LONG.search(about)):
-            problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
-            return ContextTooLong(self._quote(problem, body), status=status)
-        if status == 404 and not model:
-            words = _("{name} ({address}) doesn’t list its models.", **self._who)
-            return RequestRejected(self._quote(words, body), status=status)
-        if model and (status == 404 or (about_request and NO_MODEL.search(about))):
-            words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
-            return ModelNotFound(self._quote(words, body), status=status)
+        error = self._refused_content(body, model, status, is_known=known is not None)
+        if error is not None:
+            return error
         if status == 429:
             wait = retry_after(headers or {})
             return RateLimited(self._quote(self._busy(wait), body), retry_after=wait, status=status)
@@ -247,6 +237,29 @@ class Endpoint:
         else:
             words = _("Empty response from {name} ({address}).", **self._who)
         return ResponseBroken(words)
+
+    def _refused_content(self, body: ErrorBody, model: str, status: int, *, is_known: bool) -> ProviderError | None:
+        """Return the error if more than the status is needed to recognize it: the server's words, or the model."""
+        about_request = not is_known or (status < 500 and status != 429)
+        about = f"{body.kind} {body.words}"
+        if status == 402 or NO_CREDIT.search(about):
+            problem = _("{name} reports insufficient credit.", name=self.name)
+            return NoCredit(self._quote(problem, body), status=status)
+        if status in {401, 403}:
+            return AuthenticationFailed(self._quote(self._unauthorized(status), body), status=status)
+        if CALL_BROKEN in body.kind:
+            problem = _("{name} couldn’t read the model’s tool call.", name=self.name)
+            return CallBroken(self._quote(problem, body), status=status)
+        if status == 413 or (about_request and TOO_LONG.search(about)):
+            problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
+            return ContextTooLong(self._quote(problem, body), status=status)
+        if status == 404 and not model:
+            words = _("{name} ({address}) doesn’t list its models.", **self._who)
+            return RequestRejected(self._quote(words, body), status=status)
+        if model and (status == 404 or (about_request and NO_MODEL.search(about))):
+            words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
+            return ModelNotFound(self._quote(words, body), status=status)
+        return None
 
     @property
     def _who(self) -> dict[str, str]:
