@@ -18,6 +18,7 @@ from agents.errors import (
 )
 from agents.events import ProviderEvent, TextDelta
 from agents.messages import Text
+from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
@@ -83,6 +84,42 @@ async def test_each_wording_of_a_full_context_is_understood(
     for _ in range(2):
         with pytest.raises(ContextTooLong, match="too long for model-1"):
             await ask(provider)
+    await provider.close()
+
+
+OTHER_STATUSES = {
+    "more tokens than OpenAI allows in a minute": (
+        429,
+        "tokens",
+        "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 36278. The "
+        "input or output tokens must be reduced in order to run successfully.",
+    ),
+    "context full at llama.cpp": (500, "server_error", "Context size has been exceeded."),
+    "prompt of an earlier llama.cpp": (500, "exceed_context_size_error", "the request exceeds the available size"),
+}
+
+
+@pytest.mark.parametrize(("status", "kind", "message"), OTHER_STATUSES.values(), ids=OTHER_STATUSES)
+async def test_full_context_is_understood_whatever_the_status(
+    wire: WireServer, status: int, kind: str, message: str
+) -> None:
+    """RUN-10: if waiting cannot help because the conversation is too long, the error offers to compact it."""
+    body = openai.error_body(message, kind, status)
+    wire.script(Reply.of_json(body, status), Reply(openai.sse(body)))
+    provider = OPENAI.make(wire)
+    for _ in range(2):
+        with pytest.raises(ContextTooLong, match="too long for model-1"):
+            await ask(provider)
+    await provider.close()
+
+
+async def test_usual_limit_of_tokens_is_a_rate_limit(wire: WireServer) -> None:
+    """RUN-10: a request that fits the limit, but not now, succeeds later."""
+    words = "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 25000, Requested 9000."
+    wire.script(OPENAI.error(429, "rate_limit_exceeded", words))
+    provider = OPENAI.make(wire)
+    with pytest.raises(RateLimited, match="Retry later"):
+        await ask(provider)
     await provider.close()
 
 

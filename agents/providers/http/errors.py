@@ -37,6 +37,9 @@ TOO_LONG = re.compile(
     r"|exceeds? the maximum number of (input )?tokens|request_too_large|maximum prompt length|prompt exceeds max length"
     r"|token count of \d+ exceeds|exceeded model token limit|range of input length"
 )
+# Servers also send these messages with statuses that advise to wait: OpenAI with 429 for a request with more tokens
+# than the account may use per minute, llama.cpp with 500 if the context is full.
+TOO_LONG_AT_ANY_STATUS = re.compile(r"(?i)request too large|context size has been exceeded|exceed_context_size_error")
 NO_MODEL = re.compile(
     r"(?i)model_not_found|model_decommissioned|\bmodel\b.{0,80}\b(does not exist|not found|decommissioned)"
 )
@@ -250,7 +253,8 @@ class Endpoint:
         if CALL_BROKEN in body.kind:
             problem = _("{name} couldn’t read the model’s tool call.", name=self.name)
             return CallBroken(self._quote(problem, body), status=status)
-        if status == 413 or (about_request and TOO_LONG.search(about)):
+        too_long = TOO_LONG_AT_ANY_STATUS.search(about) or (about_request and TOO_LONG.search(about))
+        if status == 413 or too_long:
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
             return ContextTooLong(self._quote(problem, body), status=status)
         if status == 404 and not model:
