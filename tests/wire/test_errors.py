@@ -291,6 +291,34 @@ async def test_refused_prompt_is_no_refused_parameter(wire: WireServer) -> None:
     await provider.close()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "No endpoints found that support image input",
+        "No endpoints found matching your data policy (Free model publication). Configure: https://openrouter.ai/…",
+        "No endpoints available matching your guardrail restrictions and data policy.",
+    ],
+)
+async def test_missing_route_is_no_unknown_model(wire: WireServer, words: str) -> None:
+    """RUN-10: if OpenRouter has no server for a request, the error does not call the model unknown."""
+    wire.script(Reply.of_json({"error": {"message": words, "code": 404}}, 404))
+    provider = OPENAI.make(wire)
+    with pytest.raises(RequestRejected) as caught:
+        await ask(provider)
+    assert type(caught.value) is RequestRejected
+    assert str(caught.value) == f"openai rejected the request (404). It says: {words}"
+    await provider.close()
+
+
+async def test_model_without_any_route_is_unknown(wire: WireServer) -> None:
+    """RUN-10: if OpenRouter has no server at all for a model, another model is needed."""
+    wire.script(Reply.of_json({"error": {"message": "No endpoints found for model-1.", "code": 404}}, 404))
+    provider = OPENAI.make(wire)
+    with pytest.raises(ModelNotFound):
+        await ask(provider)
+    await provider.close()
+
+
 async def test_web_page_is_not_quoted(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: the text of a proxy's error page is not shown to users."""
     wire.script(Reply([b"<!DOCTYPE html><html><body>Bad gateway</body></html>"], 502, content_type="text/html"))

@@ -43,6 +43,8 @@ TOO_LONG_AT_ANY_STATUS = re.compile(r"(?i)request too large|context size has bee
 NO_MODEL = re.compile(
     r"(?i)model_not_found|model_decommissioned|\bmodel\b.{0,80}\b(does not exist|not found|decommissioned)"
 )
+# OpenRouter's refusals of a model that it knows, because no server behind it has what the request or the account needs.
+NO_ROUTE = re.compile(r"(?i)no endpoints \w+ (that|matching)")
 NO_CREDIT = re.compile(
     r"(?i)insufficient_quota|insufficient.{0,10}(balance|credit|fund)|credit balance is too low|billing_error"
 )
@@ -260,7 +262,8 @@ class Endpoint:
         if status == 404 and not model:
             words = _("{name} ({address}) doesn’t list its models.", **self._who)
             return RequestRejected(self._quote(words, body), status=status)
-        if model and (status == 404 or (about_request and NO_MODEL.search(about))):
+        is_unknown = status == 404 or (about_request and NO_MODEL.search(about))
+        if model and is_unknown and not NO_ROUTE.search(about):
             words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
             return ModelNotFound(self._quote(words, body), status=status)
         return None
