@@ -131,6 +131,8 @@ STOPS = [
     ("eos_token", "end"),
     ("max_tokens", "max_tokens"),
     ("model_length", "context"),
+    ("model_context_window_exceeded", "context"),
+    ("sensitive", "refusal"),
     ("MAX_TOKENS", "max_tokens"),
     ("content_filter: RECITATION", "refusal"),
 ]
@@ -149,7 +151,14 @@ async def test_refusal_is_shown_and_told(wire: WireServer, gpt: OpenAIProvider) 
 
 
 @pytest.mark.parametrize(
-    "reason", ["error", "insufficient_system_resource", "function_call_filter: MALFORMED_FUNCTION_CALL"]
+    "reason",
+    [
+        "abort",
+        "error",
+        "network_error",
+        "insufficient_system_resource",
+        "function_call_filter: MALFORMED_FUNCTION_CALL",
+    ],
 )
 async def test_server_that_gives_up_is_out_of_order(wire: WireServer, gpt: OpenAIProvider, reason: str) -> None:
     """RUN-10: some servers report a failure in the finish reason."""

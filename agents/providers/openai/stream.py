@@ -19,13 +19,15 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "length": "max_tokens",
     "max_tokens": "max_tokens",
     "model_length": "context",
+    "model_context_window_exceeded": "context",
     "content_filter": "refusal",
+    "sensitive": "refusal",
     "tool_calls": "tool_use",
     "function_call": "tool_use",
 }
 # With these reasons, the server has failed. Gemini's compatible endpoint names a call that the model wrote wrongly, and
 # that is not in the answer, "function_call_filter: MALFORMED_FUNCTION_CALL".
-FAILURES = frozenset({"error", "insufficient_system_resource", "function_call_filter"})
+FAILURES = frozenset({"abort", "error", "network_error", "insufficient_system_resource", "function_call_filter"})
 # The fields in which servers send reasoning. Some send the same text in both.
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 DONE = b"[DONE]"
