@@ -28,6 +28,7 @@ class Dialect:
     characters (OpenAI), or those of nine letters and digits (Mistral). `all_reasoning`: Chat Completions requires the
     reasoning of all earlier answers (DeepSeek, Kimi), not only that of the current turn. `strict_order`: Chat
     Completions refuses system messages in mid-conversation (Qwen), and user messages directly after results (Mistral).
+    `system_role`: Chat Completions accepts system messages at all (Gemma 2 does not).
     """
 
     omitted: frozenset[str] = frozenset()
@@ -38,6 +39,7 @@ class Dialect:
     call_ids: Literal["any", "short", "nine"] = "any"
     all_reasoning: bool = False
     strict_order: bool = False
+    system_role: bool = True
 
 
 USUAL = Dialect()
@@ -104,6 +106,8 @@ def difference(before: Dialect, after: Dialect) -> str:
         changes.append("with the reasoning of earlier turns")
     if after.strict_order != before.strict_order:
         changes.append("with messages in a stricter order")
+    if after.system_role != before.system_role:
+        changes.append("with the system prompt in the first user message")
     return ", ".join(changes)
 
 

@@ -209,6 +209,36 @@ async def test_messages_get_the_order_that_the_server_wants(wire: WireServer, gp
     assert first[-2:] != expected
 
 
+NO_SYSTEM = {
+    "vLLM with Gemma 2": ("System role not supported System role not supported", 400),
+    "mistral.rs with Gemma 2": ("invalid operation: Gemma 2 models do not support the system role", 500),
+}
+
+
+@pytest.mark.parametrize("server", NO_SYSTEM)
+async def test_system_prompt_goes_where_the_server_accepts_it(
+    wire: WireServer, gpt: OpenAIProvider, server: str
+) -> None:
+    """CTX-02, RUN-10: a model whose template has no system role gets the system prompt before the first text."""
+    said, status = NO_SYSTEM[server]
+    wire.script(refusal(said, status=status), Reply(OPENAI.text("a")), Reply(OPENAI.text("b")))
+    for _ in range(2):
+        await ask(gpt, request("hello", Message("assistant", (Text("hi"),)), NOTE, system="Be kind."))
+    first, *later = [one.body["messages"] for one in wire.requests]
+    assert first[0] == {"role": "system", "content": "Be kind."}
+    opening = {"role": "user", "content": "<system-note>\nBe kind.\n</system-note>\n\nhello"}
+    assert later == [[opening, {"role": "assistant", "content": "hi"}, SENT_NOTE]] * 2
+
+
+async def test_system_prompt_moves_only_if_another_order_is_refused_too(wire: WireServer, gpt: OpenAIProvider) -> None:
+    """CTX-02, RUN-10: a template may refuse a system prompt with the words in which others refuse an order."""
+    said = "Conversation roles must alternate user/assistant/user/assistant/..."
+    wire.script(refusal(said), refusal(said), Reply(OPENAI.text("a")))
+    await ask(gpt, request("hello", system="Be kind."))
+    sent = [[message["role"] for message in one.body["messages"]] for one in wire.requests]
+    assert sent == [["system", "user"], ["system", "user"], ["user"]]
+
+
 MISSING_REASONING = {
     "DeepSeek": "The `reasoning_content` in the thinking mode must be passed back to the API.",
     "Kimi": "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",

@@ -37,6 +37,8 @@ FOREIGN_CALL_ID = re.compile(r"(?is)tool call id.{0,400}length of 9\b")
 REFUSED_ORDER = re.compile(
     r"(?i)unexpected role '\w+' after role|system message must be at the beginning|roles must alternate"
 )
+# Some templates without system messages report only that the order of the roles is wrong.
+REFUSED_SYSTEM = re.compile(r"(?i)system role not supported|not support the system role|roles must alternate")
 MISSING_REASONING = re.compile(r"(?is)reasoning_content.{0,60}(must be passed back|is missing)")
 REFUSED_REASONING = re.compile(
     r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
@@ -114,6 +116,8 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
     message = refusal.message
     if not dialect.responses and REFUSED_ORDER.search(message):
         yield replace(dialect, strict_order=True)
+    if not dialect.responses and REFUSED_SYSTEM.search(message):
+        yield replace(dialect, strict_order=True, system_role=False)
     if refusal.status == 500:
         return
     if refusal.status in {404, 405}:

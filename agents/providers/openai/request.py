@@ -68,9 +68,12 @@ def _tool(spec: ToolSpec) -> Json:
 
 
 def _messages(request: Request, provider: str, dialect: Dialect, sent_reasoning: list[Thinking]) -> list[Json]:
-    groups = turns(request.messages)
+    system, history = request.system if request.system.strip() else "", request.messages
+    if system and not dialect.system_role:
+        system, history = "", (Message("user", (Text(as_note(system)),)), *history)
+    groups = turns(history)
     last_words = max((index for index, (_, group) in enumerate(groups) if _has_words(group)), default=-1)
-    messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
+    messages = [{"role": "system", "content": system}] if system else []
     for index, (is_model, group) in enumerate(groups):
         if is_model:
             messages += _model_side(group, request.model, provider, dialect, index > last_words, sent_reasoning)
