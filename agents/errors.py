@@ -10,6 +10,7 @@ AgentError
     ├── RequestRejected          the provider refuses the request                                   model
     │   ├── ContextTooLong       the conversation no longer fits the model                          model
     │   ├── NoCredit             the account at the provider cannot pay                             setting
+    │   ├── ToolsRefused         the model accepts no tools; a session without tools can use it     model
     │   ├── ParameterRefused     the provider refuses a configured parameter                        setting
     │   └── Unsendable           the request cannot be sent: its address or key is invalid          setting
     ├── RateLimited              try later (transient)                                              retry
@@ -105,6 +106,10 @@ class ContextTooLong(RequestRejected):
 class NoCredit(RequestRejected):
     code = "no_credit"
     remedy: ClassVar[Remedy] = "setting"
+
+
+class ToolsRefused(RequestRejected):
+    code = "tools_refused"
 
 
 class ParameterRefused(RequestRejected):

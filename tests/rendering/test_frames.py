@@ -279,6 +279,13 @@ def test_error_offers_what_can_mend_it(kept: object, remedy: str) -> None:
     )
 
 
+def test_refused_tools_do_not_advise_against_a_retry() -> None:
+    """RUN-10: if the model accepts no tools, a retry succeeds after the user has switched them off."""
+    given = message(type="error", text="No.", provider_data={"error": {"code": "tools_refused", "remedy": "model"}})
+    html = frames.message_html(given)
+    assert ("Retrying is unlikely" in html, 'data-action="choose-model"' in html) == (False, True)
+
+
 def test_reasoning_is_open_while_it_streams_and_folded_after() -> None:
     streaming = frames.message_html(message(type="reasoning", status="streaming", text="hm"))
     done = frames.message_html(message(type="reasoning", text="hm", duration_ms=12_000))

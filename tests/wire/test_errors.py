@@ -15,13 +15,15 @@ from agents.errors import (
     RateLimited,
     RequestRejected,
     ResponseTimedOut,
+    ToolsRefused,
 )
 from agents.events import ProviderEvent, TextDelta
 from agents.messages import Text
+from agents.providers.base import ToolSpec
 from tests.wire import openai
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
-from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain
+from tests.wire.vendors import ANTHROPIC, KEY, OPENAI, Vendor, ask, plain, request
 
 BEFORE = [
     (400, "invalid_request_error", "temperature: out of range", ParameterRefused),
@@ -288,6 +290,26 @@ async def test_refused_prompt_is_no_refused_parameter(wire: WireServer) -> None:
     with pytest.raises(RequestRejected, match="rejected the request") as caught:
         await ask(provider)
     assert caught.value.remedy == "model"
+    await provider.close()
+
+
+NO_TOOLS = {
+    "Ollama": (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+    "vLLM": (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    "OpenRouter": (404, "No endpoints found that support tool use. To learn more about provider routing, visit: …"),
+}
+
+
+@pytest.mark.parametrize("server", NO_TOOLS)
+async def test_refused_tools_are_named(wire: WireServer, server: str) -> None:
+    """RUN-10: if a server accepts no tools for a model, the error offers a chat without tools."""
+    status, words = NO_TOOLS[server]
+    wire.script(Reply.of_json({"error": {"message": words, "code": status}}, status))
+    provider = OPENAI.make(wire)
+    with pytest.raises(ToolsRefused, match="model-1 accepts no tools at openai") as caught:
+        await ask(provider, request(tools=(ToolSpec("add", "Adds.", {}),)))
+    assert "“Chat without tools”" in str(caught.value)
+    assert (len(wire.requests), words in str(caught.value)) == (1, True)
     await provider.close()
 
 

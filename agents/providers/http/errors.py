@@ -25,6 +25,7 @@ from agents.errors import (
     RequestRejected,
     ResponseBroken,
     ResponseTimedOut,
+    ToolsRefused,
     Unsendable,
 )
 from agents.i18n import TranslatableText
@@ -48,6 +49,8 @@ NO_ROUTE = re.compile(r"(?i)no endpoints \w+ (that|matching)")
 NO_CREDIT = re.compile(
     r"(?i)insufficient_quota|insufficient.{0,10}(balance|credit|fund)|credit balance is too low|billing_error"
 )
+# The words of Ollama, vLLM and OpenRouter.
+NO_TOOLS = re.compile(r"(?i)does not support tools|requires --enable-auto-tool-choice|that support tool use")
 # Groq's name for a tool call that it cannot read, or that the model made although the request allows none.
 CALL_BROKEN = "tool_use_failed"
 # Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
@@ -255,6 +258,14 @@ class Endpoint:
         if CALL_BROKEN in body.kind:
             problem = _("{name} couldn’t read the model’s tool call.", name=self.name)
             return CallBroken(self._quote(problem, body), status=status)
+        if NO_TOOLS.search(about):
+            problem = _(
+                "{model} accepts no tools at {name}. Switch the session to “Chat without tools”, or choose an agent "
+                "without tools or another model.",
+                name=self.name,
+                model=model,
+            )
+            return ToolsRefused(self._quote(problem, body), status=status)
         too_long = TOO_LONG_AT_ANY_STATUS.search(about) or (about_request and TOO_LONG.search(about))
         if status == 413 or too_long:
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
