@@ -12,6 +12,7 @@ from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
 from agents.loop import Agent, question_to
 from agents.response import Response, ask
+from agents.thinking_tags import without_thinking
 from chat.db import Threads
 from chat.errors import FilesUnavailable
 from chat.models import Session
@@ -130,6 +131,7 @@ async def _ask(agent: Agent, question: str) -> tuple[str, int]:
                 tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
     if isinstance(response.error, ProviderError):
         raise response.error
-    if not reply.strip():
+    summary = without_thinking(reply).strip()
+    if not summary:
         raise AgentError(NO_SUMMARY)
-    return reply.strip(), tokens
+    return summary, tokens

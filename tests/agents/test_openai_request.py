@@ -144,6 +144,14 @@ def test_reasoning_goes_back_within_its_turn_only() -> None:
     assert not any("reasoning_content" in message for message in later)
 
 
+def test_reasoning_between_tags_goes_back_between_tags() -> None:
+    """MSG-08: within its turn, reasoning that was in the answer's text is there again."""
+    own = Thinking("hm\n", "openai", {"field": "tags"})
+    round_ = [model(own, "ok", ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
+    now, later = said(user("a"), *round_), said(user("a"), *round_, model("b"), user("c"))
+    assert [sent[1]["content"] for sent in (now, later)] == ["<think>\nhm\n</think>\n\nok", "ok"]
+
+
 @pytest.mark.parametrize("thinking", [Thinking("hm", "elsewhere", {"field": "reasoning"}), Thinking("hm", "openai")])
 def test_other_reasoning_is_dropped(thinking: Thinking) -> None:
     """MSG-08: reasoning of another provider, or without the name of its original field, is not sent."""

@@ -72,6 +72,16 @@ async def test_summary_stands_for_the_older_turns(node: TestNode, ana: User) -> 
     await node.do(check_rest, session)
 
 
+async def test_reasoning_is_no_part_of_a_summary(node: TestNode, ana: User) -> None:
+    """CTX-07: a summary has no reasoning, although the server leaves it in the text of the model's answer."""
+    node.script(lambda request: ["Hm.\n</think>\n\n", *answers(request)])
+    session = await node.session(ana)
+    await talk(node, session, ana, "One")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    assert (await summary_of(node, session)).text == "They counted."
+
+
 async def test_undo_brings_the_messages_back(node: TestNode, ana: User) -> None:
     """CTX-07: without the summary, the model gets the messages again, and each request stays on record as it was
     sent."""

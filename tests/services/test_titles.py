@@ -22,6 +22,8 @@ from chat.services.sessions.titles import title_in
         ("Is it fast?", "Is it fast?"),
         ("Learning C#", "Learning C#"),
         ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("<think>\nx\n</think>\n\nRome", "Rome"),
+        ("Okay, the user wants a title.\n</think>\n\nRome", "Rome"),
         ("", ""),
         ("***", ""),
         ("word " * 40, ""),

@@ -180,6 +180,22 @@ PIECES: dict[str, tuple[list[Json], list[Part]]] = {
         ],
         [Thinking("hm", "openai"), Text("ok")],
     ),
+    "reasoning between tags": (
+        api.text("<th", "ink>\na</thi", "nk>", "\n\n", "b <think>", "c"),
+        [Thinking("a", "openai", {"field": "tags"}), Text("b <think>c")],
+    ),
+    "reasoning between tags, and a call": (
+        [*api.text("<think>a</thi"), *api.tool_call(0, "x", "add", "{}"), *api.text("b</think>")],
+        [Thinking("a</thi", "openai", {"field": "tags"}), Text("b</think>"), ToolCall("x", "add", {}, "{}")],
+    ),
+    "tags after reasoning": (
+        [*api.reasoning("a"), *api.text("<think>", "b")],
+        [Thinking("a", "openai", FIELD), Text("<think>b")],
+    ),
+    "beginning of a tag": (
+        [*api.text("<thi"), api.chunk({"refusal": "No."})],
+        [Text("<thiNo.")],
+    ),
     "message in place of delta": ([{"choices": [{"index": 0, "message": {"content": "ok"}}]}], [Text("ok")]),
     "nothing in between": (
         [

@@ -14,6 +14,8 @@ from agents.providers.conversation import CONTINUE, as_note, safe_name, turns
 from agents.providers.dialect import Dialect, without
 from agents.providers.openai.calls import EXTRA, maker_of, own_field
 from agents.providers.openai.details import DETAILS
+from agents.providers.openai.stream import TAGS
+from agents.thinking_tags import CLOSE, OPEN
 
 LONGEST_NAME = 64
 # The id for a call that was stored without one, because the vendor refuses an empty id.
@@ -140,9 +142,9 @@ def _model_side(
     if calls:
         side["tool_calls"] = calls
     if dialect.all_reasoning:
-        side |= _reasoning(messages, provider, sent_reasoning) or NO_REASONING
+        side |= _reasoning(messages, text, provider, sent_reasoning) or NO_REASONING
     elif calls and in_this_turn:
-        side |= _reasoning(messages, provider, sent_reasoning)
+        side |= _reasoning(messages, text, provider, sent_reasoning)
     if dialect.all_reasoning or in_this_turn:
         side |= _details(messages, maker)
     yield side
@@ -170,8 +172,8 @@ def _details(messages: Iterable[Message], maker: str) -> Json:
     return {DETAILS: details} if details else {}
 
 
-def _reasoning(messages: Iterable[Message], provider: str, sent_reasoning: list[Thinking]) -> Json:
-    """Return the reasoning in the field in which the server sent it.
+def _reasoning(messages: Iterable[Message], text: str, provider: str, sent_reasoning: list[Thinking]) -> Json:
+    """Return the reasoning in the field in which the server sent it, or between tags before the answer's text.
 
     Models that think across tool rounds need it there. Most servers do not expect it in later turns; for those that
     refuse a request without it, see `Dialect.all_reasoning`.
@@ -179,4 +181,9 @@ def _reasoning(messages: Iterable[Message], provider: str, sent_reasoning: list[
     parts = (part for message in messages for part in message.parts if isinstance(part, Thinking))
     own = [part for part in parts if part.provider == provider and "field" in part.data]
     sent_reasoning += own
-    return {own[0].data["field"]: "".join(part.text for part in own)} if own else {}
+    if not own:
+        return {}
+    field, reasoning = own[0].data["field"], "".join(part.text for part in own)
+    if field == TAGS:
+        return {"content": f"{OPEN}\n{reasoning.strip()}\n{CLOSE}\n\n{text}"}
+    return {field: reasoning}

@@ -13,6 +13,7 @@ from agents.providers.http.decoding import StreamedFailureError, SurrogateJoiner
 from agents.providers.openai.calls import CallCollector, maker_of
 from agents.providers.openai.citations import cited_by
 from agents.providers.openai.details import DETAILS, DetailCollector
+from agents.thinking_tags import ThinkingSplitter
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "end",
@@ -30,6 +31,8 @@ STOP_REASONS: Mapping[str, StopReason] = {
 FAILURES = frozenset({"abort", "error", "network_error", "insufficient_system_resource", "function_call_filter"})
 # The fields in which servers send reasoning. Some send the same text in both.
 REASONING_FIELDS = ("reasoning_content", "reasoning")
+# Stands for the field if the reasoning is between tags in the answer's text.
+TAGS = "tags"
 DONE = b"[DONE]"
 
 
@@ -51,6 +54,7 @@ class StreamState:
     tool_names: Mapping[str, str] = field(default_factory=dict)
     part: OpenPart | None = None
     cited: list[Source] = field(default_factory=list)
+    splitter: ThinkingSplitter = field(default_factory=ThinkingSplitter)
     calls: CallCollector = field(default_factory=CallCollector)
     details: DetailCollector = field(default_factory=DetailCollector)
     usage: Usage = field(default_factory=Usage)
@@ -80,6 +84,7 @@ def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
     state.details.add(delta.get(DETAILS))
     for name in REASONING_FIELDS:
         if delta.get(name):
+            yield from _end_tags(state)
             yield from _take_text(delta[name], name, state)
             break
     if content := delta.get("content"):
@@ -87,8 +92,10 @@ def _delta(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
     state.cited += cited_by(delta.get("annotations"))
     if refusal := delta.get("refusal"):
         state.refused = True
+        yield from _end_tags(state)
         yield from _take_text(refusal, "", state)
     if delta.get("tool_calls") or delta.get("function_call"):
+        yield from _end_tags(state)
         yield from close_part(state)
         yield from _collect(delta, state)
 
@@ -98,8 +105,10 @@ def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
     if isinstance(content, str):
         # Servers that extract calls from a model's text may leave the line breaks between the calls.
         if not state.calls or not content.isspace():
-            yield from _take_text(content, "", state)
+            for text, thinks in state.splitter.split(content):
+                yield from _take_text(text, TAGS if thinks else "", state)
         return
+    yield from _end_tags(state)
     for piece in content:
         if piece["type"] == "thinking":
             inner = piece["thinking"]
@@ -107,6 +116,12 @@ def _content(content: Any, state: StreamState) -> Iterator[ProviderEvent]:
             yield from _take_text(text, "thinking", state)
         elif piece["type"] == "text":
             yield from _take_text(piece["text"], "", state)
+
+
+def _end_tags(state: StreamState) -> Iterator[ProviderEvent]:
+    """Add the text that could have been the beginning of a tag. Later tags are text."""
+    text, thinks = state.splitter.end()
+    yield from _take_text(text, TAGS if thinks else "", state)
 
 
 def _take_text(text: str, source: str, state: StreamState) -> Iterator[ProviderEvent]:
@@ -135,7 +150,7 @@ def close_part(state: StreamState) -> Iterator[ProviderEvent]:
         yield _append_delta(part, half)
     text = "".join(part.pieces)
     if part.source:
-        data = {"field": part.source} if part.source in REASONING_FIELDS else {}
+        data = {"field": part.source} if part.source in (*REASONING_FIELDS, TAGS) else {}
         yield PartDone(Thinking(text, state.provider, data))
     else:
         yield PartDone(Text(text, sources=tuple(dict.fromkeys(state.cited))))
@@ -209,6 +224,7 @@ class OpenAIReader:
 
     def finish(self) -> Iterator[ProviderEvent]:
         state = self._state
+        yield from _end_tags(state)
         yield from close_part(state)
         calls = state.calls.take(state.tool_names, maker_of(state.provider, state.model), state.details.text)
         for place, call in enumerate(calls):

@@ -11,6 +11,7 @@ from django.db.models.functions import Left
 
 from agents.errors import AgentError
 from agents.loop import Agent
+from agents.thinking_tags import without_thinking
 from chat.agents_setup import registry
 from chat.limits import quotas
 from chat.models import ChatMessage, MessageRole, MessageType, Session, SessionRevision
@@ -114,7 +115,7 @@ def is_title_from(session: Session, row: ChatMessage) -> bool:
 
 def title_in(reply: str) -> str:
     """Return the title in a model's reply, as one line without decoration, or "" if there is none."""
-    line = next(iter(reply.strip().splitlines()), "")
+    line = next(iter(without_thinking(reply).strip().splitlines()), "")
     plain = "".join(each if each.isprintable() or each in _JOINERS else " " for each in line)
     title = (
         _LABEL.sub("", " ".join(plain.split()).lstrip(_DECORATION + "#"))
