@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.messages import File, Message, Part, Text, Thinking, ToolCall, ToolResult
@@ -23,6 +23,10 @@ PIECE_SHARE = 0.5
 LONGEST_RESULT = 3_000
 LONGEST_ARGUMENTS = 1_000
 LONGEST_TEXT = 24_000
+# The beginning of a message in a piece, and the text between two messages.
+HEADING = "## "
+BETWEEN = "\n\n"
+BORDER = BETWEEN + HEADING
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,23 @@ def pieces(rows: Sequence[ChatMessage], window: int | None) -> list[str]:
     for text in _lines(rows):
         tokens = of_text(text)
         if piece and size + tokens > room:
-            found.append("\n\n".join(piece))
+            found.append(BETWEEN.join(piece))
             piece, size = [], 0.0
         piece.append(text)
         size += tokens
-    return [*found, "\n\n".join(piece)] if piece else found
+    return [*found, BETWEEN.join(piece)] if piece else found
+
+
+def halved(texts: Iterable[str], longest: int) -> list[str]:
+    """Return the pieces with those of more than `longest` characters cut in two, between messages if possible."""
+    return [part for text in texts for part in (_halves(text) if len(text) > longest else [text])]
+
+
+def _halves(piece: str) -> list[str]:
+    middle, quarter = len(piece) // 2, len(piece) // 4
+    borders = (piece.rfind(BORDER, quarter, middle), piece.find(BORDER, middle, len(piece) - quarter))
+    place = min((border for border in borders if border >= 0), key=lambda border: abs(border - middle), default=middle)
+    return [piece[:place], piece[place:].lstrip("\n")]
 
 
 def _is_unanswered(rows: Sequence[ChatMessage]) -> bool:
@@ -103,7 +119,7 @@ def _lines(rows: Sequence[ChatMessage]) -> Iterator[str]:
     for each in with_sources(rows):
         texts = [text for part in each.message.parts if (text := _part_text(part, names))]
         if texts:
-            yield "\n".join([f"## {_heading(each)}", *texts])
+            yield "\n".join([f"{HEADING}{_heading(each)}", *texts])
 
 
 def _heading(each: SourcedMessage) -> str:

@@ -154,6 +154,30 @@ async def test_stop_and_errors_leave_everything_as_it_was(node: TestNode, ana: U
     assert not await node.do(MessageRevision.objects.filter(message__session=session).exists)
 
 
+async def test_pieces_get_smaller_until_the_model_accepts_them(node: TestNode, ana: User) -> None:
+    """CTX-07: a session can be compacted if the server's window is smaller than the known one."""
+    read: list[str] = []
+
+    def small(request: Request) -> Reply:
+        if request.system == INSTRUCTIONS:
+            if len(request.messages[0].text) > 9_000:
+                return [ContextTooLong("Too long.")]
+            read.append(request.messages[0].text)
+        return answers(request)
+
+    node.script(small)
+    session = await node.session(ana)
+    words = [f"Word{number} " * 400 for number in range(8)]
+    await talk(node, session, ana, *words, "Last", "End")
+    await node.do(Session.objects.filter(pk=session.pk).update, context_window=100_000)
+    await node.do(session.refresh_from_db)
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    assert (await summary_of(node, session)).text == "They counted."
+    assert [sum(text.count(f"Word{number} ") for text in read) // 400 for number in range(8)] == [2] * 8
+    assert all("<conversation>\n## " in text for text in read)
+
+
 async def test_messages_wait_for_a_compaction(node: TestNode, ana: User, bo: User) -> None:
     """CTX-07, RUN-06: messages sent during a compaction are queued, and answered after it."""
     gate = Gate()
