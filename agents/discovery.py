@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from agents.config import ProviderConfig
 from agents.errors import ProviderError
@@ -36,7 +36,7 @@ _NO_CHAT_OF_OPENAI = re.compile("search|instruct$")
 _OPENAI = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(cyber|live))")
 _RESPONSES_ONLY = re.compile(r"-pro\b|codex")
 
-ListModels = Callable[[], Awaitable[Sequence[str]]]
+ListModels = Callable[[], Awaitable[Mapping[str, int | None]]]
 
 
 class Listing:
@@ -51,6 +51,7 @@ class Listing:
         self._ask = ask
         self._clock = clock
         self._found: list[str] = []
+        self._windows: Mapping[str, int | None] = {}
         self._due = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self._asked_at = 0.0
@@ -63,6 +64,10 @@ class Listing:
     def known(self) -> list[str]:
         """Return the known models, the default first. Without built-in models, it is [] until the server lists some."""
         return self._config.listed or self._found or self._built_in()
+
+    def window(self, model: str) -> int | None:
+        """Return the context window that the server states for a model, or None."""
+        return self._windows.get(model)
 
     async def refresh(self) -> None:
         """Request the list if it is due. Wait for the answer only if the server has not listed any model yet.
@@ -92,7 +97,7 @@ class Listing:
     async def _update(self) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                names = await self._ask()
+                models = await self._ask()
         except TimeoutError:
             self._note_failure(f"{self._name} did not list its models within {ANSWER_SECONDS:g} seconds.")
         except ProviderError as error:
@@ -102,9 +107,10 @@ class Listing:
             self._note_failure(f"{self._name} returned a list of models that Parley cannot read.")
         else:
             # The built-in ones come first, in their order. The others keep the order of the server.
-            offered = _chat_models(self._config, names)
+            offered = _chat_models(self._config, models)
             first = [name for name in self._built_in() if name in offered]
             self._found = [*first, *(name for name in offered if name not in first)]
+            self._windows = models
             self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 

@@ -176,8 +176,12 @@ def context_window(
     model: str,
     model_config: int | None = None,
     provider_config: int | None = None,
+    stated: int | None = None,
     table: Mapping[str, int] = CONTEXT_WINDOWS,
 ) -> int | None:
-    """Return the window from the model's configuration, else its provider's, else the table, else None."""
-    configured = provider_config if model_config is None else model_config
-    return find_fact(model, table) if configured is None else configured
+    """Return the window from the model's configuration, else its provider's, else the server's list, else the table.
+
+    Return None if it is unknown.
+    """
+    known = (window for window in (model_config, provider_config, stated) if window is not None)
+    return next(known, None) or find_fact(model, table)

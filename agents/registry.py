@@ -280,12 +280,16 @@ class Registry:
         return any(config.type != "demo" for config in self._config.providers.values())
 
     def context_window(self, provider: str, model: str) -> int | None:
-        """Return the window from the model's or the provider's configuration, else the table, else None (RUN-05)."""
+        """Return the window of a model (RUN-05).
+
+        It is from the model's or the provider's configuration, else from the server's list, else from the table.
+        """
         config = self._config.providers.get(provider)
-        own = config.models.get(model) if config else None
-        return model_facts.context_window(
-            model, own.context_window if own else None, config.context_window if config else None
-        )
+        if config is None:
+            return model_facts.context_window(model)
+        own = config.models.get(model)
+        stated = self._listings[provider].window(model)
+        return model_facts.context_window(model, own.context_window if own else None, config.context_window, stated)
 
     def price(self, provider: str, model: str) -> Price | None:
         """Return the price of a model, or None if it is not configured."""
@@ -328,7 +332,7 @@ class Registry:
             await provider.close()
 
     def _listing(self, name: str, clock: Callable[[], float]) -> Listing:
-        async def ask() -> list[str]:
+        async def ask() -> Mapping[str, int | None]:
             return await self.provider(name).list_models()
 
         return Listing(name, self._config.providers[name], ask, clock)

@@ -59,8 +59,11 @@ class Provider(Protocol):
         Cancelling the iteration closes the connection.
         """
 
-    async def list_models(self) -> list[str]:
-        """Return the names of the models that the endpoint offers. Raise ProviderError."""
+    async def list_models(self) -> Mapping[str, int | None]:
+        """Return the models that the endpoint offers, in its order, by their names. Raise ProviderError.
+
+        The values are the context windows that it states.
+        """
 
     async def close(self) -> None:
         """Close the connections."""

@@ -113,8 +113,8 @@ class ScriptedProvider:
         finally:
             self.streaming -= 1
 
-    async def list_models(self) -> list[str]:
-        return self._models
+    async def list_models(self) -> dict[str, int | None]:
+        return dict.fromkeys(self._models)
 
     async def close(self) -> None:
         self.closed = True

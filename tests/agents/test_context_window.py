@@ -23,9 +23,10 @@ def test_exact_name_wins_then_the_longest_pattern(model: str, window: int) -> No
 
 
 def test_configuration_wins_from_near_to_far() -> None:
-    """The model's configuration takes precedence over the provider's, and that over the table (RUN-05)."""
+    """RUN-05: the order is the model's configuration, the provider's, the list of the server, and the table."""
     assert context_window("gpt-4o", 10, 20) == 10
-    assert context_window("gpt-4o", None, 20) == 20
+    assert context_window("gpt-4o", None, 20, 30) == 20
+    assert context_window("gpt-4o", None, None, 30) == 30
     assert context_window("gpt-4o") == 128_000
     assert context_window("unheard-of") is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -26,15 +26,15 @@ class Server:
     def clock(self) -> float:
         return self.now
 
-    async def list_models(self) -> list[str]:
+    async def list_models(self) -> Mapping[str, int | None]:
         self.asked += 1
         answer = next(self.answers)
         if isinstance(answer, asyncio.Event):
             await answer.wait()
-            return ["late"]
+            return {"late": None}
         if isinstance(answer, Exception):
             raise answer
-        return list(answer)
+        return answer if isinstance(answer, Mapping) else dict.fromkeys(answer)
 
 
 def listing(server: Server, *answers: Any, **config: Any) -> Listing:
@@ -169,6 +169,18 @@ async def test_own_server_offers_its_chat_models_that_follow_instructions() -> N
     models = listing(Server(), names)
     await models.refresh()
     assert (models.known(), models.problem) == (names, "")
+
+
+async def test_window_that_the_server_states_is_kept() -> None:
+    """RUN-05: while the server is not asked again, or fails, its earlier list counts."""
+    server = Server()
+    models = listing(server, {"a": 8192, "b": None}, ConnectionLost("It is gone."))
+    assert models.window("a") is None
+    await models.refresh()
+    server.now = FRESH_SECONDS
+    await models.refresh()
+    await until(lambda: models.problem == "It is gone.")
+    assert (models.window("a"), models.window("b"), models.window("c")) == (8192, None, None)
 
 
 async def test_configured_models_are_never_asked_for() -> None:

@@ -116,6 +116,24 @@ def test_context_window_is_looked_up_from_near_to_far(
     assert load(file(FULL), FULL_ENV).context_window(provider, model) == expected
 
 
+async def test_context_window_of_the_server_counts_unless_one_is_configured(
+    file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-05: a server may read less than the table says, and states it in its list of models."""
+
+    async def list_models(_provider: OpenAIProvider) -> dict[str, int | None]:
+        return {"llama-3.1-8b": 8192, "gpt-4o": None}
+
+    monkeypatch.setattr(OpenAIProvider, "list_models", list_models)
+    local = {"type": "openai", "base_url": "http://x/v1"}
+    text = json.dumps({"providers": {"p": local, "q": local | {"context_window": 4096}}})
+    registry = load(file(text, "parley.json"), {})
+    assert registry.context_window("p", "llama-3.1-8b") == 131_072
+    found = [(each.provider, each.context_window) for each in await registry.models() if each.provider != "demo"]
+    assert found == [("p", 8192), ("p", 128_000), ("q", 4096), ("q", 4096)]
+    assert registry.build_agent(replace(registry.preset(), provider="p", model="llama-3.1-8b")).context_window == 8192
+
+
 def test_first_preset_is_the_default_and_each_names_its_model(file: Callable[..., Path]) -> None:
     registry = load(file(FULL), FULL_ENV)
     presets = [registry.preset(name) for name in ("analyst", "writer")]

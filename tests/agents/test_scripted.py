@@ -115,6 +115,6 @@ async def test_closing_a_stream_is_counted() -> None:
 
 async def test_scripted_provider_lists_its_models_and_closes() -> None:
     provider = ScriptedProvider([], name="house", models=["one", "two"])
-    assert (provider.name, await provider.list_models()) == ("house", ["one", "two"])
+    assert (provider.name, await provider.list_models()) == ("house", {"one": None, "two": None})
     await provider.close()
     assert provider.closed

@@ -236,7 +236,7 @@ def test_demo_slow_answer_takes_its_time() -> None:
 
 async def test_demo_provider_has_one_model() -> None:
     provider = DemoProvider()
-    assert await provider.list_models() == ["demo"]
+    assert await provider.list_models() == {"demo": None}
     await provider.close()
 
 

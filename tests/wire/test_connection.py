@@ -15,7 +15,7 @@ import pytest
 
 from agents.errors import ConnectionLost, ProviderError, RequestRejected, ResponseBroken, ResponseTimedOut
 from agents.events import ProviderEvent, ResponseDone, TextDelta
-from agents.messages import Text
+from agents.messages import Json, Text
 from agents.providers.http.client import BURST
 from tests.wire import anthropic, openai, responses
 from tests.wire.script import Cut, Pause, Reply
@@ -283,7 +283,22 @@ async def test_late_usage_is_not_waited_for(wire: WireServer, monkeypatch: pytes
 async def test_models_are_listed(wire: WireServer, vendor: Vendor) -> None:
     """RUN-05: the models have the order of the vendor's list."""
     provider = vendor.make(wire)
-    assert await provider.list_models() == ["wire-large", "wire-small"]
+    assert list(await provider.list_models()) == ["wire-large", "wire-small"]
+    await provider.close()
+
+
+async def test_context_windows_are_read_from_the_list(wire: WireServer) -> None:
+    """RUN-05: vLLM, SGLang and OpenRouter state the windows of their models."""
+    stated: list[Json] = [
+        {"id": "llama-3.1-8b", "max_model_len": 8192},
+        {"id": "openai/gpt-4o", "context_length": 128_000},
+        {"id": "odd", "max_model_len": None, "context_length": "4k"},
+        {"id": "silent"},
+    ]
+    wire.script(Reply.of_json({"object": "list", "data": [{"object": "model"} | model for model in stated]}))
+    provider = OPENAI.make(wire)
+    windows = {"llama-3.1-8b": 8192, "openai/gpt-4o": 128_000, "odd": None, "silent": None}
+    assert await provider.list_models() == windows
     await provider.close()
 
 

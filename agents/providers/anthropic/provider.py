@@ -69,8 +69,8 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
         return AnthropicReader(StreamState(self.name, names))
 
-    async def _list_models(self) -> list[str]:
-        return [model.id async for model in self.client.models.list(limit=MOST_LISTED)]
+    async def _list_models(self) -> dict[str, int | None]:
+        return {model.id: None async for model in self.client.models.list(limit=MOST_LISTED)}
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:

@@ -53,8 +53,8 @@ class DemoProvider:
         async for event in play(_pace(_answer(request), request, self._tokens_per_second), self.name):
             yield event
 
-    async def list_models(self) -> list[str]:
-        return [MODEL]
+    async def list_models(self) -> dict[str, int | None]:
+        return {MODEL: None}
 
     async def close(self) -> None:
         """Do nothing: there is no connection to close."""

@@ -155,11 +155,11 @@ class SdkProvider(abc.ABC, Generic[Client]):
         finally:
             read_timeout.close()
 
-    async def list_models(self) -> list[str]:
-        """Return the names of the models that the endpoint lists, in its order. Raise ProviderError."""
+    async def list_models(self) -> Mapping[str, int | None]:
+        """Return the models that the endpoint lists, with the windows that it states. Raise ProviderError."""
         read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
-            return list(dict.fromkeys(await read_timeout.wait_for(self._list_models(), LISTING)))
+            return await read_timeout.wait_for(self._list_models(), LISTING)
         except (self.sdk_error, *WIRE_ERRORS) as error:
             raise self._explain(error, "") from error
         except (ValueError, TypeError, AttributeError) as error:
@@ -291,8 +291,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         return isinstance(part, Thinking) and bool(part.data) and part.is_of(self.name, request.model)
 
     @abc.abstractmethod
-    async def _list_models(self) -> list[str]:
-        """Return the models' names from the SDK."""
+    async def _list_models(self) -> Mapping[str, int | None]:
+        """Return the models from the SDK, each with its window or None."""
 
     @asynccontextmanager
     async def _answer(

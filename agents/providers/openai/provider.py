@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
+from openai.types import Model
 
 from agents.messages import Json
 from agents.providers.base import Request
@@ -25,6 +26,8 @@ from agents.providers.openai.stream import StreamState as ChatState
 
 OFFICIAL = re.compile(r"https://([^/]+\.)?openai(\.azure)?\.com(:\d+)?(/|$)")
 LONGEST_NAME = 64
+# The fields in which lists of models state the context window: those of vLLM and SGLang, and of OpenRouter.
+WINDOW_FIELDS = ("max_model_len", "context_length")
 LIMIT_FIELDS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 # Parameters that are never left out of a request.
 NEEDED = frozenset(
@@ -107,8 +110,13 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
             return ResponsesReader(ResponsesState(self.name, names))
         return OpenAIReader(ChatState(self.name, request.model, names))
 
-    async def _list_models(self) -> list[str]:
-        return [model.id async for model in self.client.models.list()]
+    async def _list_models(self) -> dict[str, int | None]:
+        return {model.id: _stated_window(model) async for model in self.client.models.list()}
+
+
+def _stated_window(model: Model) -> int | None:
+    stated = (getattr(model, name, None) for name in WINDOW_FIELDS)
+    return next((window for window in stated if type(window) is int and window > 0), None)
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:
