@@ -53,6 +53,12 @@ def test_server_reports_to_systemd_and_ends_in_its_own_time(unit: Path) -> None:
     assert int(service["WatchdogSec"]) >= 30
 
 
+@pytest.mark.parametrize("unit", SERVERS, ids=lambda unit: unit.name)
+def test_server_survives_a_child_process_that_the_kernel_ends(unit: Path) -> None:
+    """OPS-07: by default, systemd stops a service if the kernel ends one of its processes when memory runs short."""
+    assert read(unit)["Service"].get("OOMPolicy") == "continue"
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     """OPS-07: systemd accepts every line of the units; it would only log unknown ones."""
