@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import stat
-from asyncio.subprocess import PIPE, STDOUT, Process
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -135,7 +135,7 @@ async def _start(
             # The process gets a new session, so that Ctrl+C reaches only the server.
             process = await asyncio.create_subprocess_exec(
                 *sandboxed(command, sandbox, system(), files),
-                stdin=PIPE if stdin is None else _text_file(inherited, stdin),
+                stdin=_input(inherited, stdin),
                 stdout=PIPE,
                 stderr=PIPE if stdin is None else STDOUT,
                 cwd="/",
@@ -308,6 +308,17 @@ def _usage(sandbox: Sandbox) -> FolderUsage:
 
 def _exceeds(usage: FolderUsage, sandbox: Sandbox) -> bool:
     return usage.size > sandbox.limits.workspace_mb * MB or usage.entries > sandbox.limits.workspace_files
+
+
+def _input(files: ExitStack, stdin: bytes | None) -> int:
+    """Return the input of a command: the bytes, or a pipe for None.
+
+    If there are no bytes, it is /dev/null instead of an empty file, because some programs read any file that they get
+    as input. For example, ripgrep would search the input instead of the workspace.
+    """
+    if stdin is None:
+        return PIPE
+    return _text_file(files, stdin) if stdin else DEVNULL
 
 
 def _text_file(files: ExitStack, text: bytes) -> int:

@@ -35,6 +35,12 @@ async def test_bash_returns_what_a_command_prints(sandbox: Sandbox, command: str
     assert await call(sandbox, "bash", command=command) == ToolResult("c", result, origin="bash")
 
 
+async def test_a_command_has_no_file_as_its_input(sandbox: Sandbox) -> None:
+    """Programs such as ripgrep would search the file instead of the session's folder, and find nothing."""
+    result = await call(sandbox, "bash", command="[ -c /dev/stdin ] && cat && echo read")
+    assert result == ToolResult("c", "read", origin="bash")
+
+
 async def test_python_runs_a_program(sandbox: Sandbox) -> None:
     result = await call(sandbox, "python", code="import sys\nprint(6 * 7)\nsys.exit('no')")
     assert result == ToolResult("c", "42\nno\n[Exit code 1]", origin="python")
