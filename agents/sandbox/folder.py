@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import subprocess
 from pathlib import Path
 
@@ -19,8 +20,14 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder if it does not exist, private to the account that runs commands. Blocks. Raise OSError."""
+    """Make the folder if it does not exist, private to the account that runs commands. Blocks. Raise OSError.
+
+    If a command has taken its owner's permissions for an existing folder, restore them, because no command could.
+    """
     if folder.is_dir():
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & OWNER_ONLY != OWNER_ONLY:
+            folder.chmod(mode | OWNER_ONLY)  # not a link, because only Parley can write to the folder above
         return
     folder.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
     folder.mkdir(mode=OWNER_ONLY, exist_ok=True)

@@ -41,6 +41,15 @@ async def test_a_command_has_no_file_as_its_input(sandbox: Sandbox) -> None:
     assert result == ToolResult("c", "read", origin="bash")
 
 
+@pytest.mark.parametrize("change", ["chmod -R 644 .", "chmod 000 ."])
+async def test_a_session_stays_usable_after_a_command_has_locked_its_folder(sandbox: Sandbox, change: str) -> None:
+    """No later command could undo the change, because none could start in the folder."""
+    await call(sandbox, "bash", command=f"echo kept > file; {change}")
+    assert (await call(sandbox, "bash", command="cat file")).content == "kept"
+    await call(sandbox, "bash", command=change)
+    assert (await call(sandbox, "read_file", path="file")).content == "kept"
+
+
 async def test_python_runs_a_program(sandbox: Sandbox) -> None:
     result = await call(sandbox, "python", code="import sys\nprint(6 * 7)\nsys.exit('no')")
     assert result == ToolResult("c", "42\nno\n[Exit code 1]", origin="python")
