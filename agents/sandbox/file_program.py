@@ -29,6 +29,8 @@ LARGEST_COMPARED = 200_000
 MOST_CHANGED = 200
 # In bytes. Larger files are not searched.
 LARGEST_SEARCHED = 5_000_000
+MOST_PATTERNS = 100
+BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 
 
@@ -83,9 +85,11 @@ def list_files(path: str, glob: str) -> str:
     found = _place(path)
     if not os.path.isdir(found):
         raise Refused(f"{path} is not a folder.")
+    patterns = _patterns(glob)
     lines: list[str] = []
     for entry in _entries(found):
-        if glob and not any(fnmatch.fnmatch(name, glob) for name in (entry.name, os.path.relpath(entry.path, found))):
+        names = os.path.relpath(entry.path, found).split("/")
+        if glob and not any(_fits(names, pattern) for pattern in patterns):
             continue
         if len(lines) == MOST_FILES:
             lines.append("[There are more. Give a folder or a pattern.]")
@@ -195,6 +199,35 @@ def _entries(path: str) -> Iterator[os.DirEntry[str]]:
                 yield from _entries(entry.path)
             except PermissionError:
                 continue
+
+
+def _patterns(glob: str) -> list[list[str]]:
+    """Return the patterns that a glob with alternatives, {a,b}, stands for, each as a list of the names in its path.
+
+    A pattern of names without a slash applies in all folders.
+    """
+    patterns: list[list[str]] = []
+    waiting = [glob]
+    while waiting:
+        each = waiting.pop()
+        braces = BRACES.search(each)
+        if braces:
+            waiting += [each[: braces.start()] + choice + each[braces.end() :] for choice in braces[1].split(",")]
+        else:
+            names = [name for name in each.split("/") if name not in ("", ".")]
+            patterns.append(names if "/" in each else ["**", *names])
+        if len(patterns) + len(waiting) > MOST_PATTERNS:
+            raise Refused("The pattern has too many alternatives.")
+    return patterns
+
+
+def _fits(names: list[str], pattern: list[str]) -> bool:
+    """Return whether a path matches a pattern, in which ** stands for any number of names, or none."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        return any(_fits(names[start:], pattern[1:]) for start in range(len(names) + 1))
+    return bool(names) and fnmatch.fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
 
 
 def _describe(entry: os.DirEntry[str]) -> str:

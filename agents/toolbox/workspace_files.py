@@ -14,6 +14,10 @@ from agents.sandbox.files import SECONDS, work_on_files
 from agents.tools import NO_CONTEXT, ToolContext, tool
 
 TIME_LIMIT = SECONDS + 30
+GLOB = (
+    "Pattern of names in all folders, such as *.py, or of paths below the folder, such as src/**/*.{js,ts}. "
+    "**/ stands for any number of folders, or none; * and ? do not match /"
+)
 Path = Annotated[str, Field(max_length=4096, description="Path in the session's folder, such as src/main.py")]
 
 
@@ -51,7 +55,7 @@ async def write_file(
 @tool(time_limit=TIME_LIMIT, foreign=True, about=_("Lists the session’s files"))
 async def list_files(
     path: Path = ".",
-    glob: Annotated[str, Field(max_length=500, description="Pattern of names or paths, such as *.py")] = "",
+    glob: Annotated[str, Field(max_length=500, description=GLOB)] = "",
     context: ToolContext = NO_CONTEXT,
 ) -> str:
     """List the files and folders below a folder of the session. Files that people attach are in attachments/."""

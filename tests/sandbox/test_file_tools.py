@@ -93,6 +93,34 @@ async def test_files_are_listed_and_searched(sandbox: Sandbox) -> None:
     assert result.content.startswith("The pattern is not a regular expression:")
 
 
+@pytest.mark.parametrize(
+    ("glob", "listed"),
+    [
+        ("*.py", ["b.py", "src/a.py", "src/in/c.py"]),
+        ("**/*.py", ["b.py", "src/a.py", "src/in/c.py"]),
+        ("src/**/*.py", ["src/a.py", "src/in/c.py"]),
+        ("**/in/*", ["src/in/c.py"]),
+        ("src/*.py", ["src/a.py"]),
+        ("./*.py", ["b.py"]),
+        ("src/**", ["src/", "src/a.py", "src/in/", "src/in/c.py"]),
+        ("*.{txt,md}", ["[x]{y}.md", "d.txt"]),
+        ("{src/in,.}/*.{p{y,l},txt}", ["b.py", "d.txt", "src/in/c.py"]),
+        ("[bd].*", ["b.py", "d.txt"]),
+        ("*{y}*", ["[x]{y}.md"]),
+    ],
+)
+async def test_patterns_of_files_have_their_usual_meaning(sandbox: Sandbox, glob: str, listed: list[str]) -> None:
+    """A pattern that leaves out files, without an error, makes a model replace files that exist."""
+    await bash(sandbox, "mkdir -p src/in; touch b.py d.txt src/a.py src/in/c.py '[x]{y}.md'")
+    result = await call(sandbox, "list_files", glob=glob)
+    assert [line.replace(" (0 bytes)", "") for line in result.content.splitlines()] == listed
+
+
+async def test_a_pattern_with_too_many_alternatives_is_refused(sandbox: Sandbox) -> None:
+    result = await call(sandbox, "list_files", glob="{a,b}" * 50)
+    assert result == refused("The pattern has too many alternatives.")
+
+
 async def test_results_are_bounded(sandbox: Sandbox) -> None:
     await bash(sandbox, "mkdir many; cd many; touch $(seq 1100); yes | head -300 > lines")
     listed = await call(sandbox, "list_files", path="many")
