@@ -70,6 +70,7 @@ def write(path: str, content: str) -> str:
 
 def edit(path: str, old: str, new: str) -> str:
     text = _text_of(path)
+    old, new = _with_line_ends_of(text, old, new)
     count = text.count(old) if old else 0
     if count == 0:
         raise Refused(f"The text to replace is not in {path}. Read the file and copy the text exactly as it is.")
@@ -79,6 +80,14 @@ def edit(path: str, old: str, new: str) -> str:
     _put(found, text.replace(old, new))
     line = text[: text.index(old)].count("\n") + 1
     return f"Changed {_name(found)} at line {line}."
+
+
+def _with_line_ends_of(text: str, old: str, new: str) -> tuple[str, str]:
+    """Return both texts with line ends of Windows if the file has these, because models write only those of Unix."""
+    windows = text.count("\r\n")
+    if windows and (windows == text.count("\n") or old not in text):
+        old, new = (each.replace("\r\n", "\n").replace("\n", "\r\n") for each in (old, new))
+    return old, new
 
 
 def list_files(path: str, glob: str) -> str:

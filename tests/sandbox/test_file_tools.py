@@ -67,6 +67,25 @@ async def test_an_empty_file_is_read(sandbox: Sandbox) -> None:
     assert await call(sandbox, "read_file", path="empty") == done("", "read_file")
 
 
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", b"x\r\ny\r\nz\r\nc\r\n"),
+        (b"a\r\nb\r\n", "a", "x\ny", b"x\r\ny\r\nb\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "x\r\ny", b"x\r\ny\r\n"),
+        (b"a\r\nb\nc\nd\n", "a\nb", "x\ny", b"x\r\ny\nc\nd\n"),
+        (b"a\r\nb\nc\nd\n", "b\nc", "x\ny", b"a\r\nx\ny\nd\n"),
+    ],
+)
+async def test_an_edit_keeps_the_line_ends_of_windows(
+    sandbox: Sandbox, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    """Models write \\n for the line ends of every file."""
+    (sandbox.workspace / "file").write_bytes(before)
+    assert not (await call(sandbox, "edit_file", path="file", old=old, new=new)).is_error
+    assert (sandbox.workspace / "file").read_bytes() == after
+
+
 async def test_an_edit_must_be_clear(sandbox: Sandbox) -> None:
     (sandbox.workspace / "twice").write_text("a b a")
     why = "The text to replace is in twice 2 times. Include more of the text around it."
