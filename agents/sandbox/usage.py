@@ -28,13 +28,15 @@ class FolderUsage:
     newest: int = 0
 
 
-def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, skips_unreadable: bool = False) -> FolderUsage:
+def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, of_copy: bool = False) -> FolderUsage:
     """Measure a folder without following links, and stop when it is over a limit. Blocks.
 
-    A folder that is nested too deeply counts as over the limits. So does one that cannot be read, unless
-    `skips_unreadable` is set.
+    The size of a file with several hard links is counted once. A folder that is nested too deeply or cannot be read
+    counts as over the limits. With `of_copy`, measure a copy, in which each hard link is a file of its own, and folders
+    that cannot be read are missing.
     """
     size = entries = newest = 0
+    linked: set[tuple[int, int]] = set()
     folders = [(str(folder), 0)]
     while folders and size <= most_bytes and entries <= most_entries:
         path, depth = folders.pop()
@@ -43,16 +45,20 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, skips_unre
                 entries += 1
                 with suppress(FileNotFoundError):
                     found = entry.stat(follow_symlinks=False)
-                    size += found.st_blocks * BLOCK
                     newest = max(newest, found.st_ctime_ns)
                     if stat.S_ISDIR(found.st_mode):
                         folders.append((entry.path, depth + 1))
+                    file = (found.st_dev, found.st_ino)
+                    if file not in linked:
+                        size += found.st_blocks * BLOCK
+                    if found.st_nlink > 1 and not of_copy:
+                        linked.add(file)
                 if entries > most_entries or size > most_bytes:
                     break
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
-            if skips_unreadable:
+            if of_copy:
                 continue
             return FolderUsage(most_bytes + 1, most_entries + 1)
         if depth > MAX_DEPTH:

@@ -30,9 +30,26 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert usage(tmp_path).entries == 2
 
 
+def test_a_file_with_several_hard_links_is_measured_once(tmp_path: Path) -> None:
+    """Package managers such as uv link files from their cache. A copy has each link as a file of its own."""
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    size = usage(tmp_path).size
+    for name in ("a", "b"):
+        (tmp_path / name).hardlink_to(tmp_path / "file")
+    assert (usage(tmp_path).size, usage(tmp_path).entries) == (size, 3)
+    assert usage(tmp_path, of_copy=True).size == 3 * size
+
+
 def test_measuring_ends_at_the_limit(tmp_path: Path) -> None:
     for name in range(20):
         (tmp_path / str(name)).touch()
+    assert folder_usage(tmp_path, most_bytes=1_000_000, most_entries=5).entries == 6
+
+
+def test_measuring_ends_at_the_limit_of_links_to_one_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in range(20):
+        (tmp_path / str(name)).hardlink_to(tmp_path / "file")
     assert folder_usage(tmp_path, most_bytes=1_000_000, most_entries=5).entries == 6
 
 

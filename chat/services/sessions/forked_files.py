@@ -52,7 +52,7 @@ def find_files(session: Session, author: User) -> FoundFiles | None:
     except NoSuchSession:
         return FoundFiles(source, reason="access")
     most_bytes, most_entries = limits.workspace_mb * MB, limits.workspace_files
-    usage = folder_usage(source, most_bytes=most_bytes, most_entries=most_entries, skips_unreadable=True)
+    usage = folder_usage(source, most_bytes=most_bytes, most_entries=most_entries, of_copy=True)
     if usage.size > most_bytes or usage.entries > most_entries:
         return FoundFiles(source, reason="size")
     is_large = usage.size > LARGE_MB * MB or usage.entries > LARGE_ENTRIES
