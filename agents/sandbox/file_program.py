@@ -1,6 +1,7 @@
 """The program that works on files of a workspace. It runs in the sandbox, with Python 3.8 or later.
 
 It reads a request, {"do": action, ...}, as JSON from its input and prints {"text": ...} or {"error": ...}.
+If the system reports an error, `number` is its errno.
 """
 
 from __future__ import annotations
@@ -273,12 +274,14 @@ ACTIONS: dict[str, Callable[..., str]] = {
 
 def main() -> None:
     request = json.loads(sys.stdin.buffer.read())
+    answer: dict[str, object]
     try:
         answer = {"text": ACTIONS[request.pop("do")](**request)}
     except Refused as error:
         answer = {"error": str(error)}
     except (OSError, ValueError, RecursionError) as error:  # ValueError: a path with a NUL character
-        answer = {"error": f"{getattr(error, 'strerror', None) or error}: {getattr(error, 'filename', None) or ''}"}
+        text = f"{getattr(error, 'strerror', None) or error}: {getattr(error, 'filename', None) or ''}"
+        answer = {"error": text, "number": getattr(error, "errno", None)}
     sys.stdout.buffer.write(json.dumps(answer).encode())
 
 

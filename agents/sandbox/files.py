@@ -6,13 +6,15 @@ limits of commands also apply to regular expressions that never end, and to very
 
 from __future__ import annotations
 
+import errno
 import json
 from contextlib import aclosing
 from pathlib import Path
 
 from agents.errors import ToolError
 from agents.sandbox.command import Sandbox
-from agents.sandbox.process import Ended, run
+from agents.sandbox.process import Ended, Reason, run
+from agents.sandbox.usage import MAX_DEPTH
 
 PROGRAM = Path(__file__).with_name("file_program.py").read_text(encoding="utf-8")
 COMMAND = ("python3", "-I", "-S", "-B", "-X", "utf8", "-c", PROGRAM)
@@ -20,7 +22,6 @@ SECONDS = 30.0
 _OVER = {
     "time": f"It took longer than {SECONDS:g} seconds.",
     "memory": "It took more memory than a command may use.",
-    "disk": "The session's folder is full. Delete files first.",
     "output": "The result is too long.",
 }
 
@@ -38,12 +39,32 @@ async def work_on_files(sandbox: Sandbox, action: str, **arguments: str | int) -
                     output += event
     except OSError as error:
         raise ToolError(f"The session's folder is not available: {error.strerror}.") from error
-    if ended.reason in _OVER:
-        raise ToolError(_OVER[ended.reason])
+    if reason := _OVER.get(ended.reason) or why_full(ended.reason, sandbox):
+        raise ToolError(reason)
     try:
         answer = json.loads(output)
     except ValueError:  # the program itself failed
         raise ToolError("The file operation failed.") from None
     if "error" in answer:
-        raise ToolError(str(answer["error"]))
+        # In a full workspace, the kernel lets no file grow.
+        full = ended.full and answer.get("number") == errno.EFBIG
+        raise ToolError(why_full(ended.full, sandbox) if full else str(answer["error"]))
     return str(answer["text"])
+
+
+def why_full(reason: Reason | None, sandbox: Sandbox) -> str:
+    """Return a text for the model that says why it cannot write files, or "" if the reason is another one."""
+    limits = sandbox.limits
+    match reason:
+        case "folder":
+            size = f"more than {limits.workspace_mb} MB or more than {limits.workspace_files:,} files"
+            return f"The session's folder has {size}. Delete some."
+        case "unmeasured":
+            return (
+                "The session's folder has a folder that cannot be read, or more than "
+                f"{MAX_DEPTH} levels of folders. Run chmod -R u+rwX . with bash, or delete the deepest folders."
+            )
+        case "disk":
+            return "The disk of this machine is almost full."
+        case _:
+            return ""

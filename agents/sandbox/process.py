@@ -37,7 +37,10 @@ from agents.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
-Reason = Literal["exit", "time", "output", "memory", "disk", "failed"]
+# The reasons for which commands cannot write files: the workspace is over its limits or cannot be measured, or the disk
+# is nearly full.
+Full = Literal["folder", "unmeasured", "disk"]
+Reason = Literal["exit", "time", "output", "memory", Full, "failed"]
 
 READ_SIZE = 1 << 16
 NO_VALUES: Mapping[str, str] = MappingProxyType({})
@@ -53,10 +56,14 @@ MIN_FREE_FILES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a command: with an exit code, over a limit, or without having started (`failed`)."""
+    """The end of a command: with an exit code, over a limit, or without having started (`failed`).
+
+    `full` is set if the command could not write files, because the workspace was over its limits from the start.
+    """
 
     reason: Reason
     code: int | None = None
+    full: Full | None = None
 
 
 def _ignore() -> None:
@@ -121,7 +128,12 @@ async def serve(command: Sequence[str], sandbox: Sandbox, values: Mapping[str, s
 
 
 async def _start(
-    command: Sequence[str], sandbox: Sandbox, full: bool, *, stdin: bytes | None, values: Mapping[str, str] = NO_VALUES
+    command: Sequence[str],
+    sandbox: Sandbox,
+    full: Full | None,
+    *,
+    stdin: bytes | None,
+    values: Mapping[str, str] = NO_VALUES,
 ) -> _Command:
     """Start a command. If `stdin` is None, its input is a pipe, and its error output is separate."""
     with ExitStack() as inherited:
@@ -151,11 +163,11 @@ async def _start(
 class _Command:
     """A running command. `kill` ends all of its processes. Use it on the event loop."""
 
-    def __init__(self, process: Process, reports: int, sandbox: Sandbox, full: bool) -> None:
+    def __init__(self, process: Process, reports: int, sandbox: Sandbox, full: Full | None) -> None:
         self.output: asyncio.StreamReader = process.stdout or asyncio.StreamReader()
         self.process = process
         self._sandbox = sandbox
-        self._is_full = full
+        self._full = full
         self._loop = asyncio.get_running_loop()
         self._killed: Reason | None = None
         self._usage: FolderUsage | None = None
@@ -199,7 +211,7 @@ class _Command:
     def ended(self) -> Ended:
         """Return how the command ended."""
         code = _report(self._reported, "exit-code")
-        return Ended(self._killed or "failed") if code is None else Ended("exit", code)
+        return Ended(self._killed or "failed") if code is None else Ended("exit", code, self._full)
 
     def close(self) -> None:
         self._loop.remove_reader(self._reports)
@@ -233,7 +245,7 @@ class _Command:
             return "disk"
         self._usage = _usage(self._sandbox)
         # If the workspace was full at the start, the command cannot write files, but it may delete some.
-        return "disk" if not self._is_full and _exceeds(self._usage, self._sandbox) else None
+        return _excess(self._usage, self._sandbox) if self._full is None else None
 
     def _read_reports(self) -> None:
         """Read bubblewrap's reports: the pid of the sandbox's first process, and at the end the exit code."""
@@ -258,13 +270,13 @@ def system() -> System:
     return System(shown, tuple(links.items()), is_root=os.geteuid() == 0)
 
 
-def _prepare(sandbox: Sandbox) -> tuple[Sandbox, bool]:
-    """Make the workspace. Return the sandbox for the command, and whether the workspace is full.
+def _prepare(sandbox: Sandbox) -> tuple[Sandbox, Full | None]:
+    """Make the workspace. Return the sandbox for the command, and why the workspace is full, or None.
 
     In a full workspace, files can be deleted, but not written.
     """
     make_folder(sandbox.workspace)
-    full = is_full(sandbox)
+    full = _excess(_usage(sandbox), sandbox)
     limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
     copies_id = _folder_id(sandbox.workspace / sandbox.copies) if sandbox.copies else ""
     hidden = tuple(filter(Path.is_dir, sandbox.hidden))
@@ -281,18 +293,12 @@ def _folder_id(path: Path) -> str:
     return f"{found.st_dev}:{found.st_ino}" if stat.S_ISDIR(found.st_mode) else ""
 
 
-def is_full(sandbox: Sandbox) -> bool:
-    """Return whether the workspace is over its limits. Blocks."""
-    return _exceeds(_usage(sandbox), sandbox)
-
-
 def has_room(sandbox: Sandbox, size: int) -> bool:
     """Return whether a file of `size` bytes can be added to the workspace, which must exist. Blocks. Raise OSError."""
     usage = _usage(sandbox)
     with_it = replace(usage, size=usage.size + size, entries=usage.entries + 1)
-    return (
-        size <= sandbox.limits.file_mb * MB and not _exceeds(with_it, sandbox) and not is_disk_full(sandbox.workspace)
-    )
+    is_small = size <= sandbox.limits.file_mb * MB
+    return is_small and _excess(with_it, sandbox) is None and not is_disk_full(sandbox.workspace)
 
 
 def is_disk_full(folder: Path) -> bool:
@@ -306,8 +312,12 @@ def _usage(sandbox: Sandbox) -> FolderUsage:
     return folder_usage(sandbox.workspace, most_bytes=limits.workspace_mb * MB, most_entries=limits.workspace_files)
 
 
-def _exceeds(usage: FolderUsage, sandbox: Sandbox) -> bool:
-    return usage.size > sandbox.limits.workspace_mb * MB or usage.entries > sandbox.limits.workspace_files
+def _excess(usage: FolderUsage, sandbox: Sandbox) -> Full | None:
+    """Return why a workspace of this size is full, or None."""
+    if not usage.is_measured:
+        return "unmeasured"
+    limits = sandbox.limits
+    return "folder" if usage.size > limits.workspace_mb * MB or usage.entries > limits.workspace_files else None
 
 
 def _input(files: ExitStack, stdin: bytes | None) -> int:

@@ -20,12 +20,14 @@ _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 class FolderUsage:
     """The size of a folder in bytes on disk and in entries. If measuring stopped early, at least one is over its limit.
 
-    `newest` is the time of the last change, in nanoseconds since 1970.
+    `newest` is the time of the last change, in nanoseconds since 1970. `is_measured` is False if a folder in it cannot
+    be read or is nested too deeply.
     """
 
     size: int
     entries: int
     newest: int = 0
+    is_measured: bool = True
 
 
 def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, of_copy: bool = False) -> FolderUsage:
@@ -35,6 +37,7 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, of_copy: b
     counts as over the limits. With `of_copy`, measure a copy, in which each hard link is a file of its own, and folders
     that cannot be read are missing.
     """
+    unmeasured = FolderUsage(most_bytes + 1, most_entries + 1, is_measured=False)
     size = entries = newest = 0
     linked: set[tuple[int, int]] = set()
     folders = [(str(folder), 0)]
@@ -60,9 +63,9 @@ def folder_usage(folder: Path, *, most_bytes: int, most_entries: int, of_copy: b
         except OSError:
             if of_copy:
                 continue
-            return FolderUsage(most_bytes + 1, most_entries + 1)
+            return unmeasured
         if depth > MAX_DEPTH:
-            return FolderUsage(most_bytes + 1, most_entries + 1)
+            return unmeasured
     return FolderUsage(size, entries, newest)
 
 

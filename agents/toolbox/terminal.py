@@ -14,7 +14,7 @@ from agents.errors import ToolError
 from agents.i18n import gettext as _
 from agents.sandbox.command import Sandbox
 from agents.sandbox.files import SECONDS as SAVE_SECONDS
-from agents.sandbox.files import work_on_files
+from agents.sandbox.files import why_full, work_on_files
 from agents.sandbox.process import Ended, run
 from agents.toolbox.workspace_files import sandbox_of
 from agents.tools import NO_CONTEXT, ToolContext, tool
@@ -88,15 +88,17 @@ def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
     limits = sandbox.limits
     match ended.reason:
         case "exit":
-            return f"[Exit code {ended.code}]" if ended.code else ""
+            full = f"[No file could be written. {why_full(ended.full, sandbox)}]" if ended.full else ""
+            code = f"[Exit code {ended.code}]" if ended.code else ""
+            return "\n".join(filter(None, (full, code)))
         case "time":
             return f"[Stopped after {seconds} seconds.]"
         case "output":
             return f"[Stopped: it printed more than {limits.output_bytes // 1_000_000} MB.]"
         case "memory":
             return f"[Stopped: it used more than {limits.memory_mb} MB of memory.]"
-        case "disk":
-            return f"[Stopped: the folder has more than {limits.workspace_mb} MB or too many files. Delete some.]"
+        case "folder" | "unmeasured" | "disk":
+            return f"[Stopped. {why_full(ended.reason, sandbox)}]"
         case "failed":
             return "[The command could not be run.]"
 

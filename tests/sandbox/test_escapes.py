@@ -213,7 +213,7 @@ async def test_the_workspace_is_bounded(sandbox: Sandbox, monkeypatch: pytest.Mo
     monkeypatch.setattr(process, "WATCH_SECONDS", 0.02)
     small = limited(sandbox, workspace_mb=2, workspace_files=200)
     ended, _ = await bash(small, f"while :; do i=$((i+1)); {flood}; done")
-    assert ended == Ended("disk")
+    assert ended == Ended("folder")
     ended, output = await bash(small, "echo more > more; rm [0-9]*; ls")
     assert output == "bash: line 1: echo: write error: File too large\nmore\n"
     assert (await bash(small, "echo more > more; cat more")).output == "more\n"

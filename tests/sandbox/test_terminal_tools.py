@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from agents.messages import ToolCall, ToolResult
-from agents.sandbox import probe
+from agents.sandbox import probe, process, usage
 from agents.sandbox.command import Limits, Sandbox
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX, available
 from agents.toolbox.terminal import LONGEST_OUTPUT, PREVIEW
@@ -72,6 +75,47 @@ async def test_a_command_over_a_limit_is_stopped(sandbox: Sandbox, limits: Limit
     result = await call(replace(sandbox, limits=limits), "bash", command=command, timeout=1)
     assert result.content.startswith("begun\n")
     assert note in result.content
+
+
+DEEP = "python3 -c \"import os\nfor _ in range(202): os.mkdir('d'); os.chdir('d')\""
+UNMEASURED = (
+    "The session's folder has a folder that cannot be read, or more than 200 levels of folders. "
+    "Run chmod -R u+rwX . with bash, or delete the deepest folders."
+)
+
+
+async def test_the_reason_why_no_file_can_be_written_is_told(sandbox: Sandbox) -> None:
+    """A folder that cannot be measured counts as full, but it may be small, and deleting other files would not help."""
+    assert (await call(sandbox, "bash", command=f"{DEEP}; sleep 20")).content == f"[Stopped. {UNMEASURED}]"
+    note = f"[No file could be written. {UNMEASURED}]"
+    failed = "bash: line 1: echo: write error: File too large"
+    result = await call(sandbox, "bash", command="echo text > file")
+    assert result.content == f"{failed}\n{note}\n[Exit code 1]"
+    assert await call(sandbox, "write_file", path="file", content="text") == ToolResult("c", UNMEASURED, is_error=True)
+    assert (await call(sandbox, "bash", command="rm -r d")).content == note
+    assert (await call(sandbox, "bash", command="echo text > file; cat file")).content == "text"
+
+
+async def test_a_folder_that_cannot_be_read_is_named_as_the_reason(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await call(sandbox, "bash", command="mkdir closed")
+
+    def scandir(path: str) -> Any:
+        if path.endswith("closed"):
+            raise PermissionError(path)
+        return os.scandir(path)
+
+    monkeypatch.setattr(usage, "os", SimpleNamespace(scandir=scandir))
+    assert (await call(sandbox, "bash", command="ls")).content == f"closed\n[No file could be written. {UNMEASURED}]"
+
+
+async def test_a_command_on_a_full_disk_is_stopped_with_this_reason(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MIN_FREE_MB", 10**12)
+    result = await call(sandbox, "bash", command="sleep 20")
+    assert result.content == "[Stopped. The disk of this machine is almost full.]"
 
 
 async def test_long_output_goes_to_a_file(sandbox: Sandbox) -> None:
