@@ -28,6 +28,15 @@ def test_the_configuration_gives_an_agent_all_tools(tmp_path: Path) -> None:
     assert verdicts == ["run", "ask"]
 
 
+def test_each_message_of_the_check_leads_to_its_solution() -> None:
+    """With the restriction of Ubuntu 24.04, the first step that fails is the configuration of the network."""
+    rows = [line.split("|")[1:3] for line in TEXT.splitlines() if line.startswith("| `")]
+    solutions = {message: solution for messages, solution in rows for message in re.findall("`([^`]+)`", messages)}
+    assert "apparmor_restrict_unprivileged_userns" in solutions["Failed RTM_NEWADDR"]
+    assert "container" in solutions["No permissions to create new namespace"]
+    assert "Operation not permitted" not in solutions
+
+
 def test_all_variables_of_the_environment_are_named() -> None:
     [line] = [line for line in TEXT.splitlines() if line.startswith("| environment")]
     assert set(re.findall(r"`([A-Z]+)`", line)) == set(ENVIRONMENT)
