@@ -23,6 +23,10 @@ ENVIRONMENT: Mapping[str, str] = {
 USER_ID = 1000
 USERS = f"user:x:{USER_ID}:{USER_ID}::{WORKSPACE}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n".encode()
 GROUPS = f"user:x:{USER_ID}:\nnogroup:x:65534:\n".encode()
+HOST_NAME = "sandbox"
+HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n".encode()
+# With a network, commands find the names in this file of the host, too.
+HOSTS_FILE = "/etc/hosts"
 
 # If Parley runs as root, commands run under this account, because the kernel does not limit the processes of root, and
 # root has more rights than a sandbox needs.
@@ -55,7 +59,7 @@ CONFIGURATION = (
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 )
-NETWORK_CONFIGURATION = ("/etc/hosts", "/etc/resolv.conf")
+NETWORK_CONFIGURATION = ("/etc/resolv.conf",)
 # When memory runs short, the kernel ends these processes first. A command can undo this for itself, unless Parley has
 # CAP_SYS_RESOURCE.
 FIRST_TO_DIE = ("choom", "-n", "1000", "--")
@@ -109,13 +113,14 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """Open files that bubblewrap inherits: the texts of /etc/passwd and /etc/group, and a pipe for its reports.
+    """Open files that bubblewrap inherits: the texts of /etc/passwd, /etc/group and /etc/hosts, and a pipe for reports.
 
     `calls` is the filter of system calls, or None.
     """
 
     users: int
     groups: int
+    hosts: int
     status: int
     calls: int | None = None
 
@@ -126,7 +131,7 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
     arguments = [
         *FIRST_TO_DIE,
         *(_as_unprivileged(sandbox.workspace) if system.is_root else ()),
-        *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
+        *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", HOST_NAME),
         *("--unshare-user", "--disable-userns", "--uid", str(USER_ID), "--gid", str(USER_ID)),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if sandbox.network else ("--unshare-net",)),
@@ -140,7 +145,8 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
         arguments += ["--symlink", target, path]
     for path in _hidden_inside(sandbox.hidden, system.paths):
         arguments += ["--tmpfs", path, "--remount-ro", path]
-    arguments += ["--ro-bind-data", str(files.users), "/etc/passwd", "--ro-bind-data", str(files.groups), "/etc/group"]
+    for text, path in ((files.users, "/etc/passwd"), (files.groups, "/etc/group"), (files.hosts, HOSTS_FILE)):
+        arguments += ["--ro-bind-data", str(text), path]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/tmp", "/dev/shm"):  # noqa: S108  # the sandbox's own
         arguments += ["--perms", "1777", "--size", str(sandbox.limits.temporary_mb * MB), "--tmpfs", path]

@@ -22,6 +22,9 @@ from agents.sandbox.command import (
     CONFIGURATION,
     ENVIRONMENT,
     GROUPS,
+    HOST_NAME,
+    HOSTS,
+    HOSTS_FILE,
     MB,
     NETWORK_CONFIGURATION,
     SYSTEM_FOLDERS,
@@ -141,9 +144,10 @@ async def _start(
         inherited.callback(os.close, status)
         with ExitStack() as on_error:
             on_error.callback(os.close, reports)
-            users, groups = (_text_file(inherited, text) for text in (USERS, GROUPS))
+            texts = (USERS, GROUPS, _hosts(sandbox.network))
+            users, groups, hosts = (_text_file(inherited, text) for text in texts)
             calls = _text_file(inherited, filtered) if (filtered := system_calls.program()) else None
-            files = Descriptors(users, groups, status, calls)
+            files = Descriptors(users, groups, hosts, status, calls)
             # The process gets a new session, so that Ctrl+C reaches only the server.
             process = await asyncio.create_subprocess_exec(
                 *sandboxed(command, sandbox, system(), files),
@@ -152,7 +156,7 @@ async def _start(
                 stderr=PIPE if stdin is None else STDOUT,
                 cwd="/",
                 env={**ENVIRONMENT, **values},
-                pass_fds=[users, groups, status, *([] if calls is None else [calls])],
+                pass_fds=[users, groups, hosts, status, *([] if calls is None else [calls])],
                 start_new_session=True,
                 umask=0o022,  # the usual value; the workspace itself is private
             )
@@ -268,6 +272,19 @@ def system() -> System:
     paths = [*SYSTEM_FOLDERS, *CONFIGURATION, *NETWORK_CONFIGURATION]
     shown = tuple(path for path in paths if path not in links and Path(path).exists())
     return System(shown, tuple(links.items()), is_root=os.geteuid() == 0)
+
+
+def _hosts(has_network: bool) -> bytes:
+    """Return the names in /etc/hosts of a command: its own ones, and with a network those of this machine.
+
+    The sandbox has no other source for localhost, and programs that look up their own host fail without it.
+    """
+    if not has_network:
+        return HOSTS
+    try:
+        return Path(HOSTS_FILE).read_bytes() + f"\n127.0.0.1 {HOST_NAME}\n".encode()
+    except OSError:
+        return HOSTS
 
 
 def _prepare(sandbox: Sandbox) -> tuple[Sandbox, Full | None]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agents.sandbox.command import Descriptors, Limits, Sandbox, System, limited, sandboxed
 
-FILES = Descriptors(users=3, groups=4, status=5)
-SYSTEM = System(("/usr", "/etc/localtime", "/etc/hosts"), (("/bin", "usr/bin"),))
+FILES = Descriptors(users=3, groups=4, hosts=5, status=6)
+SYSTEM = System(("/usr", "/etc/localtime", "/etc/resolv.conf"), (("/bin", "usr/bin"),))
 AS_ROOT = System(SYSTEM.paths, SYSTEM.links, is_root=True)
 TMP, SHM, VAR_TMP = "/tmp", "/dev/shm", "/var/tmp"  # noqa: S108  # the sandbox's own
 WORKSPACE = Path("/data/workspaces/s_1")
@@ -25,10 +25,11 @@ def test_the_arguments_of_a_command() -> None:
         *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"),
-        *("--json-status-fd", "5"),
+        *("--json-status-fd", "6"),
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc/localtime", "/etc/localtime"),
         *("--symlink", "usr/bin", "/bin"),
         *("--ro-bind-data", "3", "/etc/passwd", "--ro-bind-data", "4", "/etc/group"),
+        *("--ro-bind-data", "5", "/etc/hosts"),
         *("--proc", "/proc", "--dev", "/dev"),
         *("--perms", "1777", "--size", "268435456", "--tmpfs", TMP),
         *("--perms", "1777", "--size", "268435456", "--tmpfs", SHM),
@@ -40,8 +41,10 @@ def test_the_arguments_of_a_command() -> None:
 
 
 def test_a_filter_of_system_calls_is_handed_over() -> None:
-    arguments = sandboxed(["true"], Sandbox(WORKSPACE), SYSTEM, Descriptors(users=3, groups=4, status=5, calls=6))
-    assert ("--seccomp", "6") in list(pairwise(arguments))
+    arguments = sandboxed(
+        ["true"], Sandbox(WORKSPACE), SYSTEM, Descriptors(users=3, groups=4, hosts=5, status=6, calls=7)
+    )
+    assert ("--seccomp", "7") in list(pairwise(arguments))
 
 
 def test_the_limits_of_a_process() -> None:
@@ -73,7 +76,7 @@ def test_root_runs_commands_by_an_account_without_rights() -> None:
 def test_the_network_comes_with_its_configuration() -> None:
     arguments = sandboxed(["true"], Sandbox(WORKSPACE, network=True), SYSTEM, FILES)
     assert "--unshare-net" not in arguments
-    assert "/etc/hosts" in arguments
+    assert "/etc/resolv.conf" in arguments
 
 
 @pytest.mark.parametrize(

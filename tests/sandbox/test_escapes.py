@@ -120,6 +120,25 @@ async def test_the_network_is_off_unless_granted(sandbox: Sandbox) -> None:
         assert (await python(replace(sandbox, network=True), CONNECT, ("tcp", port))).output == "connected\n"
 
 
+@pytest.mark.parametrize("network", [False, True])
+async def test_the_sandbox_has_names_for_itself(sandbox: Sandbox, network: bool) -> None:
+    """Test suites and development servers listen on localhost, and many programs look up their own host."""
+    code = """
+import asyncio, socket
+async def listen():
+    await asyncio.start_server(print, "localhost")
+asyncio.run(listen())
+print(socket.gethostbyname("localhost"), socket.gethostbyname(socket.gethostname()))
+"""
+    assert (await python(replace(sandbox, network=network), code)).output == "127.0.0.1 127.0.0.1\n"
+
+
+async def test_names_of_the_host_come_with_its_network(sandbox: Sandbox) -> None:
+    names = await asyncio.to_thread(Path("/etc/hosts").read_text)
+    assert names not in (await bash(sandbox, "cat /etc/hosts")).output
+    assert names in (await bash(replace(sandbox, network=True), "cat /etc/hosts")).output
+
+
 async def test_sockets_of_the_host_are_out_of_reach(sandbox: Sandbox) -> None:
     path = str(sandbox.workspace.parent / "socket")
     with socket.socket(socket.AF_UNIX) as named, socket.socket(socket.AF_UNIX) as abstract:
