@@ -146,7 +146,8 @@ def sandboxed(command: Sequence[str], sandbox: Sandbox, system: System, files: D
     for path in _hidden_inside(sandbox.hidden, system.paths):
         arguments += ["--tmpfs", path, "--remount-ro", path]
     for text, path in ((files.users, "/etc/passwd"), (files.groups, "/etc/group"), (files.hosts, HOSTS_FILE)):
-        arguments += ["--ro-bind-data", str(text), path]
+        # These files need no mounts of their own, which take time, because "/" becomes read-only below.
+        arguments += ["--perms", "0444", "--file", str(text), path]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/tmp", "/dev/shm"):  # noqa: S108  # the sandbox's own
         arguments += ["--perms", "1777", "--size", str(sandbox.limits.temporary_mb * MB), "--tmpfs", path]

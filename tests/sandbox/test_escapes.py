@@ -60,9 +60,10 @@ async def test_passwords_and_parleys_files_are_invisible(sandbox: Sandbox) -> No
 
 
 async def test_the_system_cannot_be_changed(sandbox: Sandbox) -> None:
-    places = "/x /usr/x /bin/x /etc/x /etc/passwd /dev/x /proc/sys/kernel/core_pattern /proc/sysrq-trigger"
+    places = "/x /usr/x /bin/x /etc/x /etc/passwd /etc/hosts /dev/x /proc/sys/kernel/core_pattern /proc/sysrq-trigger"
     _, output = await bash(sandbox, f"for x in {places}; do (echo > $x) 2>/dev/null && echo $x; done; echo end")
     assert output == "end\n"
+    assert "Read-only file system" in (await bash(sandbox, "chmod u+w /etc/passwd || rm /etc/passwd")).output
 
 
 async def test_only_the_workspace_keeps_what_is_written(sandbox: Sandbox) -> None:
