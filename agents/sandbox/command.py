@@ -40,11 +40,12 @@ _COMPARE_AND_RUN = (
 )
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# The parts of /etc that programs need. They contain no passwords, keys, users or services of this machine.
+# The parts of /etc and /var that programs below /usr need, as patterns. They contain no passwords, keys, users or
+# services of this machine. Each one that exists takes time at the start of each command.
 CONFIGURATION = (
+    # The chosen version of each program.
     "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/crypto-policies",
+    # Libraries, the time zone, types of files, numbers of protocols, and sources of names.
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -52,12 +53,33 @@ CONFIGURATION = (
     "/etc/magic",
     "/etc/mime.types",
     "/etc/nsswitch.conf",
-    "/etc/pki/ca-trust/extracted",
-    "/etc/pki/tls/certs",
     "/etc/protocols",
     "/etc/services",
+    # Certificates of authorities where Debian, Fedora and openSUSE have them, and defaults of encryption. Private keys
+    # are in other folders.
+    "/etc/ca-certificates",
+    "/etc/crypto-policies",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/java/cacerts",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
+    "/var/lib/ca-certificates",
+    # Without the first, Java fails when a program needs random numbers, hashes or TLS. Without the second, it logs
+    # nothing. Other files beside them may contain passwords of proxies and of remote management.
+    "/etc/java-*-openjdk/security",
+    "/etc/java-*-openjdk/logging.properties",
+    # Maven does not start without these. Its other files may contain passwords of repositories.
+    "/etc/maven/m2.conf",
+    "/etc/maven/logging",
+    # Programs that draw text find their fonts by the first. Without the second, they write a cache to the workspace.
+    "/etc/fonts",
+    "/var/cache/fontconfig",
+    # TeX does not start without its generated formats.
+    "/var/lib/texmf",
 )
 NETWORK_CONFIGURATION = ("/etc/resolv.conf",)
 # When memory runs short, the kernel ends these processes first. A command can undo this for itself, unless Parley has

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from glob import glob
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -269,7 +270,8 @@ class _Command:
 def system() -> System:
     """Return the parts of this machine that sandboxes show."""
     links = {path: os.readlink(path) for path in SYSTEM_FOLDERS if os.path.islink(path)}
-    paths = [*SYSTEM_FOLDERS, *CONFIGURATION, *NETWORK_CONFIGURATION]
+    configuration = [path for pattern in CONFIGURATION for path in sorted(glob(pattern))]
+    paths = [*SYSTEM_FOLDERS, *configuration, *NETWORK_CONFIGURATION]
     shown = tuple(path for path in paths if path not in links and Path(path).exists())
     return System(shown, tuple(links.items()), is_root=os.geteuid() == 0)
 
