@@ -10,13 +10,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
-from urllib.parse import urljoin
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 from mcp.client.auth.oauth2 import PKCEParameters
-from mcp.client.auth.utils import validate_authorization_response_iss
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl, ValidationError
 from yarl import URL
@@ -24,6 +22,7 @@ from yarl import URL
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import reason
 from agents.mcp.http import is_internal, open_client
+from agents.mcp.oauth_flow import Memory, Provider, Redirect, with_id_in_body
 from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed, Tokens
 from agents.messages import Json
 
@@ -41,94 +40,12 @@ INITIALIZE = {
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
 
 
-class _Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
-    """The address that the SDK wants a user to open."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-
-class _Memory:
-    """The storage that the SDK needs, for one step of the sign-in."""
-
-    def __init__(self, client: OAuthClientInformationFull | None) -> None:
-        self.client = client
-        self.tokens: OAuthToken | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
-
-
-class _Provider(OAuthClientProvider):
-    """The SDK's flow, interrupted where it would wait in this process until the user returns."""
-
-    def __init__(self, url: str, redirect_uri: str, memory: _Memory) -> None:
-        is_web = redirect_uri.startswith("https://")
-        metadata = OAuthClientMetadata(
-            client_name="Parley",
-            redirect_uris=[AnyUrl(redirect_uri)],
-            application_type="web" if is_web else "native",
-        )
-        super().__init__(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
-        self.memory = memory
-        self.begun: PendingSignIn | None = None
-        self.returned: Callback | None = None
-
-    @property
-    def token_endpoint(self) -> str:
-        metadata = self.context.oauth_metadata
-        if metadata is not None and metadata.token_endpoint:
-            return str(metadata.token_endpoint)
-        return urljoin(self.context.get_authorization_base_url(self.context.server_url), "/token")
-
-    @property
-    def resource(self) -> str | None:
-        is_sent = self.context.should_include_resource_param(LATEST_HANDSHAKE_VERSION)
-        return self.context.get_resource_url() if is_sent else None
-
-    async def _redirect(self, url: str) -> None:
-        raise _Redirect(url)
-
-    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Return the code and the verifier if the user has returned. Otherwise let the SDK build the address."""
-        self._choose_client_authentication()
-        if self.begun is None or self.returned is None:
-            return await super()._perform_authorization_code_grant()
-        # Send the code and the client's secret only to the authorization server at which the user has signed in.
-        if self.token_endpoint != self.begun.token_endpoint:
-            raise OAuthFlowError("the server switched to another authorization server in the meantime")
-        validate_authorization_response_iss(self.returned.iss, self.context.oauth_metadata)
-        return self.returned.code, self.begun.verifier
-
-    def _choose_client_authentication(self) -> None:
-        """Choose a method that the server supports, for a client with a secret that a user has registered."""
-        client, metadata = self.context.client_info, self.context.oauth_metadata
-        if client is None or client.token_endpoint_auth_method or not client.client_secret:
-            return
-        known = metadata.token_endpoint_auth_methods_supported if metadata else None
-        uses_post = known is not None and "client_secret_basic" not in known
-        client.token_endpoint_auth_method = "client_secret_post" if uses_post else "client_secret_basic"
-
-
-async def _never() -> AuthorizationCodeResult:
-    raise OAuthFlowError("no user is waiting for the sign-in here")
-
-
 async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> PendingSignIn:
     """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in."""
-    provider = _Provider(server.config.url or "", redirect_uri, _Memory(_registration(client, redirect_uri)))
+    provider = Provider(server.config.url or "", redirect_uri, Memory(_registration(client, redirect_uri)))
     try:
         await _ask(server, provider)
-    except _Redirect as redirect:
+    except Redirect as redirect:
         pkce, state = PKCEParameters.generate(), PKCEParameters.generate().code_verifier[:64]
         # These replace the SDK's own values, which are lost at the end of this step.
         url = URL(redirect.url).update_query(code_challenge=pkce.code_challenge, state=state)
@@ -141,8 +58,8 @@ async def begin(server: AddedServer, redirect_uri: str, client: Client | None = 
 
 async def finish(server: AddedServer, redirect_uri: str, begun: PendingSignIn, returned: Callback) -> Grant:
     """Exchange the code for tokens. Raise SignInFailed."""
-    memory = _Memory(OAuthClientInformationFull.model_validate(begun.client))
-    provider = _Provider(server.config.url or "", redirect_uri, memory)
+    memory = Memory(OAuthClientInformationFull.model_validate(begun.client))
+    provider = Provider(server.config.url or "", redirect_uri, memory)
     provider.begun, provider.returned = begun, returned
     await _ask(server, provider)
     if memory.tokens is None or memory.client is None:
@@ -155,16 +72,19 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
     """Return a new access token. Raise SignInEnded if a user must sign in again, SignInFailed if a retry may help."""
     if grant.refresh_token is None:
         raise SignInEnded
-    provider = _Provider(server.config.url or "", "http://localhost/", _Memory(None))
+    provider = Provider(server.config.url or "", "http://localhost/", Memory(None))
     provider.context.client_info = OAuthClientInformationFull.model_validate(grant.client)
     data = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token}
     data["client_id"] = provider.context.client_info.client_id
     if grant.resource is not None:
         data["resource"] = grant.resource
     try:
-        data, headers = provider.context.prepare_token_auth(data, {"accept": "application/json"})
+        data, headers = provider.context.prepare_token_auth(data)
         async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
-            answer = await client.post(grant.token_endpoint, data=data, headers=headers)
+            request = client.build_request("POST", grant.token_endpoint, data=data, headers=headers)
+            answer = await client.send(request)
+            if again := with_id_in_body(request, answer, provider.context.client_info):
+                answer = await client.send(again)
         if answer.status_code in (400, 401):
             raise SignInEnded
         answer.raise_for_status()
@@ -228,8 +148,8 @@ def _registration(client: Client | None, redirect_uri: str) -> OAuthClientInform
     )
 
 
-async def _ask(server: AddedServer, provider: _Provider) -> None:
-    """Send a request that makes the SDK sign in. Raise SignInFailed, or _Redirect."""
+async def _ask(server: AddedServer, provider: Provider) -> None:
+    """Send a request that makes the SDK sign in. Raise SignInFailed, or Redirect."""
     headers = {**server.headers, **HEADERS}
     try:
         async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:

@@ -1,0 +1,168 @@
+"""The SDK's sign-in flow with OAuth, interrupted where it would wait in this process until the user returns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.oauth2 import OAuthContext
+from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    TokenEndpointAuthMethod,
+)
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import AnyUrl
+
+from agents.mcp.sign_in import Callback, PendingSignIn
+
+# The methods by which Parley registers, the preferred one first.
+METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "client_secret_basic")
+# The path of GitHub's token endpoint, also on its enterprise servers. GitHub does not list its methods, and documents
+# only credentials in the body.
+GITHUB = "/login/oauth/access_token"
+
+
+class Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
+    """The address that the SDK wants a user to open."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class Memory:
+    """The storage that the SDK needs, for one step of the sign-in."""
+
+    def __init__(self, client: OAuthClientInformationFull | None) -> None:
+        self.client = client
+        self.tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+class _Context(OAuthContext):
+    """The state of the SDK's flow, with requests that strict authorization servers accept."""
+
+    @property
+    def oauth_metadata(self) -> OAuthMetadata | None:
+        return self._metadata
+
+    @oauth_metadata.setter
+    def oauth_metadata(self, metadata: OAuthMetadata | None) -> None:
+        """Store the metadata that was found, and choose the method with which Parley registers next."""
+        self._metadata = metadata
+        supported = (metadata.token_endpoint_auth_methods_supported if metadata else None) or ()
+        chosen = next((method for method in METHODS if method in supported), None)
+        self.client_metadata.token_endpoint_auth_method = chosen
+
+    def prepare_token_auth(
+        self, data: dict[str, str], headers: dict[str, str] | None = None
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Authenticate by one method only, and ask for JSON, which GitHub sends only then."""
+        data, headers = super().prepare_token_auth(data, {**(headers or {}), "Accept": "application/json"})
+        if "Authorization" in headers:  # strict servers count an ID in the body as another method
+            data = {name: value for name, value in data.items() if name != "client_id"}
+        return data, headers
+
+
+class Provider(OAuthClientProvider):
+    """The SDK's flow, interrupted where it would wait in this process until the user returns."""
+
+    def __init__(self, url: str, redirect_uri: str, memory: Memory) -> None:
+        is_web = redirect_uri.startswith("https://")
+        metadata = OAuthClientMetadata(
+            client_name="Parley",
+            redirect_uris=[AnyUrl(redirect_uri)],
+            application_type="web" if is_web else "native",
+        )
+        super().__init__(url, metadata, memory)
+        self.context = _Context(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
+        self.memory = memory
+        self.begun: PendingSignIn | None = None
+        self.returned: Callback | None = None
+
+    @property
+    def token_endpoint(self) -> str:
+        metadata = self.context.oauth_metadata
+        if metadata is not None and metadata.token_endpoint:
+            return str(metadata.token_endpoint)
+        return urljoin(self.context.get_authorization_base_url(self.context.server_url), "/token")
+
+    @property
+    def resource(self) -> str | None:
+        is_sent = self.context.should_include_resource_param(LATEST_HANDSHAKE_VERSION)
+        return self.context.get_resource_url() if is_sent else None
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send the requests of the SDK's flow, and repeat a token request if the server requires another form."""
+        flow = super()._auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                answer = yield outgoing
+                again = with_id_in_body(outgoing, answer, self.context.client_info)
+                outgoing = await flow.asend(answer if again is None else (yield again))
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    async def _redirect(self, url: str) -> None:
+        raise Redirect(url)
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        """Return the code and the verifier if the user has returned. Otherwise let the SDK build the address."""
+        self._choose_client_authentication()
+        if self.begun is None or self.returned is None:
+            return await super()._perform_authorization_code_grant()
+        # Send the code and the client's secret only to the authorization server at which the user has signed in.
+        if self.token_endpoint != self.begun.token_endpoint:
+            raise OAuthFlowError("the server switched to another authorization server in the meantime")
+        validate_authorization_response_iss(self.returned.iss, self.context.oauth_metadata)
+        return self.returned.code, self.begun.verifier
+
+    def _choose_client_authentication(self) -> None:
+        """Choose a method that the server supports, for a client with a secret that a user has registered."""
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        if client is None or client.token_endpoint_auth_method or not client.client_secret:
+            return
+        known = metadata.token_endpoint_auth_methods_supported if metadata else None
+        # RFC 8414 means client_secret_basic if no methods are listed.
+        uses_post = "client_secret_basic" not in known if known else urlsplit(self.token_endpoint).path == GITHUB
+        client.token_endpoint_auth_method = "client_secret_post" if uses_post else "client_secret_basic"
+
+
+async def _never() -> AuthorizationCodeResult:
+    raise OAuthFlowError("no user is waiting for the sign-in here")
+
+
+def with_id_in_body(
+    request: httpx2.Request, answer: httpx2.Response, client: OAuthClientInformationFull | None
+) -> httpx2.Request | None:
+    """Return a refused token request with the client's ID in the body, or None if another form would not help.
+
+    The Python SDK's authorization server finds a client by this ID only.
+    https://github.com/modelcontextprotocol/python-sdk/issues/3545
+    """
+    header = request.headers.get("authorization", "")
+    if answer.status_code != 401 or client is None or not header.startswith("Basic "):
+        return None
+    data = {**dict(parse_qsl(request.content.decode())), "client_id": client.client_id}
+    headers = {"accept": request.headers["accept"], "authorization": header}
+    return httpx2.Request("POST", request.url, data=data, headers=headers)

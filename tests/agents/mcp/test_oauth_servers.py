@@ -1,0 +1,146 @@
+"""Signing in to MCP servers whose authorization servers are stricter, older or less complete than the SDK's (UI-19)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from agents.mcp.config import AddedServer, ServerConfig
+from agents.mcp.oauth import begin, finish, renew
+from agents.mcp.sign_in import Callback, Client, Grant
+from agents.messages import Json
+from tests.support.mcp_server import http_answer
+
+BACK = "http://localhost:8000/mcp-servers/callback"
+BY_HAND = Client("by-hand", "secret")
+
+
+@dataclass
+class Server:
+    """An MCP server and its authorization server at one address. A refused request is answered as Notion does."""
+
+    # The methods of authentication in the metadata; None: the metadata does not list them.
+    methods: list[str] | None = None
+    token_path: str = "/token"
+    # Like GitHub's, the tokens are form-encoded unless the client asks for JSON.
+    is_form_encoded: bool = False
+    address: str = ""
+    registered: Json = field(default_factory=dict)
+    token_requests: list[tuple[Json, str | None]] = field(default_factory=list)
+
+    async def mcp(self, request: web.Request) -> web.Response:
+        message = await request.json() if request.method == "POST" else {}
+        if request.headers.get("authorization") != "Bearer good":
+            return web.Response(status=401)
+        return http_answer(message)
+
+    async def resource(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": f"{self.address}/mcp", "authorization_servers": [self.address]})
+
+    async def metadata(self, request: web.Request) -> web.Response:
+        found: dict[str, Any] = {
+            "issuer": self.address,
+            "authorization_endpoint": f"{self.address}/authorize",
+            "token_endpoint": f"{self.address}{self.token_path}",
+            "registration_endpoint": f"{self.address}/register",
+            "response_types_supported": ["code"],
+        }
+        if self.methods is not None:
+            found["token_endpoint_auth_methods_supported"] = self.methods
+        return web.json_response(found)
+
+    async def register(self, request: web.Request) -> web.Response:
+        self.registered = await request.json()
+        method = self.registered.get("token_endpoint_auth_method", "client_secret_basic")
+        if self.methods is not None and method not in self.methods:
+            return web.json_response({"error": "invalid_client_metadata"}, status=400)
+        secret = {} if method == "none" else {"client_secret": "secret"}
+        known = {**self.registered, **secret, "client_id": "registered", "token_endpoint_auth_method": method}
+        return web.json_response(known, status=201)
+
+    async def token(self, request: web.Request) -> web.Response:
+        form, header = dict(await request.post()), request.headers.get("authorization")
+        self.token_requests.append((form, header))
+        if ("client_id" in form) == (header is not None):
+            return web.json_response({"error": "invalid_request"}, status=400)
+        if self.is_form_encoded and request.headers.get("accept") != "application/json":
+            return web.Response(text="access_token=good&token_type=bearer")
+        return web.json_response({"access_token": "good", "token_type": "bearer", "refresh_token": "next"})
+
+
+@asynccontextmanager
+async def serving(server: Server) -> AsyncIterator[AddedServer]:
+    app = web.Application()
+    app.router.add_route("*", "/mcp", server.mcp)
+    app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource)
+    app.router.add_get("/.well-known/oauth-authorization-server", server.metadata)
+    app.router.add_post("/register", server.register)
+    app.router.add_post(server.token_path, server.token)
+    async with TestServer(app) as http:
+        server.address = str(http.make_url("")).rstrip("/")
+        config = ServerConfig(url=f"{server.address}/mcp", internal_hosts=("127.0.0.1",))
+        yield AddedServer("row 1", "1", "notes", config)
+
+
+async def sign_in(server: AddedServer, client: Client | None = None) -> Grant:
+    begun = await begin(server, BACK, client)
+    assert parse_qs(urlsplit(begun.url).query)["redirect_uri"] == [BACK]
+    return await finish(server, BACK, begun, Callback("code"))
+
+
+@pytest.mark.parametrize(
+    ("methods", "registered", "authenticates"),
+    [
+        (None, None, "header"),
+        (["client_secret_basic"], "client_secret_basic", "header"),
+        (["client_secret_basic", "client_secret_post"], "client_secret_post", "body"),
+        (["client_secret_basic", "none"], "none", "neither"),
+        (["private_key_jwt", "client_secret_basic"], "client_secret_basic", "header"),
+    ],
+)
+async def test_each_token_request_has_one_method_that_the_server_supports(
+    methods: list[str] | None, registered: str | None, authenticates: str
+) -> None:
+    """UI-19: Notion, for example, refuses requests with an ID in the body besides the header."""
+    server = Server(methods)
+    async with serving(server) as address:
+        await renew(address, await sign_in(address))
+    assert server.registered.get("token_endpoint_auth_method") == registered
+    expected = {"header": (True, False), "body": (False, True), "neither": (False, False)}[authenticates]
+    found = [(header is not None, "client_secret" in form) for form, header in server.token_requests]
+    assert found == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("token_path", "methods", "is_in_body"),
+    [
+        ("/login/oauth/access_token", None, True),
+        ("/login/oauth/access_token", ["client_secret_basic"], False),
+        ("/token", None, False),
+        ("/token", ["client_secret_post"], True),
+    ],
+)
+async def test_client_that_was_registered_by_hand_authenticates_as_the_server_expects(
+    token_path: str, methods: list[str] | None, is_in_body: bool
+) -> None:
+    """UI-19: without a list of methods, the header is used, but GitHub gets the secret in the body, as it documents."""
+    server = Server(methods, token_path)
+    async with serving(server) as address:
+        await sign_in(address, BY_HAND)
+    ((form, header),) = server.token_requests
+    assert (form.get("client_secret") == "secret", header is None) == (is_in_body, is_in_body)
+
+
+async def test_server_that_answers_with_json_only_on_request_gives_a_token() -> None:
+    """UI-19: GitHub answers form-encoded unless the request accepts only JSON."""
+    async with serving(Server(is_form_encoded=True)) as address:
+        grant = await sign_in(address, BY_HAND)
+        assert grant.access_token == "good"
+        assert (await renew(address, grant)).access_token == "good"
