@@ -362,15 +362,20 @@ class Connection:
 
 
 async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
-    """Return the items of a list, from up to MAX_PAGES pages and `most` items at most."""
+    """Return the items of a list, from up to MAX_PAGES pages and `most` items at most.
+
+    A cursor that a server has sent before ends the list, because it would lead to the same pages again.
+    """
     found: list[Any] = []
-    cursor = None
+    cursor: str | None = None
+    cursors: set[str | None] = {None}
     for _ in range(MAX_PAGES):
         page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
         found += items(page)
         cursor = page.next_cursor
-        if cursor is None or len(found) >= most:
+        if cursor in cursors or len(found) >= most:
             break
+        cursors.add(cursor)
     return found[:most]
 
 

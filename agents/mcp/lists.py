@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +47,8 @@ class ListsDispatcher(JSONRPCDispatcher):
         super().__init__(incoming, outgoing)
         self._version = ""
         self._skipped: dict[str, list[Skipped]] = {}
-        # The keys of the items in each list so far.
-        self._known: dict[str, set[str]] = {}
+        # The items in each list so far, by their keys.
+        self._known: dict[str, dict[str, Any]] = {}
 
     def skipped(self, method: str = TOOLS) -> tuple[Skipped, ...]:
         """Return what was removed from the list that was read last."""
@@ -61,13 +61,14 @@ class ListsDispatcher(JSONRPCDispatcher):
         if method == "initialize":
             self._version = str(result.get("protocolVersion"))
         elif isinstance(items := result.get(LISTS.get(method, "")), list):
-            if not (params or {}).get("cursor"):  # the first page
-                self._skipped[method], self._known[method] = [], set()
+            if (params or {}).get("cursor") is None:  # the first page; the protocol allows "" as a cursor of others
+                self._skipped[method], self._known[method] = [], {}
             return {**result, LISTS[method]: self._valid(method, items)}
         return result
 
     def _valid(self, method: str, items: list[Any]) -> list[Any]:
         skipped, kept = self._skipped.setdefault(method, []), []
+        known = self._known.setdefault(method, {})
         for number, item in enumerate(items, 1):
             try:
                 checked = self._checked(method, item)
@@ -76,23 +77,15 @@ class ListsDispatcher(JSONRPCDispatcher):
             except (KeyError, ValueError):  # a version that has no such list: the session decides
                 return items
             else:
-                problem = self._problem_of_key(method, checked)
-                if not problem:
+                key = checked[KEYS[method]]
+                if checked == known.get(key):  # a page that the server has sent again
+                    continue
+                if not (problem := _problem_of_key(KEYS[method], key, known)):
+                    known[key] = checked
                     kept.append(checked)
             if problem and len(skipped) < MOST_NAMED:
                 skipped.append(Skipped(_name_of(item, number), problem))
         return kept
-
-    def _problem_of_key(self, method: str, item: dict[str, Any]) -> str:
-        """Return why a valid item cannot be used because of its name or URI, or "" after recording this key."""
-        field, known = KEYS[method], self._known.setdefault(method, set())
-        key = item[field]
-        if REPLACEMENT in key:  # the server knows the item by another key, which cannot be stored
-            return f"{field}: Contains characters that are not valid"
-        if key in known:
-            return f"{field}: Another item of the list has it, too"
-        known.add(key)
-        return ""
 
     def _checked(self, method: str, item: Any) -> Any:
         """Return a valid item, without optional fields that are invalid. Raise ValidationError."""
@@ -117,6 +110,13 @@ def problem_of(error: ValidationError, inside: int = 0) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"][inside:])
     return _line(f"{place}: {first['msg']}" if place else first["msg"], LONGEST_PROBLEM)
+
+
+def _problem_of_key(field: str, key: str, known: Container[str]) -> str:
+    """Return why a valid item cannot be used because of its name or URI, or "" if it can."""
+    if REPLACEMENT in key:  # the server knows the item by another key, which cannot be stored
+        return f"{field}: Contains characters that are not valid"
+    return f"{field}: Another item of the list has it, too" if key in known else ""
 
 
 def _name_of(item: Json | Any, number: int) -> str:
