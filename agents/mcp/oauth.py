@@ -22,7 +22,7 @@ from yarl import URL
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import reason
 from agents.mcp.http import is_internal, open_client
-from agents.mcp.oauth_flow import Memory, Provider, Redirect, with_id_in_body
+from agents.mcp.oauth_flow import NOT_REQUIRED, Memory, Provider, Redirect, with_id_in_body
 from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed, Tokens
 from agents.messages import Json
 
@@ -38,6 +38,9 @@ INITIALIZE = {
     },
 }
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
+# Parameters that an authorization server requires to issue a refresh token, by its host.
+# https://developers.google.com/identity/protocols/oauth2/web-server#offline
+OFFLINE = {"accounts.google.com": {"access_type": "offline", "prompt": "consent"}}
 
 
 async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> PendingSignIn:
@@ -49,11 +52,12 @@ async def begin(server: AddedServer, redirect_uri: str, client: Client | None = 
         pkce, state = PKCEParameters.generate(), PKCEParameters.generate().code_verifier[:64]
         # These replace the SDK's own values, which are lost at the end of this step.
         url = URL(redirect.url).update_query(code_challenge=pkce.code_challenge, state=state)
+        url = url.update_query(OFFLINE.get(url.raw_host or "", {}))
         _check_address(url, server)
         assert provider.context.client_info is not None  # noqa: S101  # it is in the address
         known = provider.context.client_info.model_dump(mode="json", exclude_none=True)
         return PendingSignIn(str(url), state, pkce.code_verifier, provider.token_endpoint, known)
-    raise SignInFailed("it does not require a sign-in")
+    raise SignInFailed(NOT_REQUIRED)
 
 
 async def finish(server: AddedServer, redirect_uri: str, begun: PendingSignIn, returned: Callback) -> Grant:

@@ -8,7 +8,13 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
-from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp.client.auth.utils import (
+    build_protected_resource_metadata_discovery_urls,
+    create_oauth_metadata_request,
+    handle_protected_resource_response,
+    issuers_match,
+    validate_authorization_response_iss,
+)
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -27,6 +33,8 @@ METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "c
 # The path of GitHub's token endpoint, also on its enterprise servers. GitHub does not list its methods, and documents
 # only credentials in the body.
 GITHUB = "/login/oauth/access_token"
+
+NOT_REQUIRED = "it does not require a sign-in"
 
 
 class Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
@@ -54,6 +62,22 @@ class Memory:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self.client = client_info
+
+
+class _Issuer(str):
+    """The name of an authorization server, which equals the same name with a slash after the host.
+
+    Google and others use one form in the description of the sign-in and the other in the metadata. The SDK accepts this
+    only without such a description.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and issuers_match(str(self), str(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 class _Context(OAuthContext):
@@ -110,18 +134,40 @@ class Provider(OAuthClientProvider):
         return self.context.get_resource_url() if is_sent else None
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send the requests of the SDK's flow, and repeat a token request if the server requires another form."""
+        """Sign in also at a server that only describes its sign-in. Repeat a token request that needs another form."""
         flow = super()._auth_flow(request)
         try:
-            outgoing = await anext(flow)
+            answer = yield await anext(flow)
+            if answer.is_success:  # some servers, such as Google's, refuse only calls of their tools
+                for url in build_protected_resource_metadata_discovery_urls(None, self.context.server_url):
+                    if await self._is_about_server((yield create_oauth_metadata_request(url))):
+                        break
+                else:
+                    raise OAuthFlowError(NOT_REQUIRED)
+                answer = httpx2.Response(401, request=request)
             while True:
+                outgoing = await flow.asend(answer)
                 answer = yield outgoing
-                again = with_id_in_body(outgoing, answer, self.context.client_info)
-                outgoing = await flow.asend(answer if again is None else (yield again))
+                if again := with_id_in_body(outgoing, answer, self.context.client_info):
+                    answer = yield again
         except StopAsyncIteration:
             return
         finally:
             await flow.aclose()
+
+    async def _is_about_server(self, answer: httpx2.Response) -> bool:
+        """Return whether an answer is the description of a sign-in to this server."""
+        found = await handle_protected_resource_response(answer)
+        if found is None:
+            return False
+        try:
+            await self._validate_resource_match(found)
+        except OAuthFlowError:  # another server at the same host
+            return False
+        return True
+
+    def _expected_issuer(self) -> str:
+        return _Issuer(super()._expected_issuer())
 
     async def _redirect(self, url: str) -> None:
         raise Redirect(url)

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.oauth import begin, finish, renew
-from agents.mcp.sign_in import Callback, Client, Grant
+from agents.mcp.sign_in import Callback, Client, Grant, SignInFailed
 from agents.messages import Json
 from tests.support.mcp_server import http_answer
 
@@ -31,23 +31,35 @@ class Server:
     token_path: str = "/token"
     # Like GitHub's, the tokens are form-encoded unless the client asks for JSON.
     is_form_encoded: bool = False
+    # Like Google's, it refuses only calls of tools.
+    lists_tools_to_all: bool = False
+    has_sign_in: bool = True
+    # What follows the address in the description of the sign-in, and in the metadata.
+    described: str = ""
+    issuer: str = ""
+    resource_path: str = "/mcp"
+    authorization_endpoint: str = "https://signin.example/authorize"
     address: str = ""
     registered: Json = field(default_factory=dict)
     token_requests: list[tuple[Json, str | None]] = field(default_factory=list)
 
     async def mcp(self, request: web.Request) -> web.Response:
         message = await request.json() if request.method == "POST" else {}
-        if request.headers.get("authorization") != "Bearer good":
+        is_open = self.lists_tools_to_all and message.get("method") != "tools/call"
+        if not is_open and request.headers.get("authorization") != "Bearer good":
             return web.Response(status=401)
         return http_answer(message)
 
     async def resource(self, request: web.Request) -> web.Response:
-        return web.json_response({"resource": f"{self.address}/mcp", "authorization_servers": [self.address]})
+        if not self.has_sign_in:
+            return web.Response(status=404)
+        named = {"resource": f"{self.address}{self.resource_path}"}
+        return web.json_response({**named, "authorization_servers": [f"{self.address}{self.described}"]})
 
     async def metadata(self, request: web.Request) -> web.Response:
         found: dict[str, Any] = {
-            "issuer": self.address,
-            "authorization_endpoint": f"{self.address}/authorize",
+            "issuer": f"{self.address}{self.issuer}",
+            "authorization_endpoint": self.authorization_endpoint,
             "token_endpoint": f"{self.address}{self.token_path}",
             "registration_endpoint": f"{self.address}/register",
             "response_types_supported": ["code"],
@@ -144,3 +156,39 @@ async def test_server_that_answers_with_json_only_on_request_gives_a_token() -> 
         grant = await sign_in(address, BY_HAND)
         assert grant.access_token == "good"
         assert (await renew(address, grant)).access_token == "good"
+
+
+async def test_server_that_refuses_only_calls_can_be_connected() -> None:
+    """UI-19: a user signs in to a server whose tools are listed for all, as those of Google's servers are."""
+    server = Server(lists_tools_to_all=True)
+    async with serving(server) as address:
+        assert (await sign_in(address)).access_token == "good"
+        server.resource_path = "/other"
+        with pytest.raises(SignInFailed, match="does not require a sign-in"):
+            await begin(address, BACK)
+        server.has_sign_in = False
+        with pytest.raises(SignInFailed, match="does not require a sign-in"):
+            await begin(address, BACK)
+
+
+@pytest.mark.parametrize(("described", "issuer"), [("/", ""), ("", "/"), ("/", "/")])
+async def test_authorization_server_may_be_named_with_a_slash(described: str, issuer: str) -> None:
+    """UI-19: Google's servers name it with a slash, and its metadata without."""
+    async with serving(Server(described=described, issuer=issuer)) as address:
+        assert (await sign_in(address)).access_token == "good"
+
+
+async def test_authorization_server_with_another_name_is_refused() -> None:
+    """UI-19: a server cannot use the metadata of another authorization server."""
+    async with serving(Server(issuer="/other")) as address:
+        with pytest.raises(SignInFailed, match="issuer mismatch"):
+            await begin(address, BACK)
+
+
+async def test_google_is_asked_for_a_refresh_token() -> None:
+    """UI-19: without these parameters, the sign-in would end after an hour."""
+    async with serving(Server(authorization_endpoint="https://accounts.google.com/o/oauth2/v2/auth")) as address:
+        query = parse_qs(urlsplit((await begin(address, BACK)).url).query)
+    assert (query["access_type"], query["prompt"]) == (["offline"], ["consent"])
+    async with serving(Server()) as address:
+        assert "access_type" not in (await begin(address, BACK)).url
