@@ -38,6 +38,8 @@ INITIALIZE = {
     },
 }
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
+# Error codes with which no retry can help. Auth0 and Atlassian send them with the status 403, GitHub with 200.
+ENDED_CODES = frozenset({"invalid_grant", "bad_refresh_token", "unauthorized_client"})
 # Parameters that an authorization server requires to issue a refresh token, by its host.
 # https://developers.google.com/identity/protocols/oauth2/web-server#offline
 OFFLINE = {"accounts.google.com": {"access_type": "offline", "prompt": "consent"}}
@@ -89,7 +91,7 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
             answer = await client.send(request)
             if again := with_id_in_body(request, answer, provider.context.client_info):
                 answer = await client.send(again)
-        if answer.status_code in (400, 401):
+        if answer.status_code in (400, 401) or _error_code(answer) in ENDED_CODES:
             raise SignInEnded
         answer.raise_for_status()
         tokens = OAuthToken.model_validate_json(answer.content)
@@ -98,6 +100,15 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
     # If the server sends no new refresh token, the old one stays valid.
     tokens.refresh_token = tokens.refresh_token or grant.refresh_token
     return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
+
+
+def _error_code(answer: httpx2.Response) -> str:
+    """Return the error code of an authorization server's answer, or ""."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return ""
+    return str(found.get("error", "")) if isinstance(found, dict) else ""
 
 
 def _not_renewed(error: Exception) -> str:

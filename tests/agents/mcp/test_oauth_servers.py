@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.oauth import begin, finish, renew
-from agents.mcp.sign_in import Callback, Client, Grant, SignInFailed
+from agents.mcp.sign_in import Callback, Client, Grant, SignInEnded, SignInFailed
 from agents.messages import Json
 from tests.support.mcp_server import http_answer
 
@@ -41,6 +41,8 @@ class Server:
     authorization_endpoint: str = "https://signin.example/authorize"
     address: str = ""
     registered: Json = field(default_factory=dict)
+    # The status and error with which it refuses to renew tokens.
+    refusal: tuple[int, str] | None = None
     token_requests: list[tuple[Json, str | None]] = field(default_factory=list)
 
     async def mcp(self, request: web.Request) -> web.Response:
@@ -82,6 +84,8 @@ class Server:
         self.token_requests.append((form, header))
         if ("client_id" in form) == (header is not None):
             return web.json_response({"error": "invalid_request"}, status=400)
+        if self.refusal and form["grant_type"] == "refresh_token":
+            return web.json_response({"error": self.refusal[1]}, status=self.refusal[0])
         if self.is_form_encoded and request.headers.get("accept") != "application/json":
             return web.Response(text="access_token=good&token_type=bearer")
         return web.json_response({"access_token": "good", "token_type": "bearer", "refresh_token": "next"})
@@ -192,3 +196,24 @@ async def test_google_is_asked_for_a_refresh_token() -> None:
     assert (query["access_type"], query["prompt"]) == (["offline"], ["consent"])
     async with serving(Server()) as address:
         assert "access_type" not in (await begin(address, BACK)).url
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        ((403, "invalid_grant"), SignInEnded),
+        ((200, "bad_refresh_token"), SignInEnded),
+        ((403, "access_denied"), SignInFailed),
+        ((500, "server_error"), SignInFailed),
+    ],
+)
+async def test_sign_in_ends_if_the_server_says_so_with_any_status(
+    refusal: tuple[int, str], expected: type[Exception]
+) -> None:
+    """UI-19: Atlassian and Auth0 answer with the status 403, GitHub with 200. Otherwise a retry may help."""
+    server = Server()
+    async with serving(server) as address:
+        grant = await sign_in(address)
+        server.refusal = refusal
+        with pytest.raises(expected):
+            await renew(address, grant)
