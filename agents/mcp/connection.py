@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
-from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation
+from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, needs_sign_in
 from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
 from agents.tools import Tool
 
@@ -195,7 +195,8 @@ class Connection:
                 raise
             self._probe(session)
             if words := explanation(error):
-                raise ToolError(f"The request to the MCP server {self.name} failed: {words}. {CHECK}") from error
+                check = "" if needs_sign_in(error) else f" {CHECK}"
+                raise ToolError(f"The request to the MCP server {self.name} failed: {words}.{check}") from error
             words = f"The MCP server {self.name} refused the request: {error.message}"
             raise ToolError(words, origin=self.name) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -210,7 +211,8 @@ class Connection:
     async def _explain_end(self) -> str:
         """Return the error text of a request whose connection ended. Wait for up to REASON_WAIT seconds for the reason.
 
-        An expired sign-in, for example, only closes the connection. The next attempt to connect fails with the reason.
+        A program that cannot run any more, for example, only closes the connection. The next attempt to connect fails
+        with the reason.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(REASON_WAIT):
@@ -226,6 +228,8 @@ class Connection:
                 try:
                     await session.send_ping()
                 except MCPError as error:
+                    if needs_sign_in(error):  # other calls may still be running
+                        return
                     if error.code != types.METHOD_NOT_FOUND:  # even a server without ping has answered
                         raise
                     if error.message == NOT_FOUND:  # the server may lack ping, or no longer be at its address

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from agents.mcp import http
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, all_pages, first_of, reason
+from agents.mcp.explaining import failure
 from agents.mcp.lists import ListsDispatcher, Skipped
 from agents.mcp.oauth import Bearer
 from agents.mcp.sign_in import Tokens
@@ -59,7 +60,7 @@ async def examine(server: AddedServer, tokens: Tokens | None = None) -> Offer:
     except TimeoutError:
         return Offer(problem=f"it did not answer within {SECONDS:g} seconds")
     except Exception as error:  # any failure of the server is the answer that the user wants to see
-        if isinstance(first := first_of(error), MCPError):
+        if isinstance(first := first_of(error), MCPError) and not failure(first):
             logger.info("%s did not answer as an MCP server: %s", server.name, first)
             return Offer(problem="the address answered, but not as an MCP server does")
         return Offer(problem=reason(error))

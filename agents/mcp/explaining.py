@@ -1,12 +1,18 @@
-"""Explain the errors that the MCP SDK reports in a server's place, in words for users and models."""
+"""Explain the errors that Parley and the MCP SDK report in a server's place, in words for users and models."""
 
 from __future__ import annotations
+
+import secrets
 
 from mcp.shared.exceptions import MCPError
 
 CLOSED = "Connection closed"
-# The beginning of the error of a body that is too long (agents/mcp/http.py).
+# The beginnings of errors of a body that is too long, or ends too early (agents/mcp/http.py).
 TOO_LONG = "the answer has more than"
+CUT_SHORT = "the answer was cut short"
+# The beginnings of errors of requests that have failed in Parley. Random, so that no server can write Parley's words.
+_FAILED = secrets.token_hex(16)
+_WITHOUT_SIGN_IN = secrets.token_hex(16)
 # For the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
 NOT_FOUND = "Not Found"
 # The SDK's messages, and what has happened. Messages of servers are shown unchanged.
@@ -20,6 +26,7 @@ _MESSAGES = {
 # The beginnings of longer messages. The first that fits counts.
 _BEGINNINGS = {
     f"Failed to parse JSON response: {TOO_LONG} ": "its answer is too long",
+    f"Failed to parse JSON response: {CUT_SHORT}": "it ended its answer too early",
     "Failed to parse JSON response: ": "its answer is not a valid message",
     "Failed to parse SSE message: ": "its answer is not a valid message",
     "Unexpected content type: ": "its answer has a type that MCP servers do not use",
@@ -29,8 +36,26 @@ _BEGINNINGS = {
 }
 
 
+def failed(words: str, *, needs_sign_in: bool = False) -> str:
+    """Return the message of an error that `explanation` explains with these words."""
+    return (_WITHOUT_SIGN_IN if needs_sign_in else _FAILED) + words
+
+
+def needs_sign_in(error: MCPError) -> bool:
+    """Return whether a request has failed because there is no valid sign-in."""
+    return error.message.startswith(_WITHOUT_SIGN_IN)
+
+
+def failure(error: MCPError) -> str:
+    """Return why a request could not be sent or was not answered, or "" if another error has happened."""
+    text = error.message
+    return text[len(_FAILED) :] if text.startswith((_FAILED, _WITHOUT_SIGN_IN)) else ""
+
+
 def explanation(error: MCPError) -> str:
-    """Return what has happened if the error is one of the SDK, or "" if it is one of the server."""
+    """Return what has happened if the error is one of Parley or the SDK, or "" if it is one of the server."""
+    if words := failure(error):
+        return words
     text = error.message
     if text.startswith("Request ") and text.endswith(" timed out"):
         return "it did not answer in time"

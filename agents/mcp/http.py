@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import httpx2
+import mcp_types as types
 from mcp.client.streamable_http import streamable_http_client
 from yarl import URL
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
-from agents.mcp.explaining import TOO_LONG
+from agents.mcp.explaining import CUT_SHORT, TOO_LONG, failed
+from agents.mcp.sign_in import SignInEnded, SignInFailed
 from agents.mcp.unstorable import StorableJson
+from agents.messages import Json
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
 from agents.toolbox.web_client import Gate, Policy
@@ -24,6 +29,7 @@ logger = logging.getLogger(__name__)
 CONNECT_SECONDS = 10.0
 # The most bytes of one message of a server.
 MAX_BYTES = 4_000_000
+HANDSHAKE = ("initialize", "notifications/initialized")
 
 
 @asynccontextmanager
@@ -32,28 +38,15 @@ async def connect(
 ) -> AsyncIterator[Streams]:
     """Connect to a server's address. The connections are closed at the end of the context."""
     assert server.url is not None  # noqa: S101  # agents.mcp.config.problems
-    client = open_client(server, headers, auth, refuses_401=auth is None)
+    transport = _Checked(server, refuses_401=auth is None)
+    client = _Client(transport=transport, headers=dict(headers), auth=auth, trust_env=False, timeout=None)
     async with client, streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_BYTES) as streams:
         yield streams
 
 
-def open_client(
-    server: ServerConfig,
-    headers: Mapping[str, str] | None = None,
-    auth: httpx2.Auth | None = None,
-    *,
-    https_only: bool = False,
-    refuses_401: bool = False,
-) -> httpx2.AsyncClient:
-    """Return a client for requests to a server and to the addresses that it names.
-
-    With `https_only`, addresses without https must be internal hosts. With `refuses_401`, the status 401 raises an
-    error that explains it; otherwise the caller handles that status.
-    """
-    transport = _Checked(server, https_only=https_only, refuses_401=refuses_401)
-    return httpx2.AsyncClient(
-        transport=transport, headers=dict(headers or {}), auth=auth, trust_env=False, timeout=None
-    )
+def open_client(server: ServerConfig) -> httpx2.AsyncClient:
+    """Return a client for requests to the addresses that a server names. They must use https or be internal hosts."""
+    return httpx2.AsyncClient(transport=_Checked(server, https_only=True), trust_env=False, timeout=None)
 
 
 def is_internal(server: ServerConfig, host: str) -> bool:
@@ -61,10 +54,44 @@ def is_internal(server: ServerConfig, host: str) -> bool:
     return bool(server.internal_hosts) and is_allowed(host, server.internal_hosts)
 
 
-class _Checked(httpx2.AsyncBaseTransport):
-    """A transport that connects only to public IP addresses, and for internal hosts to any address."""
+class _Client(httpx2.AsyncClient):
+    """A client that answers a failed request with an error of the protocol.
 
-    def __init__(self, server: ServerConfig, *, https_only: bool, refuses_401: bool) -> None:
+    The SDK sends all requests of a connection in one task group. An exception would end all of them.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **options)
+        except Exception as error:
+            message = json.loads(await request.aread()) if request.method == "POST" else {}
+            # Without a handshake, the connection cannot be used. The SDK handles failures of other HTTP methods.
+            if not message or message.get("method") in HANDSHAKE:
+                raise
+            return _failed_answer(request, message, error)
+
+
+def _failed_answer(request: httpx2.Request, message: Json, error: Exception) -> httpx2.Response:
+    match error:
+        case SignInEnded() | SignInFailed():
+            text = failed(str(error), needs_sign_in=True)
+        case httpx2.HTTPError():
+            text = failed(str(error))
+        case _:
+            logger.error("A request to an MCP server could not be sent", exc_info=error)
+            text = failed("it could not be sent")
+    told = {"code": types.INTERNAL_ERROR, "message": text}
+    return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message.get("id"), "error": told})
+
+
+class _Checked(httpx2.AsyncBaseTransport):
+    """A transport that connects only to public IP addresses, and for internal hosts to any address.
+
+    With `https_only`, addresses without https must be internal hosts. With `refuses_401`, the status 401 raises an
+    error that explains it; otherwise the caller handles that status.
+    """
+
+    def __init__(self, server: ServerConfig, *, https_only: bool = False, refuses_401: bool = False) -> None:
         self._server = server
         self._https_only = https_only
         self._refuses_401 = refuses_401
@@ -89,7 +116,7 @@ class _Checked(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(refused if gate.refused else _explain(error, url), request=request) from error
         if answer.status == 401 and self._refuses_401:
             answer.close()
-            raise httpx2.ConnectError("it requires a sign-in (status 401)", request=request)
+            raise SignInFailed("it requires a sign-in (status 401)")
         return httpx2.Response(answer.status, headers=list(answer.headers.items()), stream=_Body(answer))
 
     async def aclose(self) -> None:
@@ -132,8 +159,8 @@ def _explain(error: aiohttp.ClientError | OSError, url: URL) -> str:
     return f"the answer of {host} is not valid"
 
 
-class _TooLong(httpx2.ReadError, httpx2.StreamError):
-    """An answer has more than MAX_BYTES. The SDK reports a StreamError as the error of its request. For any other
+class _BodyError(httpx2.ReadError, httpx2.StreamError):
+    """The body of an answer cannot be used. The SDK reports a StreamError as the error of its request. For any other
     error, it would end the connection, with all its requests and without the reason."""
 
 
@@ -159,10 +186,10 @@ class _Body(httpx2.AsyncByteStream):
                 if self._room is not None:
                     self._room -= len(chunk)
                     if self._room < 0:
-                        raise _TooLong(f"{TOO_LONG} {MAX_BYTES:,} bytes")
+                        raise _BodyError(f"{TOO_LONG} {MAX_BYTES:,} bytes")
                 yield chunk
-        except aiohttp.ClientError as error:
-            raise httpx2.ReadError(str(error)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise _BodyError(CUT_SHORT) from error
 
     async def aclose(self) -> None:
         self._answer.close()

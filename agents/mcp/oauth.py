@@ -86,7 +86,7 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
         data["resource"] = grant.resource
     try:
         data, headers = provider.context.prepare_token_auth(data)
-        async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
+        async with asyncio.timeout(SECONDS), open_client(server.config) as client:
             request = client.build_request("POST", grant.token_endpoint, data=data, headers=headers)
             answer = await client.send(request)
             if again := with_id_in_body(request, answer, provider.context.client_info):
@@ -106,7 +106,7 @@ def _error_code(answer: httpx2.Response) -> str:
     """Return the error code of an authorization server's answer, or ""."""
     try:
         found = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return str(found.get("error", "")) if isinstance(found, dict) else ""
 
@@ -167,7 +167,7 @@ async def _ask(server: AddedServer, provider: Provider) -> None:
     """Send a request that makes the SDK sign in. Raise SignInFailed, or Redirect."""
     headers = {**server.headers, **HEADERS}
     try:
-        async with asyncio.timeout(SECONDS), open_client(server.config, https_only=True) as client:
+        async with asyncio.timeout(SECONDS), open_client(server.config) as client:
             # Only the server gets these headers. The SDK's requests for the sign-in do not have them.
             sent = client.stream("POST", server.config.url or "", json=INITIALIZE, headers=headers, auth=provider)
             async with sent as answer:

@@ -1,0 +1,158 @@
+"""Requests that fail over HTTP while other calls of the same connection are running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from agents.errors import ToolError
+from agents.mcp.config import AddedServer, ServerConfig
+from agents.mcp.connection import CHECK, Connection
+from agents.mcp.examine import examine
+from agents.mcp.http import connect
+from agents.mcp.oauth import Bearer
+from agents.mcp.sign_in import ENDED, SignInEnded
+from tests.support.mcp_server import http_answer
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Ended:
+    """The tokens of a sign-in that ends during the connection."""
+
+    async def current(self) -> str:
+        return "first"
+
+    async def renew(self, refused: str) -> str:
+        raise SignInEnded
+
+
+async def refuse(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=401)
+
+
+async def drop(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()
+
+
+async def cut_short(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"content-type": "application/json", "content-length": "500"})
+    await answer.prepare(request)
+    await answer.write(b'{"jsonrpc"')
+    return await drop(request)
+
+
+class Server:
+    """A server that answers calls of `slow` when `is_over` is set, and all other calls with `broken`."""
+
+    def __init__(self, broken: Answer, broken_methods: tuple[str, ...] = ("tools/call",)) -> None:
+        self.broken, self.broken_methods = broken, broken_methods
+        self.connections = 0
+        self.slow_began = asyncio.Queue[None]()
+        self.is_over, self.cancelled = asyncio.Event(), asyncio.Event()
+        self.config = ServerConfig()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        message = await request.json() if request.method == "POST" else {}
+        self.connections += message.get("method") == "initialize"
+        if (message.get("params") or {}).get("name") == "slow":
+            self.slow_began.put_nowait(None)
+            await self.is_over.wait()
+            result = {"content": [{"type": "text", "text": "done"}]}
+            return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        if message.get("method") == "notifications/cancelled":
+            self.cancelled.set()
+        if message.get("method") in self.broken_methods:
+            return await self.broken(request)
+        return http_answer(message)
+
+
+@asynccontextmanager
+async def connected(server: Server, auth: httpx2.Auth | None = None) -> AsyncIterator[Connection]:
+    app = web.Application()
+    app.router.add_route("*", "/mcp", server.answer)
+    async with TestServer(app) as http, asyncio.timeout(60):
+        server.config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+        connection = Connection("notes", lambda on_end: connect(server.config, {}, auth))
+        try:
+            yield connection
+        finally:
+            server.is_over.set()
+            await connection.close()
+
+
+async def call(connection: Connection, tool: str) -> str:
+    try:
+        result = await connection.call(tool, {}, lambda text: None)
+    except ToolError as error:
+        return str(error)
+    return str(result.content)
+
+
+@pytest.mark.parametrize(
+    ("broken", "auth", "words"),
+    [
+        (refuse, None, "failed: it requires a sign-in (status 401)."),
+        (refuse, Bearer(Ended()), f"failed: {ENDED}."),
+        (drop, None, "closed the connection before it answered."),
+        (cut_short, None, "failed: it ended its answer too early."),
+    ],
+)
+async def test_broken_call_does_not_end_other_calls(broken: Answer, auth: httpx2.Auth | None, words: str) -> None:
+    """UI-16: sessions share a connection, so a call that fails must not end the calls of the others."""
+    server = Server(broken)
+    async with connected(server, auth) as connection:
+        slow = asyncio.create_task(call(connection, "slow"))
+        await server.slow_began.get()
+        said = await call(connection, "broken")
+        assert words in said
+        # The model must know whether the server may have executed the call.
+        assert (CHECK in said) == (broken is not refuse)
+        await asyncio.gather(*connection._probes)
+        server.is_over.set()
+        assert "done" in await slow
+        assert server.connections == 1
+
+
+async def test_calls_end_no_other_calls_if_each_request_needs_a_sign_in() -> None:
+    """UI-19: when the sign-in ends, the server also refuses the request that checks the connection."""
+    server = Server(refuse, ("tools/call", "ping"))
+    async with connected(server, Bearer(Ended())) as connection:
+        slow = asyncio.create_task(call(connection, "slow"))
+        await server.slow_began.get()
+        assert ENDED in await call(connection, "broken")
+        await asyncio.gather(*connection._probes)
+        server.is_over.set()
+        assert "done" in await slow
+
+
+async def test_stop_that_the_server_does_not_take_ends_no_other_call() -> None:
+    """RUN-07: the request that cancels a call at the server may fail."""
+    server = Server(drop, ("notifications/cancelled",))
+    async with connected(server) as connection:
+        slow = asyncio.create_task(call(connection, "slow"))
+        await server.slow_began.get()
+        stopped = asyncio.create_task(call(connection, "slow"))
+        await server.slow_began.get()
+        stopped.cancel()
+        await server.cancelled.wait()
+        server.is_over.set()
+        assert "done" in await slow
+        assert "done" in await call(connection, "slow")
+        assert server.connections == 1
+
+
+async def test_server_that_breaks_after_the_handshake_is_explained() -> None:
+    """UI-19: Test connection shows why the tools could not be listed."""
+    server = Server(refuse, ("tools/list",))
+    async with connected(server):
+        offer = await examine(AddedServer("row 1", "1", "notes", server.config))
+    assert offer.problem == "it requires a sign-in (status 401)"
