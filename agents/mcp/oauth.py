@@ -38,6 +38,10 @@ INITIALIZE = {
     },
 }
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
+REGISTER = (
+    "Parley could not register itself at its authorization server. Register a client there with the redirect address "
+    "{}, and enter the client’s ID and secret under Edit › Advanced. The server’s answer: {}"
+)
 # Error codes with which no retry can help. Auth0 and Atlassian send them with the status 403, GitHub with 200.
 ENDED_CODES = frozenset({"invalid_grant", "bad_refresh_token", "unauthorized_client"})
 # Parameters that an authorization server requires to issue a refresh token, by its host.
@@ -175,7 +179,9 @@ async def _ask(server: AddedServer, provider: Provider) -> None:
                     raise SignInFailed(f"it answered with the status {answer.status_code}")
     except TimeoutError as error:
         raise SignInFailed(f"it did not answer within {SECONDS:g} seconds") from error
-    except (httpx2.HTTPError, OAuthFlowError, OAuthRegistrationError, OAuthTokenError, ValueError) as error:
+    except OAuthRegistrationError as error:
+        raise SignInFailed(REGISTER.format(provider.redirect_uri, reason(error))) from error
+    except (httpx2.HTTPError, OAuthFlowError, OAuthTokenError, ValueError) as error:
         raise SignInFailed(reason(error)) from error
 
 

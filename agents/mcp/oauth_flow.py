@@ -117,7 +117,7 @@ class Provider(OAuthClientProvider):
         )
         super().__init__(url, metadata, memory)
         self.context = _Context(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
-        self.memory = memory
+        self.redirect_uri = redirect_uri
         self.begun: PendingSignIn | None = None
         self.returned: Callback | None = None
 

@@ -34,6 +34,7 @@ class Server:
     # Like Google's, it refuses only calls of tools.
     lists_tools_to_all: bool = False
     has_sign_in: bool = True
+    registers_clients: bool = True
     # What follows the address in the description of the sign-in, and in the metadata.
     described: str = ""
     issuer: str = ""
@@ -71,6 +72,8 @@ class Server:
         return web.json_response(found)
 
     async def register(self, request: web.Request) -> web.Response:
+        if not self.registers_clients:
+            return web.Response(status=404, text="404 page not found")
         self.registered = await request.json()
         method = self.registered.get("token_endpoint_auth_method", "client_secret_basic")
         if self.methods is not None and method not in self.methods:
@@ -217,3 +220,14 @@ async def test_sign_in_ends_if_the_server_says_so_with_any_status(
         server.refusal = refusal
         with pytest.raises(expected):
             await renew(address, grant)
+
+
+async def test_server_that_registers_no_clients_says_what_to_do() -> None:
+    """UI-19: the way out is a client that a user registers, as at Google and GitHub."""
+    async with serving(Server(registers_clients=False)) as address:
+        with pytest.raises(SignInFailed) as failed:
+            await begin(address, BACK)
+        assert f"Register a client there with the redirect address {BACK}" in str(failed.value)
+        assert "Edit › Advanced" in str(failed.value)
+        assert "404 page not found" in str(failed.value)
+        assert (await sign_in(address, BY_HAND)).access_token == "good"
