@@ -37,7 +37,7 @@ INITIALIZE = {
         "clientInfo": {"name": "Parley", "version": "1"},
     },
 }
-HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LATEST_HANDSHAKE_VERSION}
+HEADERS = {"accept": "application/json, text/event-stream"}
 REGISTER = (
     "Parley could not register itself at its authorization server. Register a client there with the redirect address "
     "{}, and enter the client’s ID and secret under Edit › Advanced. The server’s answer: {}"

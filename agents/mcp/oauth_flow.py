@@ -23,7 +23,6 @@ from mcp.shared.auth import (
     OAuthToken,
     TokenEndpointAuthMethod,
 )
-from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl
 
 from agents.mcp.sign_in import Callback, PendingSignIn
@@ -95,6 +94,13 @@ class _Context(OAuthContext):
         chosen = next((method for method in METHODS if method in supported), None)
         self.client_metadata.token_endpoint_auth_method = chosen
 
+    def should_include_resource_param(self, protocol_version: str | None = None) -> bool:
+        """Name the server in each request, as the protocol requires since 2025-06-18.
+
+        The SDK reads the version from a header that servers do not expect before the handshake.
+        """
+        return True
+
     def prepare_token_auth(
         self, data: dict[str, str], headers: dict[str, str] | None = None
     ) -> tuple[dict[str, str], dict[str, str]]:
@@ -129,9 +135,8 @@ class Provider(OAuthClientProvider):
         return urljoin(self.context.get_authorization_base_url(self.context.server_url), "/token")
 
     @property
-    def resource(self) -> str | None:
-        is_sent = self.context.should_include_resource_param(LATEST_HANDSHAKE_VERSION)
-        return self.context.get_resource_url() if is_sent else None
+    def resource(self) -> str:
+        return self.context.get_resource_url()
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Sign in also at a server that only describes its sign-in. Repeat a token request that needs another form."""

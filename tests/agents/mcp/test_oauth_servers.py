@@ -48,6 +48,9 @@ class Server:
 
     async def mcp(self, request: web.Request) -> web.Response:
         message = await request.json() if request.method == "POST" else {}
+        # Like the Go SDK 1.1, it knows no later version.
+        if request.headers.get("mcp-protocol-version", "2025-06-18") > "2025-06-18":
+            return web.Response(status=400)
         is_open = self.lists_tools_to_all and message.get("method") != "tools/call"
         if not is_open and request.headers.get("authorization") != "Bearer good":
             return web.Response(status=401)
@@ -231,3 +234,15 @@ async def test_server_that_registers_no_clients_says_what_to_do() -> None:
         assert "Edit › Advanced" in str(failed.value)
         assert "404 page not found" in str(failed.value)
         assert (await sign_in(address, BY_HAND)).access_token == "good"
+
+
+@pytest.mark.parametrize("has_sign_in", [True, False])
+async def test_older_server_can_be_connected(has_sign_in: bool) -> None:
+    """UI-19: no request before the handshake names a version of the protocol, and each one names the server."""
+    server = Server(has_sign_in=has_sign_in)
+    async with serving(server) as address:
+        resource = f"{server.address}/mcp"
+        assert parse_qs(urlsplit((await begin(address, BACK)).url).query)["resource"] == [resource]
+        assert (await sign_in(address)).resource == resource
+    ((form, _header),) = server.token_requests
+    assert form["resource"] == resource
