@@ -18,8 +18,9 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
+from agents.mcp.calls import Session
 from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, needs_sign_in
-from agents.mcp.lists import LISTS, ListsDispatcher, named, problem_of
+from agents.mcp.lists import LISTS, ListsDispatcher, all_pages, named, problem_of
 from agents.tools import Tool
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,6 @@ SHORTEST_PAUSE = 1.0
 MAX_TOOLS = 200
 MAX_RESOURCES = 200
 MAX_PROMPTS = 200
-MAX_PAGES = 20
 # What models read if it is unknown whether the server has executed a call.
 CHECK = "If it changes something, check whether it did before you repeat it."
 PARLEY = types.Implementation(name="Parley", version="1")
@@ -203,7 +203,10 @@ class Connection:
             self._end(session)
             raise ToolError(f"The connection to the MCP server {self.name} has ended. Try again.") from error
         except (ValidationError, RuntimeError) as error:
-            raise ToolError(f"The MCP server {self.name} answered with an invalid result.") from error
+            problem = f" ({problem_of(error)})" if isinstance(error, ValidationError) else ""
+            check = f" {CHECK}" if is_call else ""
+            words = f"The MCP server {self.name} answered with an invalid result{problem}.{check}"
+            raise ToolError(words, origin=self.name) from error
         finally:
             self._calls -= 1
             self.note_use()
@@ -282,7 +285,7 @@ class Connection:
         self._news.clear()
         async with (
             self._connect(self._on_end) as (incoming, outgoing),
-            ClientSession(
+            Session(
                 dispatcher=(dispatcher := ListsDispatcher(incoming, outgoing)),
                 read_timeout_seconds=self._answer_seconds,
                 message_handler=self._on_message,
@@ -363,24 +366,6 @@ class Connection:
         self._settled.clear()
         self._has_ended = True
         self._news.set()
-
-
-async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
-    """Return the items of a list, from up to MAX_PAGES pages and `most` items at most.
-
-    A cursor that a server has sent before ends the list, because it would lead to the same pages again.
-    """
-    found: list[Any] = []
-    cursor: str | None = None
-    cursors: set[str | None] = {None}
-    for _ in range(MAX_PAGES):
-        page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
-        found += items(page)
-        cursor = page.next_cursor
-        if cursor in cursors or len(found) >= most:
-            break
-        cursors.add(cursor)
-    return found[:most]
 
 
 def first_of(error: BaseException) -> BaseException:

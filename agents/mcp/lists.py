@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import PaginatedRequestParams
 from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
+from agents.mcp.calls import CALL, readable_result
 from agents.messages import Json
 from agents.safe_text import clean
 
@@ -25,6 +27,7 @@ LONGEST_NAME = 100
 LONGEST_PROBLEM = 200
 # The character that replaces those that cannot be stored (`unstorable`).
 REPLACEMENT = "\ufffd"
+MAX_PAGES = 20
 # The most items that are kept and named in the log.
 MOST_NAMED = 20
 
@@ -40,7 +43,8 @@ class Skipped:
 class ListsDispatcher(JSONRPCDispatcher):
     """Sends requests, and removes invalid items from lists, because the SDK refuses a list that contains one.
 
-    It also removes items that cannot be requested, or not be distinguished from an earlier item of the list.
+    It also removes items that cannot be requested, or not be distinguished from an earlier item of the list. In results
+    of calls, it replaces invalid parts.
     """
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
@@ -60,6 +64,8 @@ class ListsDispatcher(JSONRPCDispatcher):
         result = await super().send_raw_request(method, params, opts, **options)
         if method == "initialize":
             self._version = str(result.get("protocolVersion"))
+        elif method == CALL:
+            return readable_result(self._version, result)
         elif isinstance(items := result.get(LISTS.get(method, "")), list):
             if (params or {}).get("cursor") is None:  # the first page; the protocol allows "" as a cursor of others
                 self._skipped[method], self._known[method] = [], {}
@@ -98,6 +104,24 @@ class ListsDispatcher(JSONRPCDispatcher):
             item = {key: value for key, value in item.items() if key not in wrong}
             parse_server_result(method, self._version, {LISTS[method]: [item]})
         return item
+
+
+async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], most: int) -> list[Any]:
+    """Return the items of a list, from up to MAX_PAGES pages and `most` items at most.
+
+    A cursor that a server has sent before ends the list, because it would lead to the same pages again.
+    """
+    found: list[Any] = []
+    cursor: str | None = None
+    cursors: set[str | None] = {None}
+    for _ in range(MAX_PAGES):
+        page = await ask(params=PaginatedRequestParams(cursor=cursor))
+        found += items(page)
+        cursor = page.next_cursor
+        if cursor in cursors or len(found) >= most:
+            break
+        cursors.add(cursor)
+    return found[:most]
 
 
 def named(skipped: Iterable[Skipped]) -> str:
