@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
 from agents.mcp.calls import Session
-from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, needs_sign_in
+from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, has_no_session, needs_sign_in
 from agents.mcp.lists import LISTS, ListsDispatcher, all_pages, named, problem_of
 from agents.tools import Tool
 
@@ -66,6 +66,10 @@ def is_end_of_connection(error: MCPError) -> bool:
     The code alone does not show this, because servers use the same code for their own errors.
     """
     return error.code == types.CONNECTION_CLOSED and error.message == CLOSED
+
+
+class _SessionEndedError(ToolError):
+    """The server has not executed a request, because it has ended the session, for example by a restart."""
 
 
 class Connection:
@@ -139,14 +143,20 @@ class Connection:
             share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
             report(f"{share}: {message}\n" if message else f"{share}\n")
 
-        session = await self._wait_for_session()
-        with self._questions.during_call(ask):
-            # The tool's own time limit applies to the call. The limit of the session is for short requests.
-            call = session.call_tool(tool, arguments, read_timeout_seconds=float("inf"), progress_callback=on_progress)
-            try:
-                return await self._await_answer(session, call, is_call=True)
-            except MCPError as error:  # the server requires that a user opens a page first
-                raise ToolError(await self._questions.open_pages(error, ask)) from error
+        async def call() -> types.CallToolResult:
+            session = await self._wait_for_session()
+            with self._questions.during_call(ask):
+                # The tool's own time limit applies to the call. The limit of the session is for short requests.
+                sent = session.call_tool(tool, arguments, float("inf"), on_progress)
+                try:
+                    return await self._await_answer(session, sent, is_call=True)
+                except MCPError as error:  # the server requires that a user opens a page first
+                    raise ToolError(await self._questions.open_pages(error, ask)) from error
+
+        try:
+            return await call()
+        except _SessionEndedError:
+            return await call()
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """Read a resource. Raise ToolError."""
@@ -193,6 +203,9 @@ class Connection:
                 raise ToolError(await self._explain_end(), origin=self._problem_origin) from error
             if error.code == types.URL_ELICITATION_REQUIRED and is_call:
                 raise
+            if has_no_session(error):
+                self._end(session)
+                raise _SessionEndedError(f"The MCP server {self.name} has ended the session. Try again.") from error
             self._probe(session)
             if words := explanation(error):
                 check = "" if needs_sign_in(error) else f" {CHECK}"
@@ -204,9 +217,8 @@ class Connection:
             raise ToolError(f"The connection to the MCP server {self.name} has ended. Try again.") from error
         except (ValidationError, RuntimeError) as error:
             problem = f" ({problem_of(error)})" if isinstance(error, ValidationError) else ""
-            check = f" {CHECK}" if is_call else ""
-            words = f"The MCP server {self.name} answered with an invalid result{problem}.{check}"
-            raise ToolError(words, origin=self.name) from error
+            words = f"The MCP server {self.name} answered with an invalid result{problem}."
+            raise ToolError(f"{words} {CHECK}" if is_call else words, origin=self.name) from error
         finally:
             self._calls -= 1
             self.note_use()
@@ -214,8 +226,7 @@ class Connection:
     async def _explain_end(self) -> str:
         """Return the error text of a request whose connection ended. Wait for up to REASON_WAIT seconds for the reason.
 
-        A program that cannot run any more, for example, only closes the connection. The next attempt to connect fails
-        with the reason.
+        A program, for example, only closes the connection. The next attempt to connect fails with the reason.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(REASON_WAIT):
@@ -231,9 +242,8 @@ class Connection:
                 try:
                     await session.send_ping()
                 except MCPError as error:
-                    if needs_sign_in(error):  # other calls may still be running
-                        return
-                    if error.code != types.METHOD_NOT_FOUND:  # even a server without ping has answered
+                    # Even a server without ping, or one that requires a sign-in, has answered.
+                    if error.code != types.METHOD_NOT_FOUND and not needs_sign_in(error):
                         raise
                     if error.message == NOT_FOUND:  # the server may lack ping, or no longer be at its address
                         await session.list_tools()

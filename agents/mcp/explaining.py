@@ -10,9 +10,9 @@ CLOSED = "Connection closed"
 # The beginnings of errors of a body that is too long, or ends too early (agents/mcp/http.py).
 TOO_LONG = "the answer has more than"
 CUT_SHORT = "the answer was cut short"
-# The beginnings of errors of requests that have failed in Parley. Random, so that no server can write Parley's words.
-_FAILED = secrets.token_hex(16)
-_WITHOUT_SIGN_IN = secrets.token_hex(16)
+# The beginnings of errors of requests that have failed in Parley: because of the sign-in, because the server has ended
+# the session, and for other reasons. Random, so that no server can write Parley's words.
+SIGN_IN, SESSION, OTHER = (secrets.token_hex(16) for _ in range(3))
 # For the HTTP status 404 of a server without sessions. The error has the code of an unknown method.
 NOT_FOUND = "Not Found"
 # The SDK's messages, and what has happened. Messages of servers are shown unchanged.
@@ -36,20 +36,25 @@ _BEGINNINGS = {
 }
 
 
-def failed(words: str, *, needs_sign_in: bool = False) -> str:
+def failed(words: str, beginning: str = OTHER) -> str:
     """Return the message of an error that `explanation` explains with these words."""
-    return (_WITHOUT_SIGN_IN if needs_sign_in else _FAILED) + words
+    return beginning + words
 
 
 def needs_sign_in(error: MCPError) -> bool:
     """Return whether a request has failed because there is no valid sign-in."""
-    return error.message.startswith(_WITHOUT_SIGN_IN)
+    return error.message.startswith(SIGN_IN)
+
+
+def has_no_session(error: MCPError) -> bool:
+    """Return whether the server has not executed a request, because it has ended the session."""
+    return error.message.startswith(SESSION)
 
 
 def failure(error: MCPError) -> str:
     """Return why a request could not be sent or was not answered, or "" if another error has happened."""
     text = error.message
-    return text[len(_FAILED) :] if text.startswith((_FAILED, _WITHOUT_SIGN_IN)) else ""
+    return text[len(OTHER) :] if text.startswith((SIGN_IN, SESSION, OTHER)) else ""
 
 
 def explanation(error: MCPError) -> str:

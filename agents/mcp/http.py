@@ -16,7 +16,7 @@ from yarl import URL
 
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
-from agents.mcp.explaining import CUT_SHORT, TOO_LONG, failed
+from agents.mcp.explaining import CUT_SHORT, SESSION, SIGN_IN, TOO_LONG, failed
 from agents.mcp.sign_in import SignInEnded, SignInFailed
 from agents.mcp.unstorable import StorableJson
 from agents.messages import Json
@@ -61,27 +61,43 @@ class _Client(httpx2.AsyncClient):
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        message: Json = json.loads(await request.aread()) if request.method == "POST" else {}
         try:
-            return await super().send(request, **options)
+            answer = await super().send(request, **options)
+            if not message or not await _is_of_ended_session(answer, request, message):
+                return answer
+            text = failed("it has ended the session", SESSION)
         except Exception as error:
-            message = json.loads(await request.aread()) if request.method == "POST" else {}
             # Without a handshake, the connection cannot be used. The SDK handles failures of other HTTP methods.
             if not message or message.get("method") in HANDSHAKE:
                 raise
-            return _failed_answer(request, message, error)
+            text = _text_of(error)
+        told = {"code": types.INTERNAL_ERROR, "message": text}
+        return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message.get("id"), "error": told})
 
 
-def _failed_answer(request: httpx2.Request, message: Json, error: Exception) -> httpx2.Response:
+async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request, message: Json) -> bool:
+    """Return whether a server has answered 404 because it does not have the session.
+
+    An error with the id of the request may come from its execution.
+    """
+    if answer.status_code != 404 or "mcp-session-id" not in request.headers:
+        return False
+    try:
+        found = json.loads(await answer.aread())
+    except ValueError:
+        return True
+    return not isinstance(found, dict) or found.get("id") != message.get("id")
+
+
+def _text_of(error: Exception) -> str:
     match error:
         case SignInEnded() | SignInFailed():
-            text = failed(str(error), needs_sign_in=True)
+            return failed(str(error), SIGN_IN)
         case httpx2.HTTPError():
-            text = failed(str(error))
-        case _:
-            logger.error("A request to an MCP server could not be sent", exc_info=error)
-            text = failed("it could not be sent")
-    told = {"code": types.INTERNAL_ERROR, "message": text}
-    return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message.get("id"), "error": told})
+            return failed(str(error))
+    logger.error("A request to an MCP server could not be sent", exc_info=error)
+    return failed("it could not be sent")
 
 
 class _Checked(httpx2.AsyncBaseTransport):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
@@ -156,3 +157,66 @@ async def test_server_that_breaks_after_the_handshake_is_explained() -> None:
     async with connected(server):
         offer = await examine(AddedServer("row 1", "1", "notes", server.config))
     assert offer.problem == "it requires a sign-in (status 401)"
+
+
+GONE: list[tuple[dict[str, Any], bool]] = [
+    ({"text": "session not found"}, True),
+    ({"body": {"id": None, "error": {"code": -32001, "message": "Session not found"}}}, True),
+    ({"body": {"error": {"code": -32001, "message": "Issue not found"}}}, False),
+]
+
+
+@pytest.mark.parametrize(("answer", "is_repeated"), GONE)
+async def test_call_in_a_session_that_the_server_has_ended_is_sent_once_more(
+    answer: dict[str, Any], is_repeated: bool
+) -> None:
+    """UI-16: a server that was restarted has not executed the call. An error with the call's id may come from it."""
+    sessions, called = ["first"], list[str]()
+
+    async def reply(request: web.Request) -> web.Response:
+        message = await request.json() if request.method == "POST" else {}
+        headers = {"mcp-session-id": sessions[-1]}
+        if message.get("method") == "tools/call":
+            called.append(request.headers["mcp-session-id"])
+        if request.headers.get("mcp-session-id", sessions[-1]) != sessions[-1]:
+            if "text" in answer:
+                return web.Response(status=404, text=answer["text"])
+            return web.json_response({"jsonrpc": "2.0", "id": message.get("id"), **answer["body"]}, status=404)
+        found = http_answer(message)
+        found.headers.update(headers)
+        return found
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", reply)
+    async with TestServer(app) as http, asyncio.timeout(60):
+        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+        connection = Connection("notes", lambda on_end: connect(config, {}))
+        await call(connection, "search")
+        sessions.append("second")
+        said = await call(connection, "search")
+        await connection.close()
+    assert called == (["first", "first", "second"] if is_repeated else ["first", "first"])
+    assert ("Issue not found" in said) != is_repeated
+
+
+async def test_call_is_sent_twice_at_most() -> None:
+    """UI-16: a server that ends each session at once gets no endless calls."""
+    called = list[str]()
+
+    async def reply(request: web.Request) -> web.Response:
+        message = await request.json() if request.method == "POST" else {}
+        if message.get("method") == "tools/call":
+            called.append(request.headers["mcp-session-id"])
+            return web.Response(status=404)
+        found = http_answer(message)
+        found.headers["mcp-session-id"] = "only"
+        return found
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", reply)
+    async with TestServer(app) as http, asyncio.timeout(60):
+        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+        connection = Connection("notes", lambda on_end: connect(config, {}))
+        said = await call(connection, "search")
+        await connection.close()
+    assert (said, called) == ("The MCP server notes has ended the session. Try again.", ["only", "only"])
