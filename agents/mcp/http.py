@@ -61,33 +61,38 @@ class _Client(httpx2.AsyncClient):
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        message: Json = json.loads(await request.aread()) if request.method == "POST" else {}
         try:
             answer = await super().send(request, **options)
-            if not message or not await _is_of_ended_session(answer, request, message):
+            if not await _is_of_ended_session(answer, request):
                 return answer
             text = failed("it has ended the session", SESSION)
         except Exception as error:
             # Without a handshake, the connection cannot be used. The SDK handles failures of other HTTP methods.
-            if not message or message.get("method") in HANDSHAKE:
+            if request.method != "POST" or (await _message_of(request)).get("method") in HANDSHAKE:
                 raise
             text = _text_of(error)
         told = {"code": types.INTERNAL_ERROR, "message": text}
-        return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message.get("id"), "error": told})
+        message_id = (await _message_of(request)).get("id")
+        return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message_id, "error": told})
 
 
-async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request, message: Json) -> bool:
-    """Return whether a server has answered 404 because it does not have the session.
+async def _message_of(request: httpx2.Request) -> Json:
+    message: Json = json.loads(await request.aread())
+    return message
 
-    An error with the id of the request may come from its execution.
+
+async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request) -> bool:
+    """Return whether a server has answered 404 because it does not have the session of a message.
+
+    An error with the id of the message may come from its execution.
     """
-    if answer.status_code != 404 or "mcp-session-id" not in request.headers:
+    if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
         return False
     try:
         found = json.loads(await answer.aread())
     except ValueError:
         return True
-    return not isinstance(found, dict) or found.get("id") != message.get("id")
+    return not isinstance(found, dict) or found.get("id") != (await _message_of(request)).get("id")
 
 
 def _text_of(error: Exception) -> str:

@@ -214,6 +214,6 @@ def with_id_in_body(
     header = request.headers.get("authorization", "")
     if answer.status_code != 401 or client is None or not header.startswith("Basic "):
         return None
-    data = {**dict(parse_qsl(request.content.decode())), "client_id": client.client_id}
+    data = {**dict(parse_qsl(request.content.decode(), keep_blank_values=True)), "client_id": client.client_id}
     headers = {"accept": request.headers["accept"], "authorization": header}
     return httpx2.Request("POST", request.url, data=data, headers=headers)
