@@ -65,7 +65,7 @@ PERMISSIONS = "microphone=(self), " + ", ".join(
 
 # Seconds after which a password may be sent again if too many others are being checked.
 RETRY_SECONDS = 5
-# Views that are available before a second factor is set up: signing in and out, and the setup.
+# Views that are available before a second factor is set up: signing in and out, the setup, and the app's manifest.
 WITHOUT_SECOND_FACTOR = {
     "sign-in",
     "sign-in-link",
@@ -77,6 +77,7 @@ WITHOUT_SECOND_FACTOR = {
     "two-step-app",
     "two-step-passkey",
     "admin:logout",
+    "manifest",
 }
 
 

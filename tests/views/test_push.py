@@ -76,9 +76,20 @@ def test_app_can_be_installed(client: Client) -> None:
 
 
 def test_manifest_speaks_the_browser_s_language(client: Client) -> None:
-    """UI-13: the manifest is in the browser's language, because it is requested without cookies."""
+    """UI-13: without a signed-in user, the manifest is in the browser's language."""
     manifest = json.loads(Client().get(reverse("manifest"), headers={"Accept-Language": "zh-CN"}).content)
     assert (manifest["lang"], manifest["shortcuts"][0]["name"]) == ("zh-hans", "设置")
+
+
+def test_manifest_is_requested_with_cookies(ana: User, settings: Settings) -> None:
+    """UI-22: a sign-in proxy in front of Parley gets its cookies with the request for the manifest.
+
+    Parley gets them, too, and does not redirect a user who must set up a second factor.
+    """
+    page = Client().get(reverse("sign-in")).content.decode()
+    assert '<link rel="manifest" href="/manifest.webmanifest" crossorigin="use-credentials">' in page
+    settings.REQUIRE_MFA = "all"
+    assert entered(ana).get(reverse("manifest")).status_code == 200
 
 
 def test_service_worker_rules_all_pages_and_is_not_kept(client: Client) -> None:
