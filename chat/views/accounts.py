@@ -129,8 +129,8 @@ def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """Return the challenge for a passkey on GET, or sign in with the passkey's response on POST."""
     if request.user.is_authenticated:
         return redirect("home")
-    rates.count("passkeys", network_of(address_of(request))).require()
     if request.method == "GET":
+        rates.count("passkeys", network_of(address_of(request))).require()
         request.session.set_expiry(CHALLENGE_LIFE)
         return JsonResponse(second_factor.passkey_options(user=None))
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.browser.person import Person
 from tests.support.second_factors import code_of
@@ -71,6 +71,23 @@ async def test_passkey_and_app_are_set_up_and_sign_in(browser: Browser, server: 
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(home)
     person.check_console()
+
+
+async def test_refused_challenge_shows_the_wait(browser: Browser, server: Server) -> None:
+    """If too many users of a network sign in by passkey, the page shows for how long to wait."""
+    refusal = "Too many requests. Try again in 9 minutes."
+
+    async def refuse(route: Route) -> None:
+        accepts_json = await route.request.header_value("Accept") == "application/json"
+        await route.fulfill(status=429, **({"json": {"message": refusal}} if accepts_json else {"body": "<p>A page"}))
+
+    context = await browser.new_context()
+    page = await context.new_page()
+    await page.route("**/passkey", refuse)
+    await page.goto(f"http://localhost:{server.port}/accounts/sign-in/")
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("alert")).to_have_text(refusal)
+    await context.close()
 
 
 async def follow(page: Page, name: str) -> None:

@@ -53,6 +53,14 @@ export async function fetchJson(address) {
 }
 
 /**
+ * Fetches an address. Resolves to the JSON of the response. Rejects with an Error whose message can be shown to the
+ * user: that of the server, or `fallback`.
+ */
+export async function fetchJsonOrThrow(address, fallback) {
+  return valueOf(await fetchOrSignIn(address, { headers: { Accept: "application/json" } }), fallback);
+}
+
+/**
  * Posts values. Resolves to the JSON of the response, or to {} if it has none. Rejects with an Error whose message can
  * be shown to the user: that of the server, or `fallback`.
  */
@@ -64,6 +72,10 @@ export async function post(address, values, fallback, options = {}) {
     body: new URLSearchParams(values),
     ...options,
   });
+  return valueOf(response, fallback);
+}
+
+async function valueOf(response, fallback) {
   const isValue = response?.headers.get("Content-Type")?.startsWith("application/json");
   const result = isValue ? await response.json().catch(() => null) : {};
   if (!response?.ok || !result) throw new Error(result?.message ?? fallback);

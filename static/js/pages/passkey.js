@@ -1,6 +1,6 @@
 // Creates a passkey, or signs in with one, for each form with data-passkey. The browser's answer is put into the field
 // "credential". Errors are shown in the form's [role=alert], which has their texts as data.
-import { fetchJson } from "../net/http.js";
+import { fetchJsonOrThrow } from "../net/http.js";
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", (event) => {
@@ -30,17 +30,18 @@ async function submitWithPasskey(form) {
   }
 }
 
-/** Returns the challenge from the page, or fetches it. */
+/** Returns the challenge from the page, or fetches it. If the server refuses it, rejects as `fetchJsonOrThrow` does. */
 async function optionsOf(form) {
   const { options } = form.dataset;
-  return options ? fetchJson(options) : JSON.parse(document.getElementById("passkey-options").textContent);
+  if (options) return fetchJsonOrThrow(options, alertOf(form).dataset.failed);
+  return JSON.parse(document.getElementById("passkey-options").textContent);
 }
 
 function errorText({ unsupported, cancelled, known, failed }, error) {
   if (!("credentials" in navigator)) return unsupported;
   if (error.name === "NotAllowedError" || error.name === "AbortError") return cancelled;
   if (error.name === "InvalidStateError") return known;
-  return failed;
+  return error.name === "Error" ? error.message : failed; // browsers use other names, and messages for developers
 }
 
 function alertOf(form) {
