@@ -183,7 +183,6 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # A passkey always requires a fingerprint, face or PIN, so it can replace both steps of signing in.
 MFA_WEBAUTHN_USER_VERIFICATION = "required"
-MFA_TOTP_ISSUER = "Parley"
 # A code is also valid 30 seconds before and after its own time, because clocks differ and typing takes time.
 MFA_TOTP_TOLERANCE = 1
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.authentication import get_authentication_records
+from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -53,7 +56,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 class MFAAdapter(DefaultMFAAdapter):
-    """Second factors, which are stored encrypted and named after the user."""
+    """Second factors, which are stored encrypted and named after this server and the user."""
 
     def encrypt(self, text: str) -> str:
         return encryption.encrypt(text)
@@ -61,8 +64,14 @@ class MFAAdapter(DefaultMFAAdapter):
     def decrypt(self, encrypted_text: str) -> str:
         return encryption.decrypt(encrypted_text)
 
+    def get_totp_issuer(self) -> str:
+        """Return a name of this server, without a colon, which separates it from the user name in labels."""
+        address = urlsplit(settings.PUBLIC_URL or f"//{context.request.get_host()}")
+        return f"Parley {address.netloc.replace(':', ' ')}"
+
     def get_totp_label(self, user: User) -> str:  # type: ignore[override]  # as above
-        return user.username
+        # Some apps ignore the issuer, and an entry replaces another one with the same label.
+        return f"{self.get_totp_issuer()}:{user.username}"
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         return {**super().get_public_key_credential_rp_entity(), "name": "Parley"}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -23,7 +24,7 @@ from chat.limits import counters
 from chat.models import LoginSession, SecurityEvent, Session, User
 from chat.services.people import accounts, api_tokens, login_throttle, second_factor
 from chat.services.people.security_log import Kind
-from chat.sign_in.adapters import CONFIRMED_AT
+from chat.sign_in.adapters import CONFIRMED_AT, MFAAdapter
 from tests.support.second_factors import HOST, ORIGIN, SoftPasskey, code_of, give_app, give_codes
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +117,28 @@ def test_secret_waits_encrypted_in_the_browser_s_session(browser: Client, ana: U
     key = soup(signed_in(browser, ana).get(ADD_APP)).select_one(".setup-key code")
     assert key is not None
     assert key.get_text().replace(" ", "") not in str(dict(browser.session.items()))
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "name"),
+    [
+        ("", "localhost", "Parley localhost"),
+        ("", "localhost:9443", "Parley localhost 9443"),
+        ("https://chat.example.org", "localhost", "Parley chat.example.org"),
+    ],
+)
+def test_app_tells_servers_apart(
+    ana: User, settings: Settings, monkeypatch: pytest.MonkeyPatch, public_url: str, host: str, name: str
+) -> None:
+    """An app replaces an entry with the same label: the user could no longer sign in to the other server."""
+    settings.PUBLIC_URL = public_url
+    urls: list[str] = []
+    monkeypatch.setattr(MFAAdapter, "build_totp_svg", lambda self, url: urls.append(url))
+    browser = signed_in(Client(SERVER_NAME=HOST), ana)
+    assert browser.get(ADD_APP, headers={"Host": host}).status_code == 200
+    [url] = map(urlsplit, urls)
+    assert unquote(url.path) == f"/{name}:{ana.username}"
+    assert parse_qs(url.query)["issuer"] == [name]
 
 
 def test_second_app_is_refused(browser: Client, ana: User) -> None:
