@@ -22,12 +22,13 @@ from chat.limits.quotas import Quotas, quotas
 from chat.limits.rates import RATES, rates
 from chat.runner import tracing
 from chat.security import web_push
-from config.addresses import host_name
+from config.addresses import host_name, leads_nowhere
 from config.data_folder import OWNER_ONLY_FOLDER, SHORTEST_KEY
 
 SHORTEST_LEASE = 2.0
 # The first SQLite with RETURNING, with which runs write their rows.
 OLDEST_SQLITE = (3, 35)
+SET_SUBJECT = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
 
 
@@ -170,7 +171,6 @@ def push_messages(**kwargs: Any) -> list[CheckMessage]:
     """Check that push messages can be signed, and name a contact for push services."""
     key, subject = settings.VAPID_PRIVATE_KEY, settings.VAPID_SUBJECT
     random = "Set VAPID_PRIVATE_KEY to 32 random bytes in Base64: openssl rand -base64 32."
-    contact = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
     if not key:  # REDIS_URL is set
         if os.environ.get("VAPID_SUBJECT"):
             text = "VAPID_SUBJECT is set, but VAPID_PRIVATE_KEY is not: push notifications cannot be sent."
@@ -178,18 +178,34 @@ def push_messages(**kwargs: Any) -> list[CheckMessage]:
         text = "VAPID_PRIVATE_KEY is not set: users get no notifications while Parley is closed."
         hint = "Set it to the same 32 random bytes in Base64 on all machines: openssl rand -base64 32."
         if not subject:
-            hint += f" {contact}"  # with the key alone, Parley would not start
+            hint += f" {SET_SUBJECT}"  # with the key alone, Parley would not start
         return [Warning(text, hint=hint, id="parley.W010")]
     try:
         web_push.check_private_key(key)
     except ValueError as error:
         return [Error(f"VAPID_PRIVATE_KEY is not a valid key: {error}.", hint=random, id="parley.E014")]
+    return _problems_of_contact(subject)
+
+
+def _problems_of_contact(subject: str) -> list[CheckMessage]:
     if subject and not subject.startswith(("mailto:", "https://")):
-        return [Error(f"VAPID_SUBJECT={subject} is not a mailto: or https:// address.", hint=contact, id="parley.E016")]
+        text = f"VAPID_SUBJECT={subject} is not a mailto: or https:// address."
+        return [Error(text, hint=SET_SUBJECT, id="parley.E016")]
     if os.environ.get("VAPID_PRIVATE_KEY") and not subject:
         text = "VAPID_PRIVATE_KEY is set, but push services need a contact, and VAPID_SUBJECT is not set."
-        return [Error(text, hint=contact, id="parley.E017")]
-    return []
+        return [Error(text, hint=SET_SUBJECT, id="parley.E017")]
+    if not leads_nowhere(subject):
+        return []
+    if os.environ.get("VAPID_SUBJECT"):
+        text = f"VAPID_SUBJECT={subject} has no host on the internet. Apple's push service would refuse all messages."
+        return [Error(text, hint=SET_SUBJECT, id="parley.E016")]
+    # Without HTTPS, only browsers on this machine have notifications.
+    if not settings.HTTPS and not any(origin.startswith("https://") for origin in settings.CSRF_TRUSTED_ORIGINS):
+        return []
+    text = "Apple's push service refuses messages without a contact, so Safari and iPhones get no notifications."
+    hint = "Set PUBLIC_URL to the address at which users reach Parley, such as https://chat.example.org, or set "
+    hint += "VAPID_SUBJECT to mailto:NAME@DOMAIN."
+    return [Warning(text, hint=hint, id="parley.W013")]
 
 
 @register()

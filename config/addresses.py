@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 USUAL_PORTS = {"http": 80, "https": 443}
+# The ends of names that lead to no host on the internet (RFC 2606, RFC 6761).
+RESERVED = {"example", "invalid", "localhost", "test"}
 NAME = r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?"
 
 
@@ -39,6 +42,33 @@ def host_name(text: str) -> str:
     if name != "*" and not re.fullmatch(rf"\.?{NAME}", name):
         raise ValueError(text)
     return name
+
+
+def contact_address(public_url: str, hosts: Iterable[str]) -> str:
+    """Return an https address at which the operator can be reached, or "".
+
+    It is `public_url`, or else the address of the first host that can be a name on the internet.
+    """
+    if public_url.startswith("https://"):
+        return public_url
+    return next((f"https://{host}" for host in hosts if _can_be_public(host)), "")
+
+
+def leads_nowhere(contact: str) -> bool:
+    """Return whether a `mailto:` or `https:` address has no host, or a reserved one such as localhost."""
+    scheme, _, rest = contact.partition(":")
+    user, _, host = re.split("[/?#]", rest.lstrip("/"), maxsplit=1)[0].rpartition("@")
+    name = host.partition(":")[0]
+    return not name or _is_reserved(name) or (scheme == "mailto" and not user)
+
+
+def _can_be_public(host: str) -> bool:
+    is_full_name = "." in host.rstrip(".") and not host.startswith(".")
+    return is_full_name and not _is_ip(host.strip("[]")) and not _is_reserved(host)
+
+
+def _is_reserved(host: str) -> bool:
+    return host.lower().rstrip(".").rpartition(".")[2] in RESERVED
 
 
 def _is_ip(host: str) -> bool:

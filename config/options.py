@@ -180,8 +180,9 @@ OPTIONS = {
         "generated once, in `PARLEY_DATA`; none with `REDIS_URL`",
     ),
     "VAPID_SUBJECT": Option(
-        "Where operators of push services can reach you: `mailto:admin@example.org`, or an address with `https:`.",
-        "`PUBLIC_URL`",
+        "Where operators of push services can reach you: `mailto:admin@example.org`, or an address with `https:`. "
+        "Without it, Safari and iPhones get no notifications.",
+        "`PUBLIC_URL` if it begins with `https://`, otherwise with `HTTPS=1` the first name in `ALLOWED_HOSTS`",
     ),
     "LOG_LEVEL": Option("The least severe messages to log: `DEBUG`, `INFO`, `WARNING` or `ERROR`."),
     "HANG_SECONDS": Option(

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from config import postgres
+from config.addresses import contact_address
 from config.data_folder import may_make_keys, secret_key, vapid_key
 from config.environment import HIGHEST_PORT, SQLITE, Environment
 
@@ -331,8 +332,9 @@ OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
 VAPID_PRIVATE_KEY = env.str("VAPID_PRIVATE_KEY", default="") or (
     "" if REDIS_URL else vapid_key(DATA_DIR, may_make=MAY_MAKE_KEYS)
 )
-# VAPID_SUBJECT: how operators of push services can reach the operator of Parley: "mailto:…" or "https://…".
-VAPID_SUBJECT = env.str("VAPID_SUBJECT", default=PUBLIC_URL if PUBLIC_URL.startswith("https://") else "")
+# VAPID_SUBJECT: how operators of push services can reach the operator of Parley: "mailto:…" or "https://…". Apple's
+# service refuses messages without it.
+VAPID_SUBJECT = env.str("VAPID_SUBJECT", default=contact_address(PUBLIC_URL, ALLOWED_HOSTS if HTTPS else ()))
 
 # LOG_LEVEL: the least level of Parley's log lines on the console. For its libraries, it is WARNING.
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", "DEBUG", "WARNING", "ERROR")

@@ -31,7 +31,7 @@ RECORD_SIZE = 4096
 KEY_BYTES, POINT_BYTES, AUTH_BYTES = 32, 65, 16
 # The order of the curve P-256 (SEC 2, 2.4.2). Private keys are smaller.
 CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-# Used if no contact is configured. The domain is reserved (RFC 2606).
+# Used if no contact is configured. The domain is reserved (RFC 2606). Apple's service refuses it; the others accept it.
 NO_SUBJECT = "mailto:unknown@parley.invalid"
 
 

@@ -14,7 +14,8 @@ from chat import agents_setup
 
 
 def found() -> list[str]:
-    return [str(message.id) for message in run_checks() if str(message.id).startswith("parley.")]
+    """Return the ids of Parley's messages, sorted, because checks run in any order."""
+    return sorted(str(message.id) for message in run_checks() if str(message.id).startswith("parley."))
 
 
 def test_plain_installation_has_nothing_to_hear() -> None:
@@ -125,7 +126,8 @@ def test_sqlite_without_returning_is_an_error(monkeypatch: pytest.MonkeyPatch, v
     assert found() == ids
 
 
-BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org"}
+REACHED_AT = "mailto:ops@example.org"
+BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org", "VAPID_SUBJECT": "https://chat.example.org"}
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,12 @@ BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org"}
         ({"HOST": "not a host"}, ["parley.E020"]),
         ({"HOST": "chat.lan", "ALLOWED_HOSTS": ["chat.lan"]}, ["parley.W003"]),
         (BEHIND_A_PROXY | {"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["chat.example.org"]}, []),  # noqa: S104  # not bound
-        ({"HTTPS": True}, ["parley.W012"]),
-        ({"HTTPS": True, "PUBLIC_URL": "http://chat.example.org"}, ["parley.W012"]),
+        ({"HTTPS": True, "VAPID_SUBJECT": REACHED_AT}, ["parley.W012"]),
+        ({"HTTPS": True, "PUBLIC_URL": "http://chat.example.org", "VAPID_SUBJECT": REACHED_AT}, ["parley.W012"]),
+        ({"HTTPS": True}, ["parley.W012", "parley.W013"]),
+        (dict.fromkeys(["PUBLIC_URL", "VAPID_SUBJECT"], "https://localhost") | {"HTTPS": True}, ["parley.W013"]),
+        ({"CSRF_TRUSTED_ORIGINS": ["https://box.tailnet.ts.net"]}, ["parley.W013"]),
+        ({"CSRF_TRUSTED_ORIGINS": ["http://chat.lan"]}, []),
         ({"PUBLIC_URL": "https://chat.example.org"}, ["parley.W011"]),
         ({"PUBLIC_URL": "http://chat.example.org"}, []),
         ({"HOST": "0.0.0.0", "ALLOWED_HOSTS": ["localhost", "0.0.0.0"]}, ["parley.W003", "parley.W004"]),  # noqa: S104
@@ -182,7 +188,6 @@ def test_several_web_processes_need_redis(monkeypatch: pytest.MonkeyPatch, worke
 
 
 KEY = "A" * 42 + "E"
-REACHED_AT = "mailto:ops@example.org"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +198,10 @@ REACHED_AT = "mailto:ops@example.org"
         ({"VAPID_PRIVATE_KEY": KEY}, "https://chat.example.org", []),
         ({"VAPID_PRIVATE_KEY": KEY}, "", ["parley.E017"]),
         ({"VAPID_PRIVATE_KEY": KEY}, "ops@example.org", ["parley.E016"]),
+        *(
+            ({"VAPID_SUBJECT": subject}, subject, ["parley.E016"])
+            for subject in ("mailto:ops@localhost", "https://localhost:8443/", "https://chat.invalid", "mailto:ops")
+        ),
         ({"VAPID_PRIVATE_KEY": "not a key"}, REACHED_AT, ["parley.E014"]),
         (
             {"VAPID_PRIVATE_KEY": "", "VAPID_SUBJECT": REACHED_AT},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from config.addresses import contact_address
 from config.environment import SQLITE, Environment
 
 FILE = Path("/data+more/50%/parley.sqlite3")
@@ -203,3 +204,20 @@ def test_unusable_address_of_redis_is_refused_without_its_password(setting: None
 )
 def test_address_of_redis_is_read(setting: None) -> None:
     assert Environment().redis("SETTING") == os.environ["SETTING"]
+
+
+LOCAL = ["localhost", "127.0.0.1", "[::1]"]
+
+
+@pytest.mark.parametrize(
+    ("public_url", "hosts", "contact"),
+    [
+        ("https://chat.example.org", ["parley.example.org"], "https://chat.example.org"),
+        ("http://10.0.0.5", [*LOCAL, "*", ".example.org", "chat.example.org"], "https://chat.example.org"),
+        ("", [*LOCAL, "web", "parley.localhost", "parley.test", "10.0.0.5", "*", ".example.org"], ""),
+        ("", [], ""),
+    ],
+)
+def test_contact_for_push_services_is_found(public_url: str, hosts: list[str], contact: str) -> None:
+    """UI-22: Apple's service refuses messages without a contact, so it is not only taken from PUBLIC_URL."""
+    assert contact_address(public_url, hosts) == contact
