@@ -17,14 +17,24 @@ from tests.wire.server import WireServer
 BROWSER = """
 delete globalThis.PushManager;
 globalThis.shown = [];
+globalThis.alerts = [];
 class Kept extends EventTarget {
   static permission = "granted";
   static requestPermission = async () => "granted";
-  constructor(title, options) { super(); shown.push([title, options.body]); }
+  constructor(title, options) { super(); shown.push([title, options.body]); alerts.push(options.renotify); }
   close() {}
 }
 globalThis.Notification = Kept;
 document.hasFocus = () => globalThis.looking ?? false;
+"""
+# A service worker that has just shown a push message.
+PUSHED = """
+const pushed = { data: { alertedAt: Date.now() } };
+navigator.serviceWorker.getRegistration = async () => ({
+  active: {},
+  getNotifications: async () => [pushed],
+  showNotification: async (title, options) => void new Notification(title, options),
+});
 """
 
 
@@ -121,10 +131,7 @@ async def test_mentions_are_notified_and_marked_in_the_list(
     ana: Person, model: WireServer, server: Server, browser: Browser
 ) -> None:
     """LIVE-07: the pages of this and of another session notify the user. Opening the session removes the mark."""
-    bo = await invited(ana, browser, "Bo", member=True)
-    await wanting(bo, server)
-    await ana.page.keyboard.press("Escape")
-    await only_mentions(ana)
+    bo = await mentioned_by(ana, server, browser)
     await ana.say("Lunch")
     await expect(bo.page.locator("[data-part=title]").first).to_have_text("Lunch")
     session = bo.page.url
@@ -147,3 +154,40 @@ async def test_mentions_are_notified_and_marked_in_the_list(
     await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@bo", "@Bo"])
     assert await shown(bo) == [["Lunch", "Admin mentioned you."]]
     bo.check_console()
+
+
+async def test_notification_that_replaces_another_one_alerts_again(
+    ana: Person, server: Server, browser: Browser
+) -> None:
+    """LIVE-07: browsers replace a notification silently, so a user who leaves one would not hear of later mentions.
+
+    What another page or a push message has reported a moment ago alerts the user only once.
+    """
+    bo = await mentioned_by(ana, server, browser)
+    assert await mentions_alert(ana, bo, 1)
+    await bo.page.goto(bo.page.url)
+    await bo.sees_connection("Connected")
+    assert not await mentions_alert(ana, bo, 2)
+    await bo.page.clock.fast_forward(20_000)
+    assert await mentions_alert(ana, bo, 3)
+    await bo.page.clock.fast_forward(20_000)
+    await bo.page.evaluate(PUSHED)
+    assert not await mentions_alert(ana, bo, 4)
+
+
+async def mentioned_by(ana: Person, server: Server, browser: Browser) -> Person:
+    """Invite a member who wants notifications to Ana's session."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    await wanting(bo, server)
+    await ana.page.keyboard.press("Escape")
+    await only_mentions(ana)
+    return bo
+
+
+async def mentions_alert(ana: Person, bo: Person, count: int) -> bool:
+    """Mention Bo for the `count`-th time. Return whether the notification alerts him."""
+    before = len(await shown(bo))
+    await ana.say(f"@bo, come, {count}")
+    await bo.page.wait_for_function("(before) => shown.length > before", arg=before)
+    alerts: list[bool] = await bo.page.evaluate("alerts")
+    return alerts[-1]

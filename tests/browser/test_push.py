@@ -40,10 +40,15 @@ const manager = {
 };
 Object.defineProperty(ServiceWorkerRegistration.prototype, "pushManager", { get: () => manager });
 """
-# Records the notifications that the worker shows, by tag, like the browser.
+# Records the notifications that the worker shows, by tag, like the browser. Those that alert the user are also listed.
 WORKER = """() => {
   self.shown = new Map();
-  ServiceWorkerRegistration.prototype.showNotification = async (title, { body, tag, data }) => {
+  self.alerts = [];
+  const kept = new Map();
+  ServiceWorkerRegistration.prototype.getNotifications = async ({ tag }) => [kept.get(tag)].filter(Boolean);
+  ServiceWorkerRegistration.prototype.showNotification = async (title, { body, tag, data, renotify }) => {
+    if (renotify || !kept.has(tag)) self.alerts.push(body);
+    kept.set(tag, { data });
     self.shown.set(tag, [title, body, data.url]);
   };
 }"""
@@ -195,6 +200,15 @@ class Worker:
             while shown != list(expected):
                 shown = await self._script.evaluate("() => [...self.shown.values()]")
 
+    async def alerts(self) -> list[str]:
+        """Return the texts of the notifications that have alerted the user, with a sound for example."""
+        alerts: list[str] = await self._script.evaluate("() => self.alerts")
+        return alerts
+
+    async def wait(self, seconds: int) -> None:
+        """Put the worker's clock forward."""
+        await self._script.evaluate("(ms) => { const now = Date.now() + ms; Date.now = () => now; }", seconds * 1000)
+
     async def press(self) -> list[str]:
         """Press all notifications, and return the addresses of the windows that they open."""
         opened: list[str] = await self._script.evaluate(PRESS)
@@ -222,6 +236,21 @@ async def test_worker_shows_messages_and_opens_their_session(settings_page: Page
         ["127.0.0.1", "", "/"],
     )
     assert await worker.press() == ["/sessions/s_1/#waiting", "/sessions/s_2/#waiting", "/"]
+
+
+async def test_notification_that_replaces_another_one_alerts_again(settings_page: Page, server: Server) -> None:
+    """UI-22: browsers replace a notification silently, so a user who leaves one would not hear of later events.
+
+    Messages that arrive together alert the user once.
+    """
+    await turn_on(settings_page)
+    worker = Worker(settings_page, server.address)
+    await worker.start()
+    for text, seconds in (("One", 0), ("Two", 10), ("Three", 10), ("Four", 10)):
+        await worker.wait(seconds)
+        await worker.deliver(message("/sessions/s_1/", text))
+        await worker.shows(["Plan", text, "/sessions/s_1/#waiting"])
+    assert await worker.alerts() == ["One", "Three"]
 
 
 async def worker_with_session_in_view(person: Person, server: Server, name: str) -> tuple[Worker, str]:

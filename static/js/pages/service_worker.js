@@ -5,6 +5,9 @@ const ICON = "/app-icons/icon-192";
 const BADGE = "/app-icons/badge-96";
 const PUSH = "/push";
 const TEST = "test";
+// A notification that replaces another one alerts the user only if the last alert is older. Otherwise the push message
+// about an event would repeat the alert of a page. ui/notification.js has the same rule.
+const QUIET_MS = 15_000;
 const UNREADABLE = { title: self.location.hostname, body: "", url: "/", tag: "parley" };
 
 self.addEventListener("install", () => self.skipWaiting());
@@ -37,7 +40,11 @@ async function mustShowAll() {
 async function show({ title, body, url, tag }) {
   const inView = (await windows()).filter(({ visibilityState }) => visibilityState === "visible");
   if (tag !== TEST && findPage(inView, url) && !(await mustShowAll())) return;
-  await self.registration.showNotification(title, { body, tag, icon: ICON, badge: BADGE, data: { url } });
+  const [replaced] = await self.registration.getNotifications({ tag });
+  const lastAlert = replaced?.data?.alertedAt ?? 0;
+  const renotify = Date.now() - lastAlert > QUIET_MS; // by default, browsers replace notifications silently
+  const data = { url, alertedAt: renotify ? Date.now() : lastAlert };
+  await self.registration.showNotification(title, { body, tag, renotify, icon: ICON, badge: BADGE, data });
 }
 
 /** Goes to an open page of the session, or opens one. */

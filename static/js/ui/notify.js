@@ -1,6 +1,5 @@
 // The browser's notifications. They are shown if the user has turned them on and is not looking at the page.
 import { navigate } from "./navigation.js";
-import { registration } from "./push.js";
 
 const root = document.documentElement;
 
@@ -23,20 +22,7 @@ export function notifyIfAway(title, body, { session, url = location.pathname }) 
     if (url !== location.pathname) navigate(url);
   };
   const icon = document.getElementById("favicon")?.href;
-  showNotification(title, { body, tag: session, icon, url, onclick }).catch(() => {});
-}
-
-/** Shows a notification. Prefers the service worker, which phones require and which can replace push messages. */
-async function showNotification(title, { onclick, url, ...options }) {
-  const worker = await registration();
-  if (worker?.active) return worker.showNotification(title, { ...options, data: { url } });
-  try {
-    const shown = new Notification(title, options);
-    shown.addEventListener("click", () => {
-      onclick();
-      shown.close();
-    });
-  } catch {
-    // a phone without the service worker
-  }
+  import("./notification.js")
+    .then(({ showNotification }) => showNotification(title, { body, tag: session, icon, url, onclick }))
+    .catch(() => {});
 }

@@ -1,0 +1,40 @@
+// A notification of the browser. This module is loaded with the first one.
+import { readStored, writeStored } from "../net/storage.js";
+import { registration } from "./push.js";
+
+// A notification that replaces another one alerts the user only if the last alert is older, because all tabs report an
+// event, and then a push message. service_worker.js has the same rule.
+const QUIET_MS = 15_000;
+const ALERT_NAME = "parley:alert"; // the tag and the time of the last alert of a page
+
+/** Shows a notification. Prefers the service worker, which phones require and which can replace push messages. */
+export async function showNotification(title, { onclick, url, ...others }) {
+  const worker = await registration();
+  const lastAlert = Math.max(lastAlertOf(others.tag), await alertTimeOfShown(worker, others.tag));
+  const renotify = Date.now() - lastAlert > QUIET_MS; // by default, browsers replace notifications silently
+  const alertedAt = renotify ? Date.now() : lastAlert;
+  writeStored(ALERT_NAME, `${others.tag} ${alertedAt}`);
+  const options = { ...others, renotify };
+  if (worker?.active) return worker.showNotification(title, { ...options, data: { url, alertedAt } });
+  try {
+    const shown = new Notification(title, options);
+    shown.addEventListener("click", () => {
+      onclick();
+      shown.close();
+    });
+  } catch {
+    // a phone without the service worker
+  }
+}
+
+/** Resolves to the time of the last alert of the notification that is shown, such as a push message, or to 0. */
+async function alertTimeOfShown(worker, tag) {
+  const [shown] = (await worker?.getNotifications({ tag })) ?? [];
+  return shown?.data?.alertedAt ?? 0;
+}
+
+/** Returns when a page last alerted the user to this tag, or 0. Other tabs of the browser count, too. */
+function lastAlertOf(tag) {
+  const [lastTag, time] = readStored(ALERT_NAME).split(" ");
+  return lastTag === tag ? Number(time) : 0;
+}
