@@ -10,6 +10,7 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.conf import settings
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import DatabaseError, InterfaceError
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -32,6 +33,7 @@ from chat.errors import FilesUnavailable
 from chat.limits.rates import RateLimited
 from chat.origin import origin_of, using_origin
 from chat.security.password_hashing import HashersBusy
+from chat.security.session_store import SessionStore
 from chat.services.people.second_factor import is_missing
 
 # Responses that are not compressed. Images and PDF files hardly get smaller, and a large photograph takes a second.
@@ -82,7 +84,7 @@ WITHOUT_SECOND_FACTOR = {
 
 
 class LoginSessions(SessionMiddleware):
-    """Django's sessions. Only signing out deletes their cookie.
+    """Django's sessions. Logins that are used are prolonged once a day, and only signing out deletes their cookie.
 
     Django also deletes it if the key in a request is no longer known. A change of the password gives the browser a new
     key. A request of another tab may still have the old one, and its response would delete the cookie with the new key.
@@ -93,7 +95,34 @@ class LoginSessions(SessionMiddleware):
         cookie = response.cookies.get(settings.SESSION_COOKIE_NAME)
         if cookie is not None and not cookie.value and not getattr(request, "signs_out", False):
             del response.cookies[settings.SESSION_COOKIE_NAME]
+        if cookie is None and response.status_code < 500 and _prolong_login(request):
+            _set_session_cookie(request, response)
         return response
+
+
+def _prolong_login(request: HttpRequest) -> bool:
+    """Prolong the login of a user who is signed in. Return whether this was done, so that the cookie must follow."""
+    session, user = getattr(request, "session", None), getattr(request, "user", None)
+    if not isinstance(session, SessionStore) or user is None or not user.is_authenticated:
+        return False
+    try:
+        return session.prolong()
+    except (DatabaseError, InterfaceError):  # the next request tries again
+        return False
+
+
+def _set_session_cookie(request: HttpRequest, response: HttpResponse) -> None:
+    """Set the cookie as Django does after a change of the session."""
+    response.set_cookie(
+        settings.SESSION_COOKIE_NAME,
+        request.session.session_key or "",
+        max_age=settings.SESSION_COOKIE_AGE,
+        domain=settings.SESSION_COOKIE_DOMAIN,
+        path=settings.SESSION_COOKIE_PATH,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=settings.SESSION_COOKIE_HTTPONLY,
+        samesite=settings.SESSION_COOKIE_SAMESITE,
+    )
 
 
 class Compression(GZipMiddleware):

@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import LoginSession, SecurityEvent, SignInLink, User
@@ -18,9 +19,11 @@ from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
 from chat.services.people import accounts
 from chat.services.people.security_log import Kind, record
+from tests.support.second_factors import give_app
 from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
+PASSWORD = {"password": "correct horse"}
 
 
 def key_of(client: Client) -> str:
@@ -72,6 +75,69 @@ def test_expired_row_signs_nobody_in(ana: User) -> None:
     assert SessionStore(key_of(client)).load() == {}
     assert async_to_sync(SessionStore(key_of(client)).aload)() == {}
     assert client.get("/").status_code == 302
+
+
+def nearly_expired() -> None:
+    LoginSession.objects.update(expire_date=timezone.now() + timedelta(days=5))
+
+
+def days_left() -> int:
+    return round((LoginSession.objects.get().expire_date - timezone.now()) / timedelta(days=1))
+
+
+def test_used_login_is_prolonged_once_a_day(ana: User) -> None:
+    """UI-22: a user who opens Parley is not signed out after 30 days, and the browser's notifications go on.
+
+    The row and the cookie are prolonged together.
+    """
+    client = Client()
+    begun = client.post(reverse("sign-in"), PASSWORD | {"username": ana.username}).cookies[settings.SESSION_COOKIE_NAME]
+    LoginSession.objects.update(expire_date=timezone.now() + timedelta(days=29, hours=1))
+    assert settings.SESSION_COOKIE_NAME not in client.get(reverse("settings")).cookies
+    nearly_expired()
+    first, second = (client.get(reverse("settings")).cookies for _ in range(2))
+    assert days_left() == 30
+    prolonged = first[settings.SESSION_COOKIE_NAME]
+    assert prolonged.value == begun.value
+    assert {**prolonged, "expires": ""} == {**begun, "expires": ""}
+    assert settings.SESSION_COOKIE_NAME not in second
+
+
+def test_prolonging_brings_no_login_back(ana: User) -> None:
+    """LIVE-06: a login that has ended during a request stays ended, and changes of other requests stay."""
+    client = signed_in(ana)
+    nearly_expired()
+    first, second, third = (SessionStore(key_of(client)) for _ in range(3))
+    for store in (first, second, third):
+        store.load()
+    second["seen"] = True
+    second.save()
+    assert not first.prolong()
+    assert SessionStore(key_of(client))["seen"] is True
+    nearly_expired()
+    third.load()
+    accounts.end_all_logins(with_tokens=False)
+    assert not third.prolong()
+    assert not LoginSession.objects.exists()
+    assert client.get("/").status_code == 302
+
+
+def test_only_logins_are_prolonged(ana: User) -> None:
+    """LIVE-06: a login without its second step, and one of a user who was deactivated, expire as before."""
+    client = signed_in(ana)
+    nearly_expired()
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    client.get(reverse("sign-in"))
+    assert days_left() == 5
+    User.objects.filter(pk=ana.pk).update(is_active=True)
+    client.post(reverse("sign-out"))
+    assert not LoginSession.objects.exists()
+    assert client.cookies[settings.SESSION_COOKIE_NAME].value == ""
+    give_app(ana)
+    client.post(reverse("sign-in"), PASSWORD | {"username": ana.username})
+    nearly_expired()
+    assert client.get(reverse("second-step")).status_code == 200
+    assert days_left() == 5
 
 
 @pytest.mark.parametrize("others", [1, 30])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
 from allauth.account.internal.stagekit import LOGIN_SESSION_KEY
+from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends import db
 from django.db.models import QuerySet
@@ -16,6 +18,8 @@ from chat.models import LoginSession
 
 # Keys in a session: the digest of the browser's push subscription, and the id of the VAPID key that it uses.
 PUSH, PUSH_KEY = "push", "push_key"
+# A session that is used is prolonged when at least this much of its lifetime has passed.
+PROLONGED_AFTER = timedelta(days=1)
 
 
 def hash_key(session_key: str) -> str:
@@ -26,21 +30,38 @@ def hash_key(session_key: str) -> str:
 class SessionStore(db.SessionStore):
     """Django's database store over LoginSession. The cookie contains the key, and the row its hash."""
 
+    # When the session expires, as it was loaded.
+    _expires_at: datetime | None = None
+
     @classmethod
     def get_model_class(cls) -> type[LoginSession]:
         return LoginSession
 
     def _get_session_from_db(self) -> LoginSession | None:
         row = self._rows(self.session_key).filter(expire_date__gt=timezone.now()).first()
-        if row is None:
-            self._session_key = None
-        return row
+        return self._loaded(row)
 
     async def _aget_session_from_db(self) -> LoginSession | None:
         row = await self._rows(self.session_key).filter(expire_date__gt=timezone.now()).afirst()
+        return self._loaded(row)
+
+    def _loaded(self, row: LoginSession | None) -> LoginSession | None:
         if row is None:
             self._session_key = None
+        else:
+            self._expires_at = row.expire_date
         return row
+
+    def prolong(self) -> bool:
+        """Let a loaded session expire SESSION_COOKIE_AGE from now, at most once a day. Return whether this was done.
+
+        Only the time is written, so that concurrent changes of the data stay, and a session that has ended stays ended.
+        """
+        expires_at = timezone.now() + timedelta(seconds=settings.SESSION_COOKIE_AGE)
+        if self._expires_at is None or expires_at - self._expires_at < PROLONGED_AFTER:
+            return False
+        rows = self._rows(self.session_key).filter(expire_date=self._expires_at)
+        return rows.update(expire_date=expires_at) == 1
 
     def exists(self, session_key: str) -> bool:
         return self._rows(session_key).exists()
