@@ -41,7 +41,8 @@ function errorText({ unsupported, cancelled, known, failed }, error) {
   if (!("credentials" in navigator)) return unsupported;
   if (error.name === "NotAllowedError" || error.name === "AbortError") return cancelled;
   if (error.name === "InvalidStateError") return known;
-  return error.name === "Error" ? error.message : failed; // browsers use other names, and messages for developers
+  // Browsers reject with subclasses, whose messages are for developers.
+  return error.constructor === Error ? error.message : failed;
 }
 
 function alertOf(form) {
