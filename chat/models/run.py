@@ -13,7 +13,14 @@ from chat.models.workspace_id import WorkspaceIdField
 
 
 class RunState(models.TextChoices):
-    """idle → running → (cancelling | waiting) → idle. A waiting run is running again after the user has answered."""
+    """The state of a session's run.
+
+    idle → running: a turn begins. running ⇄ waiting: the turn waits for users or other agents, and continues. running
+    or waiting → cancelling: a user has stopped it. running or cancelling → idle: the turn has ended; if messages are
+    queued, the next turn is running instead.
+
+    A waiting run has no worker. Statements in `chat/services/messages/starting.py` repeat these values.
+    """
 
     IDLE = "idle"
     RUNNING = "running"
