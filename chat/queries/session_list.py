@@ -330,8 +330,8 @@ def _waiting(user: User) -> Case:
     open_for_user = of_turn.filter(
         ~approved_by(user), ~lacks_role(user), status=MessageStatus.WAITING, subsession__isnull=True
     )
-    is_paused = Q(run__state=RunState.WAITING, run__delegating=False) & Exists(open_for_user)
-    waits = is_paused | (Q(run__state=RunState.RUNNING) & Exists(of_turn.filter(ASKING)))
+    is_waiting = Q(run__state=RunState.WAITING, run__delegating=False) & Exists(open_for_user)
+    waits = is_waiting | (Q(run__state=RunState.RUNNING) & Exists(of_turn.filter(ASKING)))
     mine = When((Q(owner=user) | _may_edit(user)) & waits, then=Value(True))
     return Case(mine, default=Value(False), output_field=BooleanField())
 

@@ -131,7 +131,7 @@ class CloseTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class PauseTurn:
+class WaitForAnswers:
     """Release the session until users or other agents have answered, unless the turn can already continue (UI-12)."""
 
 
@@ -174,7 +174,7 @@ Change = (
     | ReportFiles
     | ReportCancelled
     | CloseTurn
-    | PauseTurn
+    | WaitForAnswers
     | Delegate
     | AskPeople
     | WithdrawQuestion

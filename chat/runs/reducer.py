@@ -20,11 +20,11 @@ from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, 
 from chat.runs.changes import (
     CloseTurn,
     InsertMessage,
-    PauseTurn,
     ReportCancelled,
     ReportFiles,
     ReportStatus,
     UpdateMessage,
+    WaitForAnswers,
 )
 from chat.runs.response_reducer import ResponseEvent, cut_off, drop_writing, reduce_response
 from chat.runs.tool_reducer import ToolEvent, after_output, end_tool, reduce_tools
@@ -96,7 +96,7 @@ def _close(state: TurnState, now: Now, status: str, *, reason: str = "", for_que
 
 def _finish(state: TurnState, reason: FinishReason, now: Now) -> Reduced:
     if reason == "waiting":
-        return replace(state, closed=True), [PauseTurn()]
+        return replace(state, closed=True), [WaitForAnswers()]
     state, changes = _settle(state, now)
     status = "failed" if state.was_empty else "complete"
     state, closing = _close(state, now, status, for_queued=reason == "pending")

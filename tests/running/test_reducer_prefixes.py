@@ -116,7 +116,7 @@ def test_whole_turn_closes_itself(turns: dict[str, list[AgentEvent]], name: str)
     """RUN-01, RUN-10, UI-12: the loop's last event closes or pauses the turn, and later events change nothing."""
     turn = Turn().apply(*turns[name])
     if turns[name][-1] == TurnFinished("waiting"):
-        assert (turn.ledger.closed, turn.ledger.paused) == (0, 1)
+        assert (turn.ledger.closed, turn.ledger.waiting) == (0, 1)
         return
     assert turn.ledger.closed == 1
     rows = [dict(row) for row in turn.ledger.rows.values()]

@@ -14,11 +14,11 @@ from chat.runs.changes import (
     Change,
     CloseTurn,
     InsertMessage,
-    PauseTurn,
     RecordUsage,
     ReportCancelled,
     ReportStatus,
     UpdateMessage,
+    WaitForAnswers,
 )
 from chat.runs.reducer import reduce
 from chat.runs.turn_state import Now, TurnEvent, TurnState
@@ -52,14 +52,14 @@ class Ledger:
     reports: list[Change] = field(default_factory=list)
     usage: list[RecordUsage] = field(default_factory=list)
     closed: int = 0
-    paused: int = 0
+    waiting: int = 0
 
     def apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             self._apply(change)
 
     def _apply(self, change: Change) -> None:
-        assert not self.closed + self.paused, f"{change} came after the turn was closed"
+        assert not self.closed + self.waiting, f"{change} came after the turn was closed"
         match change:
             case InsertMessage(message_id, name, fields, _):
                 assert message_id not in self.rows
@@ -83,10 +83,10 @@ class Ledger:
                 self.reports.append(change)
             case CloseTurn():
                 self.closed += 1
-            case PauseTurn():
+            case WaitForAnswers():
                 assert self.of(status="waiting"), "a turn that waits for nothing"
                 assert not [row for row in self.rows.values() if row["status"] in ("streaming", "running", "pending")]
-                self.paused += 1
+                self.waiting += 1
 
     def of(self, **wanted: Any) -> list[dict[str, Any]]:
         """Return the rows with these values, in order."""
@@ -112,8 +112,8 @@ class Turn:
 
     def apply(self, *events: TurnEvent) -> Turn:
         for event in events:
-            if self.ledger.paused:  # the session was claimed again
-                self.state, self.ledger.paused = replace(self.state, closed=False), 0
+            if self.ledger.waiting:  # the session was claimed again
+                self.state, self.ledger.waiting = replace(self.state, closed=False), 0
             self.state, changes = reduce(self.state, event, self.clock.tick())
             self.ledger.apply(changes)
         return self

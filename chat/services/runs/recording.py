@@ -41,7 +41,6 @@ from chat.runs.changes import (
     Delegate,
     InsertMessage,
     InsertSummary,
-    PauseTurn,
     RecordRequest,
     RecordUsage,
     ReportCancelled,
@@ -49,6 +48,7 @@ from chat.runs.changes import (
     ReportFiles,
     ReportStatus,
     UpdateMessage,
+    WaitForAnswers,
     WithdrawQuestion,
 )
 from chat.runs.lease import Claim
@@ -217,7 +217,7 @@ def _write_job(locked: Locked, job: Job, outcome: Outcome, last_texts: Mapping[s
         ends_for_queued = CloseTurn(for_queued=True) in job.changes
         if not ends_for_queued or ChatMessage.objects.for_break(tx.session.pk).exists():
             job.recorded.next_turn = _apply(tx, job, last_texts)
-            waits = any(isinstance(change, PauseTurn | AskPeople | WithdrawQuestion) for change in job.changes)
+            waits = any(isinstance(change, WaitForAnswers | AskPeople | WithdrawQuestion) for change in job.changes)
             if (waits or tx.run.state == RunState.IDLE) and tx.session.caller_message_id:
                 job.recorded.caller = tx.session.caller_session_id or ""
             job.recorded.events = [*job.before, *tx.events]
@@ -272,8 +272,8 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
                 tx.events.append(RunCancelled(turn_id))
             case CloseTurn(for_queued):
                 next_turn = _close_turn(tx, for_queued=for_queued)
-            case PauseTurn():
-                next_turn = _pause_turn(tx)
+            case WaitForAnswers():
+                next_turn = _begin_waiting(tx)
             case Delegate(message_id, has_new_address):
                 delegation.begin(tx, tx.messages().get(pk=message_id), has_new_address=has_new_address)
             case AskPeople(message_id, question):
@@ -363,7 +363,7 @@ def _unfinished(tx: SessionTransaction, *, for_queued: bool) -> list[str]:
     return [name for name in (agents if for_queued else agents[1:]) if name in there]
 
 
-def _pause_turn(tx: SessionTransaction) -> str:
+def _begin_waiting(tx: SessionTransaction) -> str:
     """Release the session until people answer (UI-12) or other agents have ended. Return "".
 
     Return the turn's id instead if the turn continues, because it was stopped, all have answered since, or messages are
