@@ -156,8 +156,8 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
     with transaction.atomic():
         chosen = _first_due(limit + 1).read(worker_id)
         if len(chosen) > limit:
-            oldest = _waiting_for(worker_id).values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
-            chosen = in_turns(oldest, _running_by_workspace())[:limit]
+            oldest = _claimable_by(worker_id).values_list("session_id", "session__workspace_id")[:FAIR_WINDOW]
+            chosen = fair_order(oldest, _running_by_workspace())[:limit]
         # Lock only the chosen rows, because other workers skip locked rows, and stop if they find no others.
         found = _CHOSEN.read(worker_id, *chosen) if chosen else []
         SessionRun.objects.filter(pk__in=[session_id for session_id, _ in found]).update(
@@ -166,7 +166,7 @@ def claim(worker_id: str, limit: int) -> list[Claim]:
     return [Claim(session_id, epoch + 1, worker_id) for session_id, epoch in found]
 
 
-def _waiting_for(worker_id: str) -> QuerySet[SessionRun]:
+def _claimable_by(worker_id: str) -> QuerySet[SessionRun]:
     """Return the due sessions that a worker may claim, the oldest first."""
     alive = Exists(Worker.objects.filter(id=worker_id, lease_until__gt=Now()))
     others = Exists(Worker.objects.filter(lease_until__gt=Now(), draining=False).exclude(id=worker_id))
@@ -176,18 +176,18 @@ def _waiting_for(worker_id: str) -> QuerySet[SessionRun]:
 
 @lru_cache(maxsize=128)  # the count varies with the worker's free places
 def _first_due(count: int) -> Composed[str]:
-    return Composed(lambda worker_id: _waiting_for(worker_id).values_list("session_id", flat=True)[:count])
+    return Composed(lambda worker_id: _claimable_by(worker_id).values_list("session_id", flat=True)[:count])
 
 
-def _lock_waiting(worker_id: str, *session_ids: str) -> QuerySet[SessionRun, tuple[str, int]]:
-    chosen = _waiting_for(worker_id).filter(pk__in=session_ids)
+def _lock_claimable(worker_id: str, *session_ids: str) -> QuerySet[SessionRun, tuple[str, int]]:
+    chosen = _claimable_by(worker_id).filter(pk__in=session_ids)
     return _locked(chosen).values_list("session_id", "epoch")
 
 
-_CHOSEN = Composed(_lock_waiting)
+_CHOSEN = Composed(_lock_claimable)
 
 
-def in_turns(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:
+def fair_order(oldest: Iterable[tuple[str, int]], running: Mapping[int, int]) -> list[str]:
     """Return session ids in an order in which all workspaces get the same number of places.
 
     `oldest` are pairs of session and workspace, the oldest first. `running` is the number of running sessions of each
