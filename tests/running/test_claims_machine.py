@@ -67,7 +67,7 @@ def renewed_in_time(worker_id: str) -> bool:
     return not is_late and renew(worker_id)
 
 
-def same_epoch(run: locking.RunColumns, claim: lease.Claim) -> bool:
+def same_epoch(run: locking.ClaimColumns, claim: lease.Claim) -> bool:
     """Put back the comparison of claims by epoch alone."""
     return run.epoch == claim.epoch and run.owner_id is not None
 
@@ -95,7 +95,7 @@ FAULTS = {
     "the network is silent": Fault("text is published by", claims_machine, "SAFE_SHARE", math.inf, 7),
     "a lease is renewed late": Fault("that no other worker has", lease, "renew", renewed_in_time, 1),
     "a failover hands out an epoch twice": Fault(
-        "of another one|closed as failed", locking.RunColumns, "admits", same_epoch, 1
+        "of another one|closed as failed", locking.ClaimColumns, "admits", same_epoch, 1
     ),
     "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 0),
     "the loser does not notice": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),

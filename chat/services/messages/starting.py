@@ -59,7 +59,7 @@ _LOCK_AND_READ = """
         JOIN chat_user u ON u.id = s.owner_id
     WHERE s.id = %(session)s AND u.id = %(user)s AND u.is_active {lock}
 """
-_RUN_COLUMNS = (
+_WRITTEN_RUN_COLUMNS = (
     "state",
     "turn_id",
     "turn_started_at",
@@ -235,5 +235,5 @@ def _start_run(locked: _LockedState, author: User, turn_id: str, now: datetime, 
         run.attempts += 1
     else:
         lease.wake_on_commit(run.pk)
-    update_row(run, _RUN_COLUMNS)
+    update_row(run, _WRITTEN_RUN_COLUMNS)
     return Claim(run.pk, run.epoch, worker_id) if worker_id else None

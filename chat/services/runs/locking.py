@@ -33,7 +33,7 @@ _LOCK = """
 """
 
 
-class RunColumns(NamedTuple):
+class ClaimColumns(NamedTuple):
     """The columns of a locked run by which a claim is checked."""
 
     pk: str
@@ -50,8 +50,8 @@ class RunColumns(NamedTuple):
         return (self.epoch, self.claimant) == (claim.epoch, claim.worker_id) and self.written >= number
 
 
-_columns_of = attrgetter(*RunColumns._fields)
-RUN_COLUMNS = ("session_id", *RunColumns._fields[1:])
+_columns_of = attrgetter(*ClaimColumns._fields)
+CLAIM_COLUMNS = ("session_id", *ClaimColumns._fields[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Locked:
     """The locked rows of a batch, by session. `sessions` have changed rows; `busy` were locked by others."""
 
     sessions: dict[str, SessionTransaction]
-    runs: dict[str, RunColumns]
+    runs: dict[str, ClaimColumns]
     busy: set[str]
 
 
@@ -70,10 +70,10 @@ def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
     transaction has locked are left out.
     """
     sessions = {tx.session.pk: tx for tx in _transactions(sorted(with_rows), wait=wait)} if with_rows else {}
-    runs = {name: RunColumns._make(_columns_of(tx.run)) for name, tx in sessions.items()}
+    runs = {name: ClaimColumns._make(_columns_of(tx.run)) for name, tx in sessions.items()}
     if only_text := with_text - with_rows:
-        rows = lock_values(SessionRun, RUN_COLUMNS, sorted(only_text), wait=wait)
-        runs |= {row[0]: RunColumns._make(row) for row in rows}
+        rows = lock_values(SessionRun, CLAIM_COLUMNS, sorted(only_text), wait=wait)
+        runs |= {row[0]: ClaimColumns._make(row) for row in rows}
     missing = (with_rows | with_text) - runs.keys()
     # With `wait`, missing rows have been deleted.
     busy = set() if wait else set(SessionRun.objects.filter(pk__in=missing).values_list("pk", flat=True))

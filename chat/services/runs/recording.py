@@ -61,7 +61,7 @@ from chat.services.transaction import SessionTransaction, publish_on_commit
 from chat.services.webhooks import outbox
 
 SESSION_COLUMNS = ("revision", "updated_at", "total_tokens", "context_used", "context_window", "provider", "model")
-RUN_COLUMNS = (
+WRITTEN_RUN_COLUMNS = (
     "written",
     "attempts",
     "state",
@@ -173,7 +173,7 @@ def record(jobs: Sequence[Job], texts: Sequence[PendingText], *, wait: bool = Tr
         tx = locked.sessions[session_id]
         tx.run.written = number
         update_row(tx.session, SESSION_COLUMNS)
-        update_row(tx.run, RUN_COLUMNS)
+        update_row(tx.run, WRITTEN_RUN_COLUMNS)
     quotas.record_tokens(used for tx in locked.sessions.values() for used in tx.used)
     for job, recorded in zip(jobs, results, strict=True):
         if recorded.events:
