@@ -211,12 +211,14 @@ def _statement(vendor: str) -> tuple[str, int, int]:
 def _may_begin(locked: _LockedState) -> bool:
     """Return whether the turn is plain and within the quotas."""
     session, run, limits = locked.session, locked.run, quotas()
-    is_open = session.status == Session.Status.ACTIVE and bool(session.title)
+    is_active = session.status == Session.Status.ACTIVE
+    has_title = bool(session.title)  # without one, the message becomes the title
     is_idle = run.state == RunState.IDLE and run.owner_id is None and run.wanted == run.done
     is_for_the_agent = session.replies == Session.Replies.ALL and not presets.copies_of_others(session)
     is_consistent = locked.revision_before == session.revision
     is_shared = locked.is_shared or bool(session.workspace_role)
-    is_plain = is_consistent and is_open and is_idle and is_for_the_agent and not is_shared and not locked.is_key_used
+    is_ready = is_active and has_title and is_idle and is_consistent
+    is_plain = is_ready and is_for_the_agent and not is_shared and not locked.is_key_used
     has_tokens = not limits.tokens_per_day or locked.tokens_today < limits.tokens_per_day
     has_room = not limits.running_turns or locked.running_turns < limits.running_turns
     return is_plain and has_tokens and has_room
