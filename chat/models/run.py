@@ -64,7 +64,8 @@ class SessionRun(models.Model):
     lost its claim cannot write (RUN-15). The epoch alone is not enough, because a database failover that loses the last
     transactions can issue the same number twice. `written` is the number of the claim's last committed job
     (`chat/services/runs/recording.py`). `attempts` counts the claims of the open turn since its last finished response.
-    `leaving_epoch` is the claim whose worker was asked to hand the session over to another one.
+    These are not the attempts at an answer that retries make. `leaving_epoch` is the claim whose worker was asked to
+    hand the session over to another one.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="run")

@@ -32,7 +32,7 @@ from chat.services.runs.turns import deliver_queued
 from chat.services.transaction import SessionTransaction
 
 # How often a turn may be claimed without finishing a response. The next claim closes it.
-MOST_ATTEMPTS = 3
+MOST_CLAIMS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
         answered=is_answered(rows) and not state.tools,
         cancelling=run.state == RunState.CANCELLING,
         written=run.written,
-        exhausted=run.attempts > MOST_ATTEMPTS,
+        exhausted=run.attempts > MOST_CLAIMS,
         compacting=run.compacting,
     )
 

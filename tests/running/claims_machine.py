@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from chat import ids
 from chat.models import ChatMessage, RunState, Session, SessionRun, User
 from chat.runner.heartbeat import SAFE_SHARE
-from chat.runner.resume import MOST_ATTEMPTS, TurnSnapshot, open_claim, read_open_turn
+from chat.runner.resume import MOST_CLAIMS, TurnSnapshot, open_claim, read_open_turn
 from chat.runs import lease
 from chat.runs.changes import Change, CloseTurn, InsertMessage, RecordUsage, UpdateMessage
 from chat.runs.lease import Claim
@@ -33,7 +33,7 @@ from chat.services.sessions.lifecycle import create_session
 
 ROUNDS = 20
 # The most runs of one turn without a finished response. The next turn in the same claim is counted separately.
-MOST_PLAYS = MOST_ATTEMPTS + 1
+MOST_PLAYS = MOST_CLAIMS + 1
 
 
 class LostAnswer(OperationalError):  # noqa: N818  # the answer is lost, the work is done

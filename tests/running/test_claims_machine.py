@@ -99,7 +99,7 @@ FAULTS = {
     ),
     "the answer to a commit is lost": Fault("closed as failed", recording, "_job_outcomes", unnumbered, 0),
     "the loser does not notice": Fault("does not know that one is lost", lease_keeper, "reconcile", nothing_lost, 2),
-    "a turn ends its process": Fault("again and again", resume, "MOST_ATTEMPTS", 10**9, 5),
+    "a turn ends its process": Fault("again and again", resume, "MOST_CLAIMS", 10**9, 5),
 }
 
 
