@@ -8,9 +8,11 @@ from chat.models import Membership
 
 
 class Permission(StrEnum):
-    """The permissions of roles in a workspace, besides work in sessions. docs/users.md has the table."""
+    """The permissions of roles in a workspace, besides work in sessions. docs/users.md has the table.
 
-    BEGIN_SESSIONS = "begin_sessions"
+    All roles but guest may also begin sessions, which `chat.access.may_begin_sessions` checks.
+    """
+
     INVITE = "invite"
     SEE_MEMBERS = "see_members"
     MAKE_AGENTS = "make_agents"
@@ -28,7 +30,6 @@ class Permission(StrEnum):
 
 _OF_MEMBERS = frozenset(
     {
-        Permission.BEGIN_SESSIONS,
         Permission.INVITE,
         Permission.SEE_MEMBERS,
         Permission.MAKE_AGENTS,

@@ -42,7 +42,6 @@ def test_roles_permit_what_the_table_says(workspace: Workspace, olga: User, adam
     assert set(PERMISSIONS) == set(Role)
     assert all(may(user, each, workspace.pk) for user in (olga, adam) for each in Permission)
     own = {
-        Permission.BEGIN_SESSIONS,
         Permission.INVITE,
         Permission.SEE_MEMBERS,
         Permission.MAKE_AGENTS,
