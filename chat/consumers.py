@@ -300,7 +300,7 @@ class SessionConsumer(AuthenticatedConsumer):
         self.require_write(socket_queue)
         result = await self.hub.threads_for(command).run(self._execute_in_thread, socket_queue.language, command)
         if isinstance(command, Editing) and self.viewer is not None:
-            self.viewer.feed.people.editors.note(socket_queue, command.id, is_open=command.open)
+            self.viewer.feed.presence.editors.note(socket_queue, command.id, is_open=command.open)
         socket_queue.answer(_dump({"type": "ack", "ref": command.ref, **result}))
 
     def _execute_in_thread(self, language: str, command: SessionCommand) -> Json:

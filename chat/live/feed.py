@@ -69,7 +69,9 @@ class Feed:
         self.revision = -1
         self.subscribed = asyncio.Event()
         self._audience = Audience()
-        self.people = PresenceTracker(session_id, hub, self._audience.people, self._send_presence, self._send_editors)
+        self.presence = PresenceTracker(
+            session_id, hub, self._audience.names_by_user, self._send_presence, self._send_editors
+        )
         self._threads = threads
         self._streaming = StreamingMessages(threads, send=self._audience.send_text, filled=self._send_filled_text)
         self._head = 0
@@ -86,7 +88,7 @@ class Feed:
 
     def leave(self, subscriber: Subscriber) -> None:
         self._audience.leave(subscriber)
-        self.people.viewer_left(for_good=subscriber.lost_access)
+        self.presence.viewer_left(for_good=subscriber.lost_access)
 
     def close(self) -> None:
         if self._reading is not None:
@@ -94,7 +96,7 @@ class Feed:
         for task in self._drawing:
             task.cancel()
         self._streaming.close()
-        self.people.close()
+        self.presence.close()
 
     # -- events from the channel layer --------------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class Feed:
         elif event.revision > self.revision or event.id in self._streaming:  # otherwise it may already be complete
             self._streaming.get_or_add(event.id, is_call=message.type == "tool_group").update(message.text)
         if message.role == "user":
-            self.people.stop_typing(message.user_id)
+            self.presence.stop_typing(message.user_id)
         self._send_event(event, message)
         revision = {"revision": event.revision}
         frames = {language: {**frame, **revision} for language, frame in (drawn or {}).items()}
@@ -220,7 +222,7 @@ class Feed:
 
     def _message_removed(self, event: MessageRemoved) -> None:
         self._streaming.forget(event.id)
-        self.people.editors.close_removed(event.id)
+        self.presence.editors.close_removed(event.id)
         self._send_event(event)
         self._audience.send_to_pages({"op": "remove", "revision": event.revision, "id": event.id}, event.revision)
         self._advance_to(event.revision)
@@ -230,7 +232,7 @@ class Feed:
         if session is not None:
             self._audience.show(lambda: session_frame(session, event.revision), event.revision)
             if session.status == Session.Status.ARCHIVED:
-                self.people.editors.end_all()
+                self.presence.editors.end_all()
         self._advance_to(event.revision)
 
     def _advance_to(self, revision: int) -> None:
@@ -274,7 +276,7 @@ class Feed:
             self._audience.send_to_clients(frame, event.revision if isinstance(event, Durable) else None)
 
     def _send_presence(self, before: Presence) -> None:
-        now = self.people.shown
+        now = self.presence.shown
         self._audience.send_to_clients(presence_event(now))
         if (now.listed, now.count) == (before.listed, before.count):
             self._audience.send_to_pages(typing_frame(now))
@@ -282,11 +284,11 @@ class Feed:
             self._audience.show(lambda: presence_frame(now))
 
     def _send_editors(self) -> None:
-        editors = self.people.editors.shown
+        editors = self.presence.editors.shown
         self._audience.send_to_clients(editors_event(editors))
         self._audience.show(lambda: editors_frame(editors))
 
-    def send_people(self) -> None:
+    def send_access_changed(self) -> None:
         self._audience.send_to_pages({"op": "people"})  # pages read again who has access
 
     def beat(self, revision: int) -> None:
@@ -339,7 +341,7 @@ class Feed:
             reached = answer.revision
         finally:
             socket_queue.release(frames, reached)
-        self.people.send_state(socket_queue)
+        self.presence.send_state(socket_queue)
 
     async def wait_until_subscribed(self) -> None:
         """Wait for up to SUBSCRIBE_TIMEOUT seconds until events arrive, so that none after the next read is missed.
@@ -351,7 +353,7 @@ class Feed:
                 await self.subscribed.wait()
         except TimeoutError:  # the layer hangs; the beacon recovers events that the layer does not deliver
             logger.warning("Session %s has no live updates for now", self.session_id)
-        self.people.viewer_arrived()
+        self.presence.viewer_arrived()
 
     async def steps_since(self, user: User, since: int) -> StepChanges:
         """Read which steps may have changed (LIVE-03). Raise NoSuchSession if the user has lost access."""

@@ -221,9 +221,9 @@ class Hub:
                 asyncio.get_running_loop().call_later(delay, self._list_notifier.notify_everyone)
             case "session.people" if feed is not None:
                 editing = message.get("editing", ())  # other releases may send none
-                feed.people.receive(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
+                feed.presence.receive(message["hub"], dict(message["people"]), asks=message["asks"], editing=editing)
             case "session.typing" if feed is not None:
-                feed.people.start_typing(message["user"])
+                feed.presence.start_typing(message["user"])
             case "session.events" if feed is not None:  # other releases may send other types
                 events = [decode(event) for event in message["events"]]
                 feed.receive(events, message.get("head"))
@@ -248,7 +248,7 @@ class Hub:
         if not feeds:
             return
         for feed in feeds:
-            feed.people.beat()
+            feed.presence.beat()
             self._connection.repair(feed.session_id)
             for each in feed.subscribers:
                 if each.closed:  # the server has not reported its end yet
@@ -285,7 +285,7 @@ class Hub:
 
         async def check() -> None:
             await self._check_access([feed])
-            feed.send_people()
+            feed.send_access_changed()
 
         self._spawn(self._or_log(check()))
 

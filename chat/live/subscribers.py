@@ -47,7 +47,7 @@ class Audience:
                 if not pages:
                     del self.pages[subscriber.language]
 
-    def people(self) -> dict[int, str]:
+    def names_by_user(self) -> dict[int, str]:
         """Return the names of the users by id. A user with two tabs counts once."""
         return {each.user_id: each.name for each in self if not each.closed}
 

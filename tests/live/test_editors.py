@@ -15,7 +15,7 @@ from chat.bus import publisher
 from chat.commands import SYSTEM_PROMPT
 from chat.live import editors as editing
 from chat.live import hub as hubs
-from chat.live import presence as peoples
+from chat.live import presence
 from chat.live.editors import EditorTracker, OpenEditor, editing_words, editors_frame
 from chat.live.hub import Hub
 from chat.live.subscriber import Subscriber
@@ -37,8 +37,8 @@ FACES = (EventsClient, PageClient)
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peoples, "ARRIVING", 0.0)
-    monkeypatch.setattr(peoples, "LEAVING", 0.0)
+    monkeypatch.setattr(presence, "ARRIVING", 0.0)
+    monkeypatch.setattr(presence, "LEAVING", 0.0)
     monkeypatch.setattr(editing, "TOGETHER", 0.0)
 
 
@@ -211,8 +211,8 @@ async def test_hubs_tell_each_other(node: TestNode, second_hub: Hub, ana: User, 
     await here.until(lambda: here.client.editors == {answer: ["Ana"]})
     there = HubViewer(PageClient(), session, bo).open(second_hub)
     await there.until(lambda: there.client.editors == {answer: ["Ana"]})
-    there.feed.people.editors.note(there.socket_queue, answer, is_open=True)
-    there.feed.people.editors.note(there.socket_queue, question, is_open=True)
+    there.feed.presence.editors.note(there.socket_queue, answer, is_open=True)
+    there.feed.presence.editors.note(there.socket_queue, question, is_open=True)
     await here.until(lambda: here.client.editors == {answer: ["Ana", "Bo"], question: ["Bo"]})
     await node.do(remove, session=session, author=ana, message_id=answer)
     await here.until(lambda: here.client.editors == {question: ["Bo"]})
@@ -226,7 +226,7 @@ async def test_killed_process_takes_its_editors_along(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-08: the editors of a killed process disappear like its users (LIVE-05), even if the user is also here."""
-    monkeypatch.setattr(peoples, "SILENT", 0.3)
+    monkeypatch.setattr(presence, "SILENT", 0.3)
     session, _question, answer = await talk(node, ana, bo)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     bos = await SocketViewer(EventsClient(), session, bo).open()
@@ -379,7 +379,7 @@ async def test_names_of_editors_come_before_a_crowd_s(
     sent: asyncio.Queue[Json] = asyncio.Queue()
     monkeypatch.setattr(publisher.publisher, "put", lambda group, messages: sent.put_nowait(*messages))
     people = {number: f"Person {number}" for number in range(1000)}
-    tracker = peoples.PresenceTracker("s_1", "mine", lambda: people, lambda before: None, lambda: None)
+    tracker = presence.PresenceTracker("s_1", "mine", lambda: people, lambda before: None, lambda: None)
     tracker.viewer_arrived()
     tracker.editors.note(viewer_of(999), "m_1", is_open=True)
     async with asyncio.timeout(20):

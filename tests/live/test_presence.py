@@ -14,7 +14,7 @@ from django.utils import translation
 from chat.bus import publisher
 from chat.bus.publisher import group_of, layer
 from chat.live import hub as hubs
-from chat.live import presence as peoples
+from chat.live import presence
 from chat.live.hub import Hub
 from chat.live.presence import Presence, PresenceTracker, Present, presence_event, presence_frame, presence_text
 from chat.models import User
@@ -32,8 +32,8 @@ FACES = (EventsClient, PageClient)
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Delays of zero, because these tests do not measure them."""
-    monkeypatch.setattr(peoples, "ARRIVING", 0.0)
-    monkeypatch.setattr(peoples, "LEAVING", 0.0)
+    monkeypatch.setattr(presence, "ARRIVING", 0.0)
+    monkeypatch.setattr(presence, "LEAVING", 0.0)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def test_who_is_removed_is_gone_at_once(
     theirs = await SocketViewer(EventsClient(), session, bo).open()
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
-    monkeypatch.setattr(peoples, "LEAVING", 3600.0)
+    monkeypatch.setattr(presence, "LEAVING", 3600.0)
     await node.do(sharing.unshare, session=session, author=ana, user=bo)
     await viewer.until(lambda: set(viewer.client.people) == {"Ana"})
     await theirs.leave()
@@ -111,7 +111,7 @@ async def test_who_is_refused_a_command_is_gone_at_once(
     async with Socket(path_of(session, "page"), bo) as theirs:
         theirs.send(type="sync")
         await viewer.until(lambda: set(viewer.client.people) == {"Ana", "Bo"})
-        monkeypatch.setattr(peoples, "LEAVING", 3600.0)
+        monkeypatch.setattr(presence, "LEAVING", 3600.0)
         for check in ("_check_access_soon", "_check_user_soon"):
             monkeypatch.setattr(Hub, check, lambda hub, of: None)
         await node.do(sharing.unshare, session=session, author=ana, user=bo)
@@ -126,7 +126,7 @@ async def test_typing_is_shown_until_the_message_comes(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """“Typing” is shown until the message arrives (LIVE-05)."""
-    monkeypatch.setattr(peoples, "TYPING", 3600.0)
+    monkeypatch.setattr(presence, "TYPING", 3600.0)
     node.script(lambda request: ["Yes."])
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
@@ -153,7 +153,7 @@ async def test_typing_that_is_not_renewed_ends(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: a user who stops typing is not shown as typing after a while."""
-    monkeypatch.setattr(peoples, "TYPING", 0.05)
+    monkeypatch.setattr(presence, "TYPING", 0.05)
     session = await node.session(ana)
     await node.do(let_in, session, bo, "editor")
     viewer = await SocketViewer(EventsClient(), session, bo).open()
@@ -189,7 +189,7 @@ async def test_killed_process_takes_its_people_along(
     node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-05: the users of a killed process disappear when its last report expires."""
-    monkeypatch.setattr(peoples, "SILENT", 0.3)
+    monkeypatch.setattr(presence, "SILENT", 0.3)
     session = await node.session(ana)
     viewer = await SocketViewer(EventsClient(), session, ana).open()
     await viewer.until(lambda: viewer.client.people)
@@ -213,10 +213,10 @@ async def test_lost_presence_messages_are_repeated(
     await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
     while ((said := await layer().receive(channel)).get("people") or [[0]])[0][0] != ana.pk:
         pass
-    there.feed.people.receive(said["hub"], {}, asks=False)
+    there.feed.presence.receive(said["hub"], {}, asks=False)
     assert set(there.client.people) == {"Ana", "Bo"}
     await there.until(lambda: set(there.client.people) == {"Bo"})
-    monkeypatch.setattr(peoples, "REPEAT", 0.0)
+    monkeypatch.setattr(presence, "REPEAT", 0.0)
     await there.until(lambda: set(there.client.people) == {"Ana", "Bo"})
     there.leave()
     await here.leave()
@@ -261,8 +261,8 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     """LIVE-05: in a large session, frames list only some users with the count of all, and arrivals are sent together.
     Typing is shown immediately.
     """
-    monkeypatch.setattr(peoples, "LONGEST_PACE", 1e9)
-    monkeypatch.setattr(peoples, "SECONDS_PER_USER", 1e9)
+    monkeypatch.setattr(presence, "LONGEST_PACE", 1e9)
+    monkeypatch.setattr(presence, "SECONDS_PER_USER", 1e9)
     shown: list[Presence] = []
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: shown.append(tracker.shown), lambda: None)
     names = [f"Person {number}" for number in range(1000)]
@@ -277,7 +277,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
     assert len(str(event)) < 2000
     assert Names(presence_frame(shown[1])["html"]).label == "Online: Person 0, Person 1 and 988 others"
 
-    monkeypatch.setattr(peoples, "LONGEST_PACE", 0.0)
+    monkeypatch.setattr(presence, "LONGEST_PACE", 0.0)
     tracker.receive("other", dict(enumerate(names)), asks=False)
     assert shown[-1].count == 1000
     tracker.close()
@@ -285,7 +285,7 @@ async def test_crowd_is_counted_and_its_arrivals_are_sent_together(monkeypatch: 
 
 async def test_last_arrival_in_a_crowd_is_shown_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-05: the last change in a large session is delayed, not lost."""
-    monkeypatch.setattr(peoples, "LONGEST_PACE", 0.05)
+    monkeypatch.setattr(presence, "LONGEST_PACE", 0.05)
     counts: asyncio.Queue[int] = asyncio.Queue()
     tracker = PresenceTracker("s_1", "mine", dict, lambda before: counts.put_nowait(tracker.shown.count), lambda: None)
     for count in (30, 31, 32):
