@@ -17,7 +17,7 @@ from django.http import HttpRequest
 LONGEST_ADDRESS = 64
 
 
-class Face(StrEnum):
+class Interface(StrEnum):
     """The interfaces of Parley."""
 
     PAGE = "page"
@@ -32,13 +32,13 @@ class Face(StrEnum):
 class Origin:
     """The interface and the client's address. `token_id` is the API token of the request or socket, if it has one."""
 
-    face: Face
+    interface: Interface
     address: str = ""
     token_id: int | None = None
 
 
 # Code without a request runs in a management command, unless it sets another origin.
-_WITHOUT_REQUEST = Origin(Face.COMMAND)
+_WITHOUT_REQUEST = Origin(Interface.COMMAND)
 _origin: ContextVar[Origin] = ContextVar("origin", default=_WITHOUT_REQUEST)
 
 
@@ -65,15 +65,18 @@ def note_token(token_id: int) -> None:
 def origin_of(request: HttpRequest) -> Origin:
     """Return the origin of a web request."""
     path = request.path_info
-    face = Face.ADMIN if path.startswith("/admin/") else Face.API if path.startswith("/api/") else Face.PAGE
-    return Origin(face, address_of(request))
+    if path.startswith("/admin/"):
+        interface = Interface.ADMIN
+    else:
+        interface = Interface.API if path.startswith("/api/") else Interface.PAGE
+    return Origin(interface, address_of(request))
 
 
 def origin_of_socket(scope: Mapping[str, Any], token_id: int | None = None) -> Origin:
     """Return the origin of the frames of a WebSocket's client."""
     lines = [value for name, value in scope.get("headers") or () if name == b"x-forwarded-for"]
     peer = (scope.get("client") or [""])[0]
-    return Origin(Face.SOCKET, _client_address(b",".join(lines).decode("latin-1"), peer), token_id)
+    return Origin(Interface.SOCKET, _client_address(b",".join(lines).decode("latin-1"), peer), token_id)
 
 
 def address_of(request: HttpRequest | None) -> str:

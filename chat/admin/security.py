@@ -22,7 +22,7 @@ from chat.access import may_open_in_admin
 from chat.admin.audit_log import READ
 from chat.admin.base import NamedChoicesFilter, ReadOnly, time_column
 from chat.models import SecurityEvent, Session, User
-from chat.origin import Face
+from chat.origin import Interface
 from chat.rendering.text.formatting import moment
 from chat.services.people.security_log import Kind
 
@@ -92,13 +92,13 @@ KINDS: dict[str, Any] = {
     Kind.WEBHOOK_CHANGED: _("Changed a webhook"),
     Kind.WEBHOOK_REMOVED: _("Removed a webhook"),
 }
-FACES: dict[str, Any] = {
-    Face.PAGE: _("page"),
-    Face.API: _("API"),
-    Face.SOCKET: _("live connection"),
-    Face.ADMIN: _("admin"),
-    Face.COMMAND: _("command"),
-    Face.AGENT: _("agent"),
+INTERFACES: dict[str, Any] = {
+    Interface.PAGE: _("page"),
+    Interface.API: _("API"),
+    Interface.SOCKET: _("live connection"),
+    Interface.ADMIN: _("admin"),
+    Interface.COMMAND: _("command"),
+    Interface.AGENT: _("agent"),
 }
 ACTION_TIME = time_column(LogEntry, "action_time")
 OBJECTS: dict[str, Any] = {
@@ -114,8 +114,8 @@ class KindFilter(NamedChoicesFilter):
     title, parameter_name, column, named_choices = _("event"), "kind", "kind", KINDS
 
 
-class FaceFilter(NamedChoicesFilter):
-    title, parameter_name, column, named_choices = _("channel"), "face", "face", FACES
+class InterfaceFilter(NamedChoicesFilter):
+    title, parameter_name, column, named_choices = _("channel"), "face", "face", INTERFACES
 
 
 class ActionFilter(NamedChoicesFilter):
@@ -182,7 +182,7 @@ class SecurityEventAdmin(LogAdmin, Events):
     readonly_fields = ("time", "event", "object", "channel")
     list_display = ("time", "event", "actor", "person", "object", "shown_details", "address", "channel")
     list_display_links = ("time", "event")
-    list_filter = (KindFilter, FaceFilter, AboutFilter, "at")
+    list_filter = (KindFilter, InterfaceFilter, AboutFilter, "at")
     list_select_related = ("actor", "person")
     search_fields = (
         "actor__username",
@@ -204,7 +204,7 @@ class SecurityEventAdmin(LogAdmin, Events):
 
     @admin.display(description=_("channel"), ordering="face")
     def channel(self, event: SecurityEvent) -> str:
-        return str(FACES.get(event.face, event.face))
+        return str(INTERFACES.get(event.face, event.face))
 
     def page_of(self, event: SecurityEvent) -> tuple[type[Model], str] | None:
         if event.object_type != "session":

@@ -22,14 +22,14 @@ from limits import parse as parse_rate
 
 from chat.errors import ServiceError
 from chat.limits.counters import counters
-from chat.origin import Face, current_origin
+from chat.origin import Interface, current_origin
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 # Actions with these origins are not limited, because no client requests them.
-UNLIMITED_FACES = (Face.COMMAND, Face.AGENT)
+UNLIMITED_INTERFACES = (Interface.COMMAND, Interface.AGENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def count(name: str, *who: object, cost: int = 1) -> Window:
 
 def spend(name: str, *who: object, cost: int = 1) -> None:
     """Count a request against a limit, unless it comes from a command or an agent. Raise RateLimited."""
-    if current_origin().face not in UNLIMITED_FACES:
+    if current_origin().interface not in UNLIMITED_INTERFACES:
         count(name, *who, cost=cost).require()
 
 

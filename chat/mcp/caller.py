@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat.errors import ServiceError
 from chat.limits import rates
 from chat.models import ApiToken, User
-from chat.origin import Face, Origin, address_of, using_origin
+from chat.origin import Interface, Origin, address_of, using_origin
 from chat.services.people import api_tokens
 from chat.views.requests import absolute
 
@@ -61,7 +61,7 @@ def caller_of(request: HttpRequest, secret: str) -> Caller:
         rates.count("requests", "token", token.pk).require()
     return Caller(
         token=token,
-        origin=Origin(Face.API, address_of(request), token.pk),
+        origin=Origin(Interface.API, address_of(request), token.pk),
         language=language,
         site=absolute(request, ""),
     )

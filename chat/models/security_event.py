@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 class SecurityEvent(models.Model):
     """An entry of the security log: who did what, when and from where. It has no message content and no secrets.
 
-    `kind` is a `chat.services.people.security_log.Kind`, `face` a `chat.origin.Face`. `actor` is null for users who are
-    not signed in, for commands and for agents. `person` is the user concerned, such as a session's owner. Both keep
-    their ids after the account is deleted.
+    `kind` is a `chat.services.people.security_log.Kind`, `face` a `chat.origin.Interface`. `actor` is null for users
+    who are not signed in, for commands and for agents. `person` is the user concerned, such as a session's owner. Both
+    keep their ids after the account is deleted.
     """
 
     at = models.DateTimeField(_("time"), default=timezone.now)

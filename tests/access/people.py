@@ -29,7 +29,7 @@ SHARED_AGENT, OWN_AGENT = "shared-agent", "own-agent"  # agents of the owner
 
 
 @dataclass(frozen=True)
-class Face:
+class Answers:
     """The answers of a kind of client to each actor; `anonymous` is the answer without a sign-in."""
 
     anonymous: Status

@@ -33,8 +33,8 @@ from tests.access.people import (
     STRANGER,
     STRANGERS,
     VIEWER,
+    Answers,
     Expected,
-    Face,
     People,
 )
 from tests.access.test_pages import routes
@@ -52,9 +52,9 @@ UPLOAD = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("a.txt", b"Hi")}
 S, M = "/sessions/{session_id}", "/sessions/{session_id}/messages/{message_id}"
 
 
-FACE = Face(401)
-signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
-choosing, members, managing = FACE.choosing, FACE.members, FACE.managing
+ANSWERS = Answers(401)
+signed_in, seeing, editing, owning = ANSWERS.signed_in, ANSWERS.seeing, ANSWERS.editing, ANSWERS.owning
+choosing, members, managing = ANSWERS.choosing, ANSWERS.members, ANSWERS.managing
 W = "/workspaces/{workspace_id}/members/{user_id}"
 AGENT = "/workspaces/{workspace_id}/agents/{agent_name}"
 G = "/workspaces/{workspace_id}/guests/{user_id}"

@@ -14,14 +14,13 @@ from chat.errors import ServiceError
 from chat.mcp.caller import Caller, caller_of
 from chat.mcp.tools import TOOLS
 from chat.models import ApiToken
-from chat.origin import Face as OriginFace
-from chat.origin import Origin
+from chat.origin import Interface, Origin
 from chat.services.people import api_tokens
-from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, OWNER, Expected, Face, People
+from tests.access.people import ANONYMOUS, EVERYONE, GUEST, MESSAGE, OWNER, Answers, Expected, People
 from tests.support.agreement import agree
 
 pytestmark = pytest.mark.django_db
-FACE = Face(401)
+ANSWERS = Answers(401)
 CODES = {"no_such_session": 404, "no_such_workspace": 404, "forbidden": 403}
 
 
@@ -36,14 +35,14 @@ class Row:
 
 
 MATRIX = [
-    Row("list_sessions", FACE.signed_in(200), of_session=False),
-    Row("search", FACE.signed_in(200), {"query": "plan"}, of_session=False),
-    Row("list_agents", FACE.signed_in(200), of_session=False),
-    Row("create_session", {**FACE.signed_in(200), GUEST: 403}, {"wait": 0}, of_session=False),
-    Row("read_session", FACE.seeing(200)),
-    Row("read_answer", FACE.seeing(200), {"message": MESSAGE, "wait": 0}),
-    Row("send_message", FACE.editing(200), {"text": "Hello", "wait": 0}),
-    Row("stop", FACE.editing(200)),
+    Row("list_sessions", ANSWERS.signed_in(200), of_session=False),
+    Row("search", ANSWERS.signed_in(200), {"query": "plan"}, of_session=False),
+    Row("list_agents", ANSWERS.signed_in(200), of_session=False),
+    Row("create_session", {**ANSWERS.signed_in(200), GUEST: 403}, {"wait": 0}, of_session=False),
+    Row("read_session", ANSWERS.seeing(200)),
+    Row("read_answer", ANSWERS.seeing(200), {"message": MESSAGE, "wait": 0}),
+    Row("send_message", ANSWERS.editing(200), {"text": "Hello", "wait": 0}),
+    Row("stop", ANSWERS.editing(200)),
 ]
 
 
@@ -52,7 +51,7 @@ MATRIX = [
 def test_everyone_may_do_what_they_may(people: People, row: Row, actor: str) -> None:
     """LIVE-06: tools use the same access gate. tests/servers/test_mcp_server.py covers calls without a token."""
     token = ApiToken(user=people[actor], scope=ApiToken.Scope.WRITE)
-    caller = Caller(token, Origin(OriginFace.API), "en", "http://localhost")
+    caller = Caller(token, Origin(Interface.API), "en", "http://localhost")
     tool = TOOLS[row.tool]
     named: dict[str, Any] = {"session": people.session.pk} if row.of_session else {}
     try:

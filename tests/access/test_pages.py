@@ -29,8 +29,8 @@ from tests.access.people import (
     STAFF,
     STRANGERS,
     VIEWER,
+    Answers,
     Expected,
-    Face,
     People,
     Status,
 )
@@ -44,9 +44,9 @@ def all_of(status: Status) -> Expected:
     return dict.fromkeys(EVERYONE, status)
 
 
-FACE = Face(TO_SIGN_IN)
-signed_in, seeing, editing, owning = FACE.signed_in, FACE.seeing, FACE.editing, FACE.owning
-choosing, members = FACE.choosing, FACE.members
+ANSWERS = Answers(TO_SIGN_IN)
+signed_in, seeing, editing, owning = ANSWERS.signed_in, ANSWERS.seeing, ANSWERS.editing, ANSWERS.owning
+choosing, members = ANSWERS.choosing, ANSWERS.members
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,13 @@ MATRIX = [
         {"part": "archive", "agent": SHARED_AGENT},
         args=("{workspace}",),
     ),
-    Row("GET", "mcp-servers", FACE.managing(200), args=("{workspace}",)),
-    Row("POST", "mcp-servers", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
+    Row("GET", "mcp-servers", ANSWERS.managing(200), args=("{workspace}",)),
+    Row("POST", "mcp-servers", ANSWERS.managing(302), {"part": "nothing"}, args=("{workspace}",)),
     Row("GET", "mcp-servers", signed_in(404), args=("x",)),
-    Row("GET", "webhooks", FACE.managing(200), args=("{workspace}",)),
-    Row("POST", "webhooks", FACE.managing(302), {"part": "nothing"}, args=("{workspace}",)),
-    Row("POST", "webhooks", FACE.managing(422), {"part": "add", "url": "https://10.0.0.1/"}, args=("{workspace}",)),
-    Row("POST", "webhooks", FACE.managing(422), {"part": "again", "delivery": "d_1"}, args=("{workspace}",)),
+    Row("GET", "webhooks", ANSWERS.managing(200), args=("{workspace}",)),
+    Row("POST", "webhooks", ANSWERS.managing(302), {"part": "nothing"}, args=("{workspace}",)),
+    Row("POST", "webhooks", ANSWERS.managing(422), {"part": "add", "url": "https://10.0.0.1/"}, args=("{workspace}",)),
+    Row("POST", "webhooks", ANSWERS.managing(422), {"part": "again", "delivery": "d_1"}, args=("{workspace}",)),
     Row("GET", "webhooks", signed_in(404), args=("x",)),
     # Without a sign-in that began in this browser, it redirects to the home page with a message.
     Row("GET", "mcp-callback", signed_in(302)),

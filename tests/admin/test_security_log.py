@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.models import SecurityEvent, Session, User
-from chat.origin import Face, Origin, using_origin
+from chat.origin import Interface, Origin, using_origin
 from chat.services.people import security_log
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.lifecycle import create_session
@@ -38,7 +38,7 @@ def watcher(staff_with: Callable[..., User]) -> Client:
 
 
 def test_log_is_read_and_never_written(watcher: Client, ana: User, bo: User, session: Session) -> None:
-    with using_origin(Origin(Face.PAGE, "192.0.2.1")):
+    with using_origin(Origin(Interface.PAGE, "192.0.2.1")):
         record(Kind.SHARED, actor=ana, person=bo, target=session, role="viewer")
     event = SecurityEvent.objects.get()
     shown = said(watcher.get(EVENTS))
@@ -76,11 +76,11 @@ def test_log_is_for_those_who_were_given_the_right(staff_with: Callable[..., Use
 )
 def test_events_are_found(watcher: Client, ana: User, bo: User, query: dict[str, str], found: set[int]) -> None:
     """The log can be filtered by kind, interface, user, address and time."""
-    with using_origin(Origin(Face.PAGE, "192.0.2.1")):
+    with using_origin(Origin(Interface.PAGE, "192.0.2.1")):
         record(Kind.SIGN_IN, actor=ana, person=ana)
-    with using_origin(Origin(Face.API, "192.0.2.2", token_id=7)):
+    with using_origin(Origin(Interface.API, "192.0.2.2", token_id=7)):
         record(Kind.EXPORTED, actor=bo, person=ana)
-    with using_origin(Origin(Face.ADMIN, "192.0.2.3")):
+    with using_origin(Origin(Interface.ADMIN, "192.0.2.3")):
         record(Kind.SHARED, actor=ana, person=bo)
     ids = list(SecurityEvent.objects.order_by("pk").values_list("pk", flat=True))
     answer = watcher.get(EVENTS, {name: value.format(bo=bo.pk) for name, value in query.items()})
@@ -111,9 +111,9 @@ def test_list_costs_the_same_for_one_and_for_thirty(watcher: Client) -> None:
 
 
 def test_every_kind_and_way_has_a_name() -> None:
-    from chat.admin.security import FACES, KINDS
+    from chat.admin.security import INTERFACES, KINDS
 
-    for name, listed, actual in (("KINDS", KINDS, Kind), ("FACES", FACES, Face)):
+    for name, listed, actual in (("KINDS", KINDS, Kind), ("INTERFACES", INTERFACES, Interface)):
         agree(
             listed,
             actual,
@@ -139,7 +139,7 @@ def test_reading_and_searching_of_staff_are_events(admin: Client, mia: User, ses
     read, searched = SecurityEvent.objects.order_by("pk")
     assert (read.kind, read.actor, read.person, read.object_id) == (Kind.ADMIN_READ, mia, session.owner, session.pk)
     assert (searched.kind, searched.details) == (Kind.ADMIN_SEARCH, {"words": "salary", "of": "messages"})
-    assert (read.face, searched.face) == (Face.ADMIN, Face.ADMIN)
+    assert (read.face, searched.face) == (Interface.ADMIN, Interface.ADMIN)
 
 
 @pytest.mark.parametrize("paging", [{"p": "1"}, {"p": "2"}, {"p": "2", "all": ""}])
@@ -162,7 +162,7 @@ def test_each_session_of_an_archive_is_an_event_of_the_admin(admin: Client, ana:
     assert answer.getvalue()
     events = SecurityEvent.objects.filter(kind=Kind.EXPORTED)
     assert {event.object_id for event in events} == {session.pk, other.pk}
-    assert {(event.face, event.address) for event in events} == {(Face.ADMIN, "192.0.2.1")}
+    assert {(event.face, event.address) for event in events} == {(Interface.ADMIN, "192.0.2.1")}
 
 
 def test_own_sessions_and_shared_ones_are_no_reading(admin: Client, mia: User, session: Session) -> None:

@@ -32,7 +32,7 @@ from tests.support.step_viewer import EventViewer, bearer
 from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import HubViewer, SocketViewer
 
-FACES = (EventsClient, PageClient)
+INTERFACES = (EventsClient, PageClient)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ async def talk(node: TestNode, ana: User, bo: User, role: str = "editor") -> tup
     return session, question, answer
 
 
-@pytest.mark.parametrize("client", FACES)
+@pytest.mark.parametrize("client", INTERFACES)
 async def test_viewers_see_who_is_editing(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient]
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.socket import Socket, path_of
 from tests.support.testing_node import TestNode, let_in
 from tests.support.viewer import HubViewer, SocketViewer
 
-FACES = (EventsClient, PageClient)
+INTERFACES = (EventsClient, PageClient)
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ async def test_who_is_refused_a_command_is_gone_at_once(
     await viewer.leave()
 
 
-@pytest.mark.parametrize("client", FACES)
+@pytest.mark.parametrize("client", INTERFACES)
 async def test_typing_is_shown_until_the_message_comes(
     node: TestNode, ana: User, bo: User, client: type[EventsClient | PageClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:

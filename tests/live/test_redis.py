@@ -39,7 +39,7 @@ pytestmark = [
     *(pytest.mark.filterwarnings(f"ignore:unclosed {part}:ResourceWarning") for part in STREAM),
 ]
 Anyone = Viewer[EventsClient | PageClient]
-FACES = (EventsClient, PageClient)
+INTERFACES = (EventsClient, PageClient)
 
 
 @pytest_asyncio.fixture
@@ -78,8 +78,8 @@ def team(layer: None, node: TestNode) -> Iterator[TestNode]:
 
 async def everyone(session: Session, user: User, other: Hub) -> list[Anyone]:
     """Return pages and clients on both hubs."""
-    viewers: list[Anyone] = [await SocketViewer(face(), session, user).open() for face in FACES]
-    viewers += [HubViewer(face(), session, user).open(other) for face in FACES]
+    viewers: list[Anyone] = [await SocketViewer(face(), session, user).open() for face in INTERFACES]
+    viewers += [HubViewer(face(), session, user).open(other) for face in INTERFACES]
     for viewer in viewers:
         await viewer.until(lambda: viewer.client.caught_up)  # noqa: B023  # waits within the round
     return viewers

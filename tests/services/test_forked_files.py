@@ -22,7 +22,7 @@ from chat.access import session_for
 from chat.agents_setup import sandbox
 from chat.errors import NoSuchSession
 from chat.models import FORKED_FILES, ChatMessage, Session, SessionRun, User
-from chat.origin import Face, Origin, using_origin
+from chat.origin import Interface, Origin, using_origin
 from chat.queries import presets
 from chat.queries.forked_files import NOT_COPIED_FOR_MODEL, ForkedFiles, forked_files, notice
 from chat.runner.agent_input import prompt_of
@@ -174,7 +174,7 @@ def test_fork_succeeds_without_files_and_says_why(
 ) -> None:
     """RUN-13: if not all files can be copied, none are, because the agent could not notice that some are missing."""
     arrange(monkeypatch, settings)
-    with using_origin(Origin(Face.API)):
+    with using_origin(Origin(Interface.API)):
         if reason == "limit":
             assert files_of(forked(session, ana))
         made = forked(session, ana)

@@ -23,7 +23,7 @@ from chat.limits.counters import Counters
 from chat.limits.rates import DAY, RATES, RateLimited, rates, waiting
 from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, User
-from chat.origin import Face, Origin, using_origin
+from chat.origin import Interface, Origin, using_origin
 from chat.services.messages import sending
 from chat.services.people.login_throttle import FREE_GUESSES, LONGEST_DELAY, delay_after
 from chat.services.sessions import lifecycle
@@ -82,7 +82,7 @@ def test_commands_and_agents_are_not_limited(settings: Settings) -> None:
     settings.LIMITS = "sends=1/minute"
     for _ in range(3):
         limits.spend("sends", 1)
-    with using_origin(Origin(Face.API)):
+    with using_origin(Origin(Interface.API)):
         limits.spend("sends", 1)
         with pytest.raises(RateLimited):
             limits.spend("sends", 1)
@@ -234,7 +234,7 @@ async def test_socket_refuses_and_stays_open(node: TestNode, ana: User, settings
 def test_faces_count_together(ana: User, settings: Settings) -> None:
     settings.LIMITS = "sends=2/minute"
     session, asker = lifecycle.create_session(owner=ana), Asker(token_of(ana))
-    with using_origin(Origin(Face.SOCKET)):
+    with using_origin(Origin(Interface.SOCKET)):
         sending.send_message(session=session, author=ana, text="One")
     answers = [asker.post(f"/api/sessions/{session.pk}/messages", {"text": "Two"}).status_code for _ in range(2)]
     assert answers == [201, 429]

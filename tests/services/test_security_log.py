@@ -14,7 +14,7 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from chat.models import Invitation, SecurityEvent, Session, SessionRole, SessionRun, User
-from chat.origin import Face, Origin, current_origin, origin_of_socket, using_origin
+from chat.origin import Interface, Origin, current_origin, origin_of_socket, using_origin
 from chat.runs import lease
 from chat.runs.changes import InsertMessage, UpdateMessage
 from chat.services.messages.sending import send_message
@@ -106,14 +106,14 @@ def test_use_of_tokens_is_logged(session: Session, ana: User) -> None:
     exported = program.get(f"/api/sessions/{session.pk}/export")
     assert TITLE.encode() in exported.getvalue()
     event = SecurityEvent.objects.get(kind=Kind.EXPORTED)
-    assert (event.face, event.address, event.token_id) == (Face.API, "192.0.2.9", token.pk)
+    assert (event.face, event.address, event.token_id) == (Interface.API, "192.0.2.9", token.pk)
     api_tokens.revoke(user=ana, token_id=token.pk)
     assert new_entries() == [
         (Kind.TOKEN_MADE, ana.pk, ana.pk, f"apitoken {token.pk}", {"scope": "read", "days": 30}),
         (Kind.EXPORTED, ana.pk, ana.pk, f"session {session.pk}", {"form": "json"}),
         (Kind.TOKEN_REVOKED, ana.pk, ana.pk, f"apitoken {token.pk}", {}),
     ]
-    assert current_origin() == Origin(Face.COMMAND)
+    assert current_origin() == Origin(Interface.COMMAND)
 
 
 def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
@@ -127,7 +127,7 @@ def test_signing_in_and_out_and_failing(ana: User, settings: Settings) -> None:
         client.post(reverse("sign-in"), {"username": name, "password": password})
     client.post(reverse("sign-out"))
     events = SecurityEvent.objects.order_by("pk")
-    assert {(event.face, event.address) for event in events} == {(Face.PAGE, "203.0.113.9")}
+    assert {(event.face, event.address) for event in events} == {(Interface.PAGE, "203.0.113.9")}
     assert new_entries() == [
         (Kind.SIGN_IN_FAILED, None, ana.pk, "", {"method": "password"}),
         (Kind.SIGN_IN_FAILED, None, None, "", {"method": "password"}),
@@ -194,7 +194,7 @@ def test_tool_that_reaches_a_host(session: Session, ana: User, arguments: dict[s
 
 def test_line_is_written_when_it_is_true(lines: list[str], ana: User, django_capture_on_commit_callbacks: Any) -> None:
     """Each line is a JSON object that is written after the commit. A rolled back action leaves no line and no row."""
-    with django_capture_on_commit_callbacks(execute=True), using_origin(Origin(Face.ADMIN, "192.0.2.1")):
+    with django_capture_on_commit_callbacks(execute=True), using_origin(Origin(Interface.ADMIN, "192.0.2.1")):
         security_log.record(Kind.SHARED, actor=ana, person=ana, role="viewer")
         assert lines == []
         with transaction.atomic():
@@ -236,7 +236,7 @@ def test_nothing_that_people_wrote_or_must_hide_is_kept(
 def test_address_of_a_socket_is_found_as_that_of_a_request(settings: Settings, https: bool, address: str) -> None:
     settings.HTTPS = https
     scope = {"client": ["198.51.100.7", 5000], "headers": [(b"x-forwarded-for", b"10.0.0.1, 203.0.113.9")]}
-    assert origin_of_socket(scope) == Origin(Face.SOCKET, address)
+    assert origin_of_socket(scope) == Origin(Interface.SOCKET, address)
 
 
 def test_address_of_a_socket_behind_two_proxies_is_found(settings: Settings) -> None:
@@ -244,4 +244,4 @@ def test_address_of_a_socket_behind_two_proxies_is_found(settings: Settings) -> 
     settings.HTTPS, settings.PROXIES = True, 2
     lines = [(b"x-forwarded-for", b"10.0.0.1, 203.0.113.9"), (b"x-forwarded-for", b"192.0.2.1")]
     scope = {"client": ["198.51.100.7", 5000], "headers": lines}
-    assert origin_of_socket(scope) == Origin(Face.SOCKET, "203.0.113.9")
+    assert origin_of_socket(scope) == Origin(Interface.SOCKET, "203.0.113.9")

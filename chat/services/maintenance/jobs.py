@@ -68,7 +68,7 @@ def purge(*, before: datetime | None, deadline: Deadline = NO_DEADLINE) -> Count
         JobLease.objects.filter(name=PURGE).update(finished_at=timezone.now())
     if counts:
         overwriting.request()
-        record(Kind.PURGED, actor=None, face=None, target=None, **counts)
+        record(Kind.PURGED, actor=None, interface=None, target=None, **counts)
     return counts
 
 

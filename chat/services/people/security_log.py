@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Model
 
 from chat.models import ChatMessage, SecurityEvent, Session, User
-from chat.origin import Face, current_origin
+from chat.origin import Interface, current_origin
 
 logger = logging.getLogger("chat.security")
 
@@ -82,7 +82,7 @@ def record(
     actor: User | None,
     person: User | int | None = None,
     target: Model | None = None,
-    face: Face | None = None,
+    interface: Interface | None = None,
     **details: str | int | list[str],
 ) -> None:
     """Record an event in the caller's transaction, if there is one, and log its line on commit.
@@ -97,7 +97,7 @@ def record(
         person_id=person.pk if isinstance(person, User) else person,
         object_type=str(target._meta.model_name) if target else "",
         object_id=str(target.pk) if target else "",
-        face=face or origin.face,
+        face=interface or origin.interface,
         address=origin.address,
         token_id=origin.token_id,
         details=details,
@@ -133,5 +133,12 @@ def record_host(session: Session, row: ChatMessage) -> None:
     except ValueError:  # the tool reports an invalid address
         return
     if host:
-        details = {"tool": row.tool_name, "host": host[:LONGEST_HOST]}
-        record(Kind.TOOL_CALLED, actor=None, person=session.owner_id, target=session, face=Face.AGENT, **details)
+        record(
+            Kind.TOOL_CALLED,
+            actor=None,
+            person=session.owner_id,
+            target=session,
+            interface=Interface.AGENT,
+            tool=row.tool_name,
+            host=host[:LONGEST_HOST],
+        )
