@@ -100,8 +100,8 @@ MESSAGE = (
     "created_at",
 )
 ATTACHMENT = ("id", "name", "kind", "media_type", "size", "width", "height", "pages")
-# The names in the file of columns that have a different name in the database.
-NAMES = {"turn_id": "run_id"}
+# The names in the file of attributes that have another name there, which is that of their column.
+NAMES_IN_FILE = {"turn_id": "run_id"}
 REQUEST = ("response_id", "revision", "agent", "provider", "model", "tools", "shared", "rows", "created_at")
 
 
@@ -151,7 +151,7 @@ def _change(change: MessageRevision | SessionRevision) -> Json:
 def _columns(row: Model, names: Sequence[str]) -> Json:
     defaults = _defaults(type(row))
     values = ((name, getattr(row, name)) for name in names)
-    return {NAMES.get(name, name): plain(value) for name, value in values if value not in defaults[name]}
+    return {NAMES_IN_FILE.get(name, name): plain(value) for name, value in values if value not in defaults[name]}
 
 
 @cache
