@@ -55,8 +55,8 @@ INHERITED = (
     "system_prompt",
     "context_window",
 )
-# Columns that the copy needs in Python. The database copies the others.
-READ = (
+# Fields of messages that the copy needs in Python. The database copies the others.
+READ_FIELDS = (
     "session_id",
     "sequence",
     "type",
@@ -69,9 +69,8 @@ READ = (
     "input_tokens",
     "output_tokens",
 )
-# Columns for which the copy has its own values, and columns that are null in it. A message that is removed while it is
-# copied stays in the copy.
-OWN = (
+# Database columns of messages for which the copy has its own values, by `_own_values`.
+OWN_COLUMNS = (
     "id",
     "session_id",
     "workspace_id",
@@ -84,11 +83,12 @@ OWN = (
     "attempt_count",
     "attempt_current",
 )
-NONE = ("key", "key_digest", "removed_at", "attempt_place", "subsession")
+# Database columns of messages that are null in the copy. A message that is removed during the copy stays in it.
+NULL_COLUMNS = ("key", "key_digest", "removed_at", "attempt_place", "subsession")
 
 
 @dataclass(slots=True)
-class Copying:
+class CopyPlan:
     """The rows to copy, in order, and the new ids of messages, turns and responses, by the old ids.
 
     `files` is the result of copying the session's files, for `forked_files.mark`.
@@ -130,19 +130,19 @@ def fork(
     author is being copied.
     """
     require_disk()
-    sees = still_has_role(author, session)  # staff who fork in the admin do not
+    has_role = still_has_role(author, session)  # False for staff who fork in the admin
     new_text = None if text is None else validate_message(text)
     columns = {"pk": session_id or ids.session_id(), "key_digest": key_digest}
-    copying = _copying(session, message_id, new_text, run)
+    plan = _plan_copy(session, message_id, new_text, run)
     files = forked_files.find_files(session, author)
-    if len(copying.batches) > 1 or files is not None:
-        return _fork_in_batches(session, author, message_id, new_text, copying, files, columns, sees=sees)
+    if len(plan.batches) > 1 or files is not None:
+        return _fork_in_batches(session, author, message_id, new_text, plan, files, columns, has_role=has_role)
     with transaction.atomic():
         Session.objects.select_for_update().filter(pk=session.pk).first()  # no changes during the copy
-        copying = _copying(session, message_id, new_text, run)
-        copy = _make(session, author, message_id, copying, columns)
-        _copy(copy, copying, copying.rows)
-        _finish(copy, author, copying, new_text)
+        plan = _plan_copy(session, message_id, new_text, run)
+        copy = _make(session, author, message_id, plan, columns)
+        _copy(copy, plan, plan.rows)
+        _finish(copy, author, plan, new_text)
     return copy
 
 
@@ -151,29 +151,29 @@ def _fork_in_batches(
     author: User,
     message_id: str,
     new_text: str | None,
-    copying: Copying,
+    plan: CopyPlan,
     files: FoundFiles | None,
     columns: dict[str, Any],
     *,
-    sees: bool,
+    has_role: bool,
 ) -> Session:
-    if len(copying.batches) > 1 or (files is not None and files.is_large):
+    if len(plan.batches) > 1 or (files is not None and files.is_large):
         incomplete.require_none_of(author)
-    copy = _make(session, author, message_id, copying, columns | incomplete.new_columns())
+    copy = _make(session, author, message_id, plan, columns | incomplete.new_columns())
     pacer = Pacer()
     try:
         # Before the rows: if the original is erased during the copy, rows are missing, and the fork fails.
-        copying.files = forked_files.copy_files(files, copy) if files is not None else None
-        for batch in copying.batches:
+        plan.files = forked_files.copy_files(files, copy) if files is not None else None
+        for batch in plan.batches:
             with transaction.atomic():
                 incomplete.touch(copy)
-                _copy(copy, copying, batch)
+                _copy(copy, plan, batch)
             pacer.pause()
         with transaction.atomic():
-            if sees and not still_has_role(author, session):
+            if has_role and not still_has_role(author, session):
                 raise NoSuchSession  # the copy may have messages that were written after the access was lost
             incomplete.complete(copy)
-            _finish(copy, author, copying, new_text)
+            _finish(copy, author, plan, new_text)
     except BaseException:
         sessions.discard(copy.pk)
         forked_files.remove_files(copy)  # another process may have erased the session before they were copied
@@ -181,14 +181,14 @@ def _fork_in_batches(
     return copy
 
 
-def _copying(session: Session, message_id: str, new_text: str | None, run: bool) -> Copying:
+def _plan_copy(session: Session, message_id: str, new_text: str | None, run: bool) -> CopyPlan:
     rows = _rows_until(session, message_id)
     if new_text is not None:
         rows = _ending_with_user_text(rows)
     if is_unaddressed(rows[-1]):
-        return Copying(rows, run and (new_text is not None or rows[-1].include_in_context))
+        return CopyPlan(rows, run and (new_text is not None or rows[-1].include_in_context))
     resumes = run and can_continue(rows[-1]) and (new_text is not None or has_context(rows[-1]))
-    return Copying(rows if resumes else [*rows, *_end_of_turn(rows[-1])], resumes)
+    return CopyPlan(rows if resumes else [*rows, *_end_of_turn(rows[-1])], resumes)
 
 
 def _rows_until(session: Session, message_id: str) -> list[ChatMessage]:
@@ -206,7 +206,7 @@ def _rows_until(session: Session, message_id: str) -> list[ChatMessage]:
 
 
 def _read(rows: QuerySet[ChatMessage]) -> QuerySet[ChatMessage]:
-    return rows.only(*READ).annotate(size=Length("text") + Length("result"))
+    return rows.only(*READ_FIELDS).annotate(size=Length("text") + Length("result"))
 
 
 def _size(row: ChatMessage) -> int:
@@ -228,8 +228,8 @@ def _end_of_turn(last: ChatMessage) -> QuerySet[ChatMessage]:
 
 
 @transaction.atomic
-def _make(session: Session, author: User, message_id: str, copying: Copying, columns: dict[str, Any]) -> Session:
-    rows = copying.rows
+def _make(session: Session, author: User, message_id: str, plan: CopyPlan, columns: dict[str, Any]) -> Session:
+    rows = plan.rows
     # People approve tool calls for one session, so the fork asks again.
     config = presets.without_approvals(session.config_values)
     config.pop(FORKED_FILES, None)
@@ -258,32 +258,50 @@ def _forked_title(title: str) -> str:
     return _("%(title)s (fork)") % {"title": title[:room]} if title else ""
 
 
-def _copy(copy: Session, copying: Copying, rows: Sequence[ChatMessage]) -> None:
+def _copy(copy: Session, plan: CopyPlan, rows: Sequence[ChatMessage]) -> None:
     """Append copies of rows, with new ids, and copies of their attachments."""
     table = ChatMessage._meta.db_table
-    kept_columns = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in (*OWN, *NONE)]
-    columns = ", ".join(f'"{column}"' for column in (*OWN, *NONE, *kept_columns))
-    values = ", ".join(["%s"] * len(OWN) + ["NULL"] * len(NONE) + [f'"{column}"' for column in kept_columns])
+    own_or_null = (*OWN_COLUMNS, *NULL_COLUMNS)
+    kept_columns = [each.column for each in ChatMessage._meta.concrete_fields if each.column not in own_or_null]
+    columns = ", ".join(f'"{column}"' for column in (*own_or_null, *kept_columns))
+    new_values = ["%s"] * len(OWN_COLUMNS) + ["NULL"] * len(NULL_COLUMNS)
+    values = ", ".join(new_values + [f'"{column}"' for column in kept_columns])
     # Copied in the database, because thousands of rows in Python would block all other writers.
     statement = f'INSERT INTO "{table}" ({columns}) SELECT {values} FROM "{table}" WHERE "id" = %s'  # noqa: S608  # names of the model's own
     parameters = []
-    for place, row in enumerate(rows, len(copying.copies) + 1):
-        turn, response = copying.turns[row.turn_id], copying.responses[row.response_id]
-        copying.copies[row.pk] = ids.message_id()
-        own = (copying.copies[row.pk], copy.pk, copy.workspace_id, place, place, turn, response, 0, "", 0, 0)
-        parameters.append((*own, row.pk))
+    for place, row in enumerate(rows, len(plan.copies) + 1):
+        plan.copies[row.pk] = ids.message_id()
+        own = _own_values(copy, plan, row, place)
+        parameters.append((*(own[column] for column in OWN_COLUMNS), row.pk))
     with connection.cursor() as cursor:
         cursor.executemany(statement, parameters)
-    _copy_attachments(copy, {row.pk: copying.copies[row.pk] for row in rows})
+    _copy_attachments(copy, {row.pk: plan.copies[row.pk] for row in rows})
 
 
-def _finish(copy: Session, author: User, copying: Copying, new_text: str | None) -> None:
-    if ChatMessage.objects.filter(session=copy).count() != len(copying.rows):
+def _own_values(copy: Session, plan: CopyPlan, row: ChatMessage, place: int) -> dict[str, str | int]:
+    """Return the values of OWN_COLUMNS for the copy of a row."""
+    return {
+        "id": plan.copies[row.pk],
+        "session_id": copy.pk,
+        "workspace_id": copy.workspace_id,
+        "sequence": place,
+        "revision": place,
+        "run_id": plan.turns[row.turn_id],
+        "response_id": plan.responses[row.response_id],
+        "open_suggestions": 0,
+        "attempt": "",
+        "attempt_count": 0,
+        "attempt_current": 0,
+    }
+
+
+def _finish(copy: Session, author: User, plan: CopyPlan, new_text: str | None) -> None:
+    if ChatMessage.objects.filter(session=copy).count() != len(plan.rows):
         raise NoSuchSession  # the original was erased during the copy
     if new_text is not None:
-        _reword(copying.copies[copying.rows[-1].pk], author, new_text)
-    forked_files.mark(copy, copying.files)
-    _end(copy, resumes=copying.resumes)
+        _reword(plan.copies[plan.rows[-1].pk], author, new_text)
+    forked_files.mark(copy, plan.files)
+    _end(copy, resumes=plan.resumes)
     outbox.session_created(copy)
     notify_session_lists(sessions=[copy.pk])
 
