@@ -25,8 +25,8 @@ MOST_APPROVALS = 10
 # The number of parts of a command that are compared with each rule.
 MOST_PARTS = 1_000
 
-# If a call has one argument, that is its main argument. Otherwise it is the first of these that the call has.
-TELLING = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
+# If a call has several arguments, the first of these that it has is its main argument.
+MAIN_ARGUMENTS = ("command", "cmd", "query", "url", "path", "file_path", "pattern", "expression", "code", "script")
 COMMANDS = ("command", "cmd")
 _RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*-]{1,200})(?:\((?P<argument>[^\x00]{0,1000})\))?", re.DOTALL)
 # The separators of shell commands, and the characters by which a command can do more than its text shows.
@@ -56,8 +56,8 @@ PLAIN = Requirement()
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """A rule for calls that need the approval of several users, or of users with a role, each time."""
+class ParsedRule:
+    """A rule, and what its calls need each time if users are asked."""
 
     rule: str
     needs: Requirement
@@ -68,7 +68,8 @@ class Rules:
     """The rules of an agent and its workspace, and the rules by which users have approved its calls in advance.
 
     If several rules match, this order decides: `deny`, `guarded`, `approved`, `ask`, `allow`. If no rule matches, the
-    tool's own setting decides whether it needs an approval.
+    tool's own setting decides whether it needs an approval. Rules in `guarded` need several approvals, or those of a
+    role, each time.
 
     A call that can send data out also needs an approval while the conversation contains text from elsewhere. For such
     a call, only the approvals in `approved_sending` count, because their users knew of the risk.
@@ -78,7 +79,7 @@ class Rules:
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     approved: tuple[str, ...] = ()
-    guarded: tuple[Guard, ...] = ()
+    guarded: tuple[ParsedRule, ...] = ()
     approved_sending: tuple[str, ...] = ()
 
     def verdict(
@@ -105,11 +106,11 @@ class Rules:
         return "ask" if needs_approval or is_risky else "run"
 
     def requirement(self, call: ToolCall, *, is_declared: bool = True) -> Requirement:
-        """Return the approval that a call needs if users are asked. It satisfies all matching guards."""
+        """Return the approval that a call needs if users are asked. It satisfies all guarded rules that match."""
         needed = PLAIN
-        for guard in self.guarded:
-            if matches(guard.rule, call, anywhere=True, is_declared=is_declared):
-                needed = needed.with_also(guard.needs)
+        for guarded in self.guarded:
+            if matches(guarded.rule, call, anywhere=True, is_declared=is_declared):
+                needed = needed.with_also(guarded.needs)
         return needed
 
 
@@ -160,17 +161,19 @@ def main_argument(arguments: Json) -> tuple[str, object]:
     """Return the name and value of the call's main argument, or ("", None) if it has none."""
     if len(arguments) == 1:
         return next(iter(arguments.items()))
-    return next(((name, arguments[name]) for name in TELLING if isinstance(arguments.get(name), str)), ("", None))
+    return next(
+        ((name, arguments[name]) for name in MAIN_ARGUMENTS if isinstance(arguments.get(name), str)), ("", None)
+    )
 
 
 def _possible_main(arguments: Json, is_declared: bool) -> list[tuple[str, str]]:
-    """Return the texts that could be the call's main argument: those with telling names, or all if it has none.
+    """Return the texts that could be the call's main argument: those named in MAIN_ARGUMENTS, or all if it has none.
 
     A rule is compared with all of them, because a model could add an argument to avoid the rule.
     """
     texts = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
-    telling = [(name, value) for name, value in texts if name in TELLING]
-    return telling if telling and is_declared else texts
+    named = [(name, value) for name, value in texts if name in MAIN_ARGUMENTS]
+    return named if named and is_declared else texts
 
 
 @lru_cache(maxsize=4)  # up to 200 rules of a workspace are compared with the same command
@@ -209,30 +212,30 @@ def _fits(text: str, pattern: str) -> bool:
     return True
 
 
-def guard_of(rule: object, approvals: object = 1, approvers: object = "") -> Guard:
-    """Return a guard with these values. Raise ValueError if one of them is not allowed."""
+def parse_rule(rule: object, approvals: object = 1, approvers: object = "") -> ParsedRule:
+    """Return a rule with these values. Raise ValueError if one of them is not allowed."""
     if type(approvals) is not int or not 1 <= approvals <= MOST_APPROVALS:
         raise ValueError(f"approvals: must be from 1 to {MOST_APPROVALS}")
     if approvers not in APPROVERS:
         raise ValueError("approvers: must be admin, owner, or empty for everyone who may answer")
     if not isinstance(rule, str):
         raise ValueError("a rule must be a string")
-    return Guard(check_rule(rule), Requirement(approvals, approvers))
+    return ParsedRule(check_rule(rule), Requirement(approvals, approvers))
 
 
-def stored_guards(guards: Iterable[Guard]) -> list[Json]:
-    """Return guards as JSON."""
+def stored_guards(guards: Iterable[ParsedRule]) -> list[Json]:
+    """Return guarded rules as JSON."""
     return [
         {"rule": each.rule, "approvals": each.needs.approvals, "approvers": each.needs.approvers} for each in guards
     ]
 
 
-def valid_guards(values: object) -> tuple[Guard, ...]:
-    """Return the valid guards in a stored JSON list. Skip all others, because the list may have been edited."""
+def valid_guards(values: object) -> tuple[ParsedRule, ...]:
+    """Return the valid guarded rules in a stored JSON list. Skip all others, because the list may have been edited."""
     found = []
     for each in values if isinstance(values, list) else []:
         with suppress(ValueError, TypeError):
-            found.append(guard_of(**each))
+            found.append(parse_rule(**each))
     return tuple(found)
 
 

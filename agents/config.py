@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PositiveInt, Tag
 
 from agents.added_tools import NO_ADDED_TOOLS, AddedTools
-from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, guard_of
+from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, parse_rule
 from agents.delegates import is_delegate
 from agents.i18n import gettext as _
 from agents.mcp import config as servers
@@ -227,8 +227,8 @@ class ApprovalConfig(_Strict):
     def rules(self) -> Rules:
         plain = tuple(each for each in self.ask if isinstance(each, str))
         guarded = (each for each in self.ask if not isinstance(each, str))
-        guards = tuple(guard_of(each.rule, each.approvals, each.approvers) for each in guarded)
-        return Rules(self.allow, plain, self.deny, guarded=guards)
+        parsed = tuple(parse_rule(each.rule, each.approvals, each.approvers) for each in guarded)
+        return Rules(self.allow, plain, self.deny, guarded=parsed)
 
 
 class AgentConfig(_Strict):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext as _
 
-from agents.approval import APPROVERS, PLAIN, Guard, Rules, guard_of
+from agents.approval import APPROVERS, PLAIN, ParsedRule, Rules, parse_rule
 from chat.errors import Invalid
 
 KINDS = ("deny", "ask", "allow")
@@ -24,7 +24,8 @@ def lines_of(rules: Rules) -> dict[str, list[str]]:
 
 def rules_from(*, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()) -> Rules:
     """Parse what `lines_of` returns. Raise Invalid."""
-    read = {name: [_guard(line) for line in lines] for name, lines in (("deny", deny), ("ask", ask), ("allow", allow))}
+    kinds = (("deny", deny), ("ask", ask), ("allow", allow))
+    read = {kind: [_parse_line(line) for line in lines] for kind, lines in kinds}
     if sum(map(len, read.values())) > MOST_LINES:
         raise Invalid(_("An agent can have up to %(count)d rules.") % {"count": MOST_LINES})
     for each in (*read["deny"], *read["allow"]):
@@ -38,11 +39,11 @@ def rules_from(*, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iter
     )
 
 
-def _line(guard: Guard) -> str:
-    return " | ".join(filter(None, (guard.rule, str(guard.needs.approvals), guard.needs.approvers)))
+def _line(parsed: ParsedRule) -> str:
+    return " | ".join(filter(None, (parsed.rule, str(parsed.needs.approvals), parsed.needs.approvers)))
 
 
-def _guard(line: str) -> Guard:
+def _parse_line(line: str) -> ParsedRule:
     rule, approvals, approvers = line, "1", ""
     parts = line.rsplit(" | ", 2)
     if len(parts) == 3 and parts[2].strip() in APPROVERS:
@@ -50,7 +51,7 @@ def _guard(line: str) -> Guard:
     elif len(parts) > 1 and parts[-1].strip().isdigit():
         rule, approvals = line.rsplit(" | ", 1)
     try:
-        return guard_of(rule, int(approvals), approvers)
+        return parse_rule(rule, int(approvals), approvers)
     except ValueError:
         words = _(
             "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."

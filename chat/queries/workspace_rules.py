@@ -7,7 +7,7 @@ from typing import cast
 
 from django.db.models import QuerySet
 
-from agents.approval import Approvers, Guard, Requirement, Rules
+from agents.approval import Approvers, ParsedRule, Requirement, Rules
 from chat.models import ApprovalRule, Session, Workspace
 
 Verdict = ApprovalRule.Verdict
@@ -27,7 +27,7 @@ def with_workspace_rules(rules: Rules, session: Session, agent: str) -> Rules:
         elif row.verdict == Verdict.ASK and needs.is_plain:
             rules = replace(rules, ask=(*rules.ask, row.rule))
         elif row.verdict == Verdict.ASK:
-            rules = replace(rules, guarded=(*rules.guarded, Guard(row.rule, needs)))
+            rules = replace(rules, guarded=(*rules.guarded, ParsedRule(row.rule, needs)))
         elif row.agent:
             rules = replace(rules, approved=(*rules.approved, row.rule))
         else:

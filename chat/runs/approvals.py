@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approval import Requirement, guard_of
+from agents.approval import Requirement, parse_rule
 from agents.messages import Json
 
 
@@ -81,7 +81,7 @@ def standing_of(approval: object) -> Standing | None:
     if not isinstance(approval, dict):
         return None
     try:
-        needs = guard_of("*", approval["needed"], approval["approvers"]).needs
+        needs = parse_rule("*", approval["needed"], approval["approvers"]).needs
         return Standing(needs, tuple(map(PersonDecision.of, approval["decisions"])))
     except (KeyError, TypeError, ValueError):
         return None

@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from agents.approval import TELLING
+from agents.approval import MAIN_ARGUMENTS
 from agents.messages import Json, unreadable_text
 from agents.toolbox.web_search import ORIGIN
 from chat.rendering.messages.file_changes import FileChange, change_of
@@ -192,8 +192,8 @@ class ToolCard:
 
     @cached_property
     def line(self) -> str:
-        """The arguments on one line. If there is only one, or one that tells most, this is only its value."""
-        value = _telling(self.tool.arguments)
+        """The arguments on one line. If one of them is the main one, this is only its value."""
+        value = _shown_arguments(self.tool.arguments)
         text = value if isinstance(value, str) else "" if not value and value != 0 else _json(value)
         text = " ".join(text[: 4 * LINE].split())
         return text if len(text) <= LINE else f"{text[: LINE - 1]}…"
@@ -257,12 +257,12 @@ def _has_exited_badly(tool: ToolSnapshot) -> bool:
     return tool.name in terminal.TOOLS and bool(_EXIT_CODE.search(tool.result))
 
 
-def _telling(arguments: object) -> object:
+def _shown_arguments(arguments: object) -> object:
     if not isinstance(arguments, dict):
         return arguments
     if len(arguments) == 1:
         return next(iter(arguments.values()))
-    return next((arguments[name] for name in TELLING if isinstance(arguments.get(name), str)), arguments)
+    return next((arguments[name] for name in MAIN_ARGUMENTS if isinstance(arguments.get(name), str)), arguments)
 
 
 def _json(value: object) -> str:

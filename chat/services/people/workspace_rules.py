@@ -6,7 +6,7 @@ from django.core import signing
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.approval import MOST_APPROVALS, guard_of
+from agents.approval import MOST_APPROVALS, parse_rule
 from chat.access import workspace_where
 from chat.errors import Invalid, ServiceError
 from chat.models import ApprovalRule, Session, User
@@ -28,13 +28,13 @@ def rule_columns(rule: str, verdict: str, approvals: int, approvers: str) -> dic
     if not 1 <= approvals <= MOST_APPROVALS:
         raise Invalid(_("Choose between 1 and %(most)d approvals.") % {"most": MOST_APPROVALS})
     try:
-        guard = guard_of(rule, approvals, approvers)
+        parsed = parse_rule(rule, approvals, approvers)
     except ValueError:
         words = _(
             "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."
         )
         raise Invalid(words % {"rule": rule[:80]}) from None
-    return {"rule": guard.rule, "verdict": verdict, "approvals": approvals, "approvers": approvers}
+    return {"rule": parsed.rule, "verdict": verdict, "approvals": approvals, "approvers": approvers}
 
 
 @transaction.atomic
