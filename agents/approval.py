@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
-from typing import Literal
+from typing import Literal, get_args
 
 from agents.messages import Json, ToolCall
 
+# What happens with a call. A rule of a workspace says "allow" instead of "run" (`ApprovalRule.Verdict`).
 Verdict = Literal["run", "ask", "deny"]
-# Who may approve: "" is anyone who may answer the agent; otherwise users with this role or a higher one.
+# Who may approve: "" is anyone who may answer the agent; otherwise users with this role or a higher one. The weakest
+# requirement is first.
 Approvers = Literal["", "admin", "owner"]
-APPROVERS: tuple[Approvers, ...] = ("", "admin", "owner")
+APPROVERS: tuple[Approvers, ...] = get_args(Approvers)
 MOST_APPROVALS = 10
 # The number of parts of a command that are compared with each rule.
 MOST_PARTS = 1_000

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
+from agents.approval import Approvers
 from agents.messages import Json
 from agents.questions import Kind
 from chat.api import message_fields
@@ -47,7 +48,7 @@ class ApprovalOut(Schema):
     """The approvals that a tool call needs, and the decisions made so far."""
 
     needed: int = Field(description="The number of different users who must approve the call.")
-    approvers: Literal["", "admin", "owner"] = Field(
+    approvers: Approvers = Field(
         description="The lowest role in the workspace whose approvals count. Empty: all users who can answer count."
     )
     decisions: list[PersonDecisionOut] = Field(description="The decisions so far, oldest first.")

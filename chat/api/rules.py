@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from agents.approval import MOST_APPROVALS
+from agents.approval import MOST_APPROVALS, Approvers
 from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body
@@ -20,7 +20,6 @@ from chat.services.people import workspace_rules
 
 router = Router(tags=["Workspaces"])
 Verdict = Literal["allow", "ask", "deny"]
-Approvers = Literal["", "admin", "owner"]
 RULE = (
     "The calls to which the rule applies: the name of a tool, or a name with a pattern for the main argument, such as "
     "`bash(git push*)`."

@@ -8,7 +8,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Concat, Replace, StrIndex
 from django.db.models.lookups import GreaterThan
 
-from agents.approval import Approvers
+from agents.approval import APPROVERS, Approvers
 from chat.access import approving, roles
 from chat.models import Session, SessionRole, User
 from chat.queries.session_people import people_of
@@ -26,7 +26,9 @@ def approved_by(user: User) -> Q:
 def lacks_role(user: User) -> Q:
     """Return a condition for calls that wait for owners or admins of the workspace, if the user is neither."""
     lacks = Q()
-    for approvers in ("admin", "owner"):
+    for approvers in APPROVERS:
+        if not approvers:  # any editor
+            continue
         has = Exists(approving(approvers).filter(user=user, workspace=OuterRef("workspace_id")))
         lacks |= Q(~has, approval__approvers=approvers)
     return lacks
@@ -37,7 +39,9 @@ def approvers_present(session: Session) -> dict[Approvers, int]:
     found = roles((user_id, session.pk) for user_id in people_of(session).values_list("pk", flat=True))
     editors = [user_id for (user_id, _session), role in found.items() if role.covers(SessionRole.EDITOR)]
 
-    def held(approvers: Approvers) -> int:
+    def count(approvers: Approvers) -> int:
+        if not approvers:
+            return len(editors)
         return approving(approvers).filter(workspace=session.workspace_id, user__in=editors).count()
 
-    return {"": len(editors), "admin": held("admin"), "owner": held("owner")}
+    return {approvers: count(approvers) for approvers in APPROVERS}
