@@ -63,7 +63,7 @@ NOT_RUN_DENIED = "Not run: the rules of this agent or its workspace do not allow
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A model at a provider, with its instructions, its tools, and the rules for their approval."""
+    """A model at a provider, with its system prompt, its tools, and the rules for their approval."""
 
     name: str
     model: str

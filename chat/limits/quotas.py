@@ -1,7 +1,7 @@
 """Quotas: a user's stored files, running agents and tokens per day, and the disk space that must stay free.
 
-The services that need a quota check it against rows. Simultaneous requests may all pass, so that a quota can be
-exceeded by them, but not further. A turn that has begun runs to its end.
+The services that need a quota check it against rows. Simultaneous requests may all pass the check and exceed a
+quota together; the next request is refused. A turn that has begun runs to its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`manage.py purge`: permanently delete, now, what users deleted long ago."""
+"""`manage.py purge`: permanently delete what users deleted more than PURGE_AFTER_DAYS ago."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def answer_unaddressed(tx: SessionTransaction, text: str, author: User) -> None:
 
 
 def answer_with(tx: SessionTransaction, agents: Sequence[str], author: User, *, repeats: str = "") -> None:
-    """Begin a turn without a message, in which these agents answer what is there. Raise QuotaExceeded."""
+    """Begin a turn without a message, in which these agents answer the existing messages. Raise QuotaExceeded."""
     require_turn(author)
     open_turn(tx, author.pk, agents, follows=True, repeats=repeats)
     tx.events.append(StatusChanged("thinking"))
