@@ -28,6 +28,7 @@ from chat.admin.permissions import (
 from chat.admin.session_page import label_of, page_number, status_of, title_of
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
+    CONTENT_TYPES,
     TURN_MARKERS,
     ChatMessage,
     MessageRevision,
@@ -303,7 +304,7 @@ def _page(
         "can_write": can_write,
         "can_save": can_write and form is not None and (row.removed_at is None or form.is_bound),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
-        "can_exclude": row.type in editing.CONTENT_TYPES and row.status != MessageStatus.QUEUED,
+        "can_exclude": row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         "is_marker": row.type in TURN_MARKERS,
         "versions": versions_of(row),
         "back": _url_of(row),

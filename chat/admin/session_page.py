@@ -34,9 +34,18 @@ from chat.admin.permissions import (
 )
 from chat.admin.session_form import SessionForm, save, with_conflicts
 from chat.admin.session_list import run_badge, state_badge
-from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageStatus, MessageType, RunState, Session
+from chat.models import (
+    CONTENT_TYPES,
+    TURN_MARKERS,
+    ChatMessage,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    RunState,
+    Session,
+)
 from chat.rendering.text.formatting import count
-from chat.services.messages.editing import CONTENT_TYPES, TEXT_TYPES, same_response
+from chat.services.messages.editing import TEXT_TYPES, same_response
 
 if TYPE_CHECKING:
     AnyPaginator = Paginator[Any]

@@ -14,6 +14,7 @@ from chat.models.mcp_server import McpServer
 from chat.models.memory import MemoryNote
 from chat.models.message import (
     ASKING,
+    CONTENT_TYPES,
     IN_FLIGHT,
     NEVER_APPROVED,
     TURN_MARKERS,
@@ -43,6 +44,7 @@ from chat.models.workspace import ApprovalRule, Membership, Workspace, Workspace
 __all__ = [
     "APPROVED",
     "ASKING",
+    "CONTENT_TYPES",
     "FORKED_FILES",
     "IMPORTED",
     "IN_FLIGHT",

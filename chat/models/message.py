@@ -77,6 +77,8 @@ UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
 ASKING = Q(status=MessageStatus.WAITING, asked__isnull=False)
 # Calls that were interrupted before users approved them.
 NEVER_APPROVED = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer__isnull=True)
+# Types of rows that the model gets, unless they are excluded from the context.
+CONTENT_TYPES = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 # Rows that only mark the beginning or the end of a turn.
 TURN_MARKERS = (MessageType.TURN_START, MessageType.TURN_DONE)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agents.messages import File, Message, Part, Text, Thinking, ToolCall, ToolResult
 from agents.safe_text import cut
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, MessageType
-from chat.projections.context import SourcedMessage, is_summary, prompt_row, speaker, speaks, with_sources
+from chat.projections.context import SourcedMessage, is_in_context, is_summary, prompt_row, speaker, with_sources
 from chat.projections.estimate import of_part, of_text
 
 # The most turns at the end that are not summarized, and the share of the context window that they may fill.
@@ -54,7 +54,7 @@ def plan(rows: Sequence[ChatMessage], window: int | None) -> Compaction | None:
     room = (window or UNKNOWN_WINDOW) * KEPT_SHARE
     for place in ends:
         older, kept = rows[:place], rows[place:]
-        is_new = any(speaks(row) and not is_summary(row) and row is not own for row in older)
+        is_new = any(is_in_context(row) and not is_summary(row) and row is not own for row in older)
         if is_new and (place == ends[-1] or _tokens(kept) <= room):
             return Compaction(older, older[-1], _count(older, own), kept)
     return None

@@ -11,7 +11,7 @@ from agents.foreign_text import SUMMARY
 from agents.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import is_unedited
 from agents.sources import read_sources
-from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, QuestionKind, attached_to
+from chat.models import CONTENT_TYPES, ChatMessage, MessageRole, MessageStatus, MessageType, QuestionKind, attached_to
 from chat.names import clean, lookalike_key
 from chat.projections.attached import as_text
 
@@ -94,10 +94,10 @@ NOTHING_AROUND = Around()
 
 def system_prompt(rows: Sequence[ChatMessage], prompt: str, around: Around = NOTHING_AROUND) -> str:
     """Return the system prompt. A system row before all other rows replaces the session's prompt (CTX-04)."""
-    speaking = [row for row in rows if speaks(row)]
-    if (own := prompt_row(speaking)) is not None:
+    in_context = [row for row in rows if is_in_context(row)]
+    if (own := prompt_row(in_context)) is not None:
         prompt = own.text
-    parts = [prompt, SEVERAL_SENDERS if labels(around.speakers | _speakers(speaking)) else ""]
+    parts = [prompt, SEVERAL_SENDERS if labels(around.speakers | _speakers(in_context)) else ""]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -133,9 +133,9 @@ def with_sources(
     that have not begun (`pending`, `waiting`) get none, because the run will execute them. Rows that begin with a user
     message may be a part of a session; `around` then describes the rest.
     """
-    speaking = [row for row in rows if speaks(row)]
-    names = labels(around.speakers | _speakers(speaking))
-    groups = list(_groups(speaking[1:] if prompt_row(speaking) else speaking))
+    in_context = [row for row in rows if is_in_context(row)]
+    names = labels(around.speakers | _speakers(in_context))
+    groups = list(_groups(in_context[1:] if prompt_row(in_context) else in_context))
     seen = set(around.call_ids)
     messages: list[SourcedMessage] = []
     for group in groups:
@@ -156,11 +156,11 @@ def _sourced_message(role: Role, pieces: Sequence[Piece]) -> SourcedMessage:
     return SourcedMessage(Message(role, tuple(part for part, _row in pieces)), tuple(row for _part, row in pieces))
 
 
-def speaks(row: ChatMessage) -> bool:
+def is_in_context(row: ChatMessage) -> bool:
     """Return whether the context is made from rows such as this one. The row's content may still be empty."""
     if row.type == MessageType.TOOL_GROUP and is_unwritten(row):
         return False
-    return row.include_in_context and row.type in (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
+    return row.include_in_context and row.type in CONTENT_TYPES
 
 
 def is_unwritten(row: ChatMessage) -> bool:
@@ -180,7 +180,7 @@ def speaker(row: ChatMessage) -> MessageRole:
 
 def prompt_row(rows: Iterable[ChatMessage]) -> ChatMessage | None:
     """Return the system row that replaces the session's prompt, or None."""
-    first = next(filter(speaks, rows), None)
+    first = next(filter(is_in_context, rows), None)
     is_prompt = first is not None and first.summarises is None and speaker(first) == MessageRole.SYSTEM
     return first if is_prompt else None
 
@@ -218,8 +218,8 @@ def author_of(row: ChatMessage) -> Named:
     return who(row), row.sender
 
 
-def _speakers(speaking: Iterable[ChatMessage]) -> frozenset[Named]:
-    return frozenset(author_of(row) for row in speaking if speaker(row) == MessageRole.USER)
+def _speakers(in_context: Iterable[ChatMessage]) -> frozenset[Named]:
+    return frozenset(author_of(row) for row in in_context if speaker(row) == MessageRole.USER)
 
 
 def _user_parts(row: ChatMessage, label: str, shown: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:

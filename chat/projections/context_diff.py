@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from chat.models import ChatMessage
-from chat.projections.context import speaks
+from chat.projections.context import is_in_context
 
 
 class Since(StrEnum):
@@ -43,4 +43,4 @@ def rows_before(live: Sequence[ChatMessage], response_id: str) -> list[ChatMessa
 
 def new_rows(before: Sequence[ChatMessage], sent: Mapping[str, object]) -> list[ChatMessage]:
     """Return the rows before a response that a request would contain now, but that the past request did not."""
-    return [row for row in before if speaks(row) and row.pk not in sent]
+    return [row for row in before if is_in_context(row) and row.pk not in sent]

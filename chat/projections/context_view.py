@@ -9,7 +9,7 @@ from itertools import groupby
 
 from agents.messages import Message, Part, Role, Thinking, ToolResult
 from chat.models import TURN_MARKERS, UNFINISHED, ChatMessage, MessageType
-from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary, speaks, with_sources
+from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary, is_in_context, with_sources
 from chat.projections.estimate import AROUND, of_part
 
 # Returns the reasoning that a request for these messages contains, as the same objects that are their parts (MSG-08).
@@ -103,13 +103,13 @@ class _Layout:
     due: dict[str, Line] = field(default_factory=dict)
     until: int = 0
     after: list[Block] = field(default_factory=list)
-    has_spoken: bool = False
+    has_content: bool = False
 
     def add(self, row: ChatMessage, begins: Sequence[SourcedMessage]) -> None:
         if begins:
             self._begin(begins)
         line = self.due.pop(row.pk, None) or Line(row, why=self._why_not(row))
-        self.has_spoken = self.has_spoken or speaks(row)
+        self.has_content = self.has_content or is_in_context(row)
         if self.open is not None and (row.sequence or 0) <= self.until:
             self.open.lines.append(line)
             return
@@ -142,7 +142,7 @@ class _Layout:
             return ExclusionReason.AT_WORK
         if row.type == MessageType.REASONING:
             return ExclusionReason.LED_NOWHERE
-        return ExclusionReason.PROMPT if row.role == "system" and not self.has_spoken else ExclusionReason.EMPTY
+        return ExclusionReason.PROMPT if row.role == "system" and not self.has_content else ExclusionReason.EMPTY
 
 
 def _lines(each: SourcedMessage, sent: frozenset[int]) -> list[Line]:

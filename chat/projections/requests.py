@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from chat.models import ChatMessage
-from chat.projections.context import speaks
+from chat.projections.context import is_in_context
 
 # A message id, and the revision of its row at the time of the request.
 RowReference = tuple[str, int]
@@ -33,9 +33,9 @@ def request_rows(rows: Sequence[ChatMessage], known: int | None) -> RequestRows:
     has changed since. If a row was removed, added or moved, all rows after it have changed.
     """
     alike = takewhile(lambda row: known is not None and row.revision <= known, rows)
-    shared = sum(map(speaks, alike))
-    speaking = [row for row in rows if speaks(row)]
-    return RequestRows(shared, tuple((row.pk, row.revision) for row in speaking[shared:]))
+    shared = sum(map(is_in_context, alike))
+    in_context = [row for row in rows if is_in_context(row)]
+    return RequestRows(shared, tuple((row.pk, row.revision) for row in in_context[shared:]))
 
 
 def all_references(newest_first: Iterable[RequestRows]) -> list[RowReference]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chat.models import ChatMessage, MessageType
-from chat.projections.context import speaks
+from chat.models import CONTENT_TYPES, ChatMessage, MessageType
+from chat.projections.context import is_in_context
 from chat.projections.steps import AT_WORK, Sourced, ids_of
 
 # The types of rows with which a step can begin.
 HEADS = (MessageType.TEXT, MessageType.TOOL_GROUP)
-SAID = (*HEADS, MessageType.REASONING)
 
 
 # The number of groups of rows beside a change that count as changed, too. After a change by users, adjacent rows may
@@ -57,9 +56,9 @@ def _runs(rows: Iterable[ChatMessage]) -> list[list[ChatMessage]]:
     """
     runs: list[list[ChatMessage]] = [[]]
     for row in rows:
-        if row.type not in SAID:
+        if row.type not in CONTENT_TYPES:
             continue
-        if speaks(row):
+        if is_in_context(row):
             runs.append([])
         runs[-1].append(row)
     return runs

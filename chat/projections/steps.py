@@ -14,8 +14,8 @@ from chat.projections.context import (
     NOTHING_AROUND,
     Around,
     SourcedMessage,
+    is_in_context,
     prompt_row,
-    speaks,
     system_prompt,
     with_sources,
 )
@@ -115,7 +115,7 @@ def written_calls(rows: Sequence[ChatMessage]) -> Iterator[WrittenCall]:
         if row.type == "tool_group" and row.status == "streaming":
             response = [each for each in rows if each.response_id == row.response_id and each.type != "reasoning"]
             calls = [each for each in response if each.type == "tool_group"]
-            first = next((each for each in response if speaks(each)), row)
+            first = next((each for each in response if is_in_context(each)), row)
             yield WrittenCall(first.pk, calls.index(row), row.pk, row.tool_name or "unknown", row.text)
 
 

@@ -16,14 +16,13 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Q
 
-from chat.models import ChatMessage, MessageType, Session, without_files
+from chat.models import CONTENT_TYPES, ChatMessage, Session, without_files
 from chat.projections.context import CONTEXT_FIELDS, from_summary, system_prompt
 from chat.projections.context_view import blocks
 from chat.projections.estimate import of_text
 from chat.queries.attachments import fetch_attachments
 from chat.row_statements import read_rows
 
-SPEAKING = (MessageType.TEXT, MessageType.REASONING, MessageType.TOOL_GROUP)
 # The most characters that all cached rows may have. Each row counts for CHARS_OF_ROW more, for its other columns.
 MOST_CHARS = 20_000_000
 CHARS_OF_ROW = 1000
@@ -89,8 +88,8 @@ def context_rows(session: Session, *more: str) -> list[ChatMessage]:
     last = summaries.values_list("sequence", flat=True).first()
     found = live.only(*CONTEXT_FIELDS, "revision", *more)
     if last is not None:
-        speaking = live.filter(include_in_context=True, type__in=SPEAKING).order_by("sequence")
-        found = found.filter(Q(sequence__gte=last) | Q(pk__in=speaking.values("pk")[:1]))
+        in_context = live.filter(include_in_context=True, type__in=CONTENT_TYPES).order_by("sequence")
+        found = found.filter(Q(sequence__gte=last) | Q(pk__in=in_context.values("pk")[:1]))
     rows = list(found.order_by("sequence"))
     fetch_attachments(rows, with_text=True)
     return from_summary(rows)

@@ -11,7 +11,7 @@ from agents.messages import File, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
 from agents.providers.forms import FORMS, preview, sent_reasoning
 from chat.models import ChatMessage, MessageType, Session
-from chat.projections.context import context, from_summary, speaks
+from chat.projections.context import context, from_summary, is_in_context
 from chat.projections.context_diff import Since, new_rows, rows_before, since
 from chat.projections.context_view import Block, ExclusionReason, SentReasoning, blocks
 from chat.projections.estimate import of_part, of_text
@@ -227,12 +227,12 @@ def test_names_are_of_what_speaks(rows: list[ChatMessage]) -> None:
     """MSG-01: known messages are sent as a number up to the first changed one, and the others are named."""
     for number, each in enumerate(rows, 1):
         each.revision = number
-    speaking = [(each.pk, each.revision) for each in rows if speaks(each)]
-    assert request_rows(rows, None).rows == tuple(speaking)
+    in_context = [(each.pk, each.revision) for each in rows if is_in_context(each)]
+    assert request_rows(rows, None).rows == tuple(in_context)
     for known in range(len(rows) + 1):
         some = request_rows(rows, known)
-        assert some.shared == sum(revision <= known for _pk, revision in speaking)
-        assert some.rows == tuple(speaking[some.shared :])
+        assert some.shared == sum(revision <= known for _pk, revision in in_context)
+        assert some.rows == tuple(in_context[some.shared :])
 
 
 def test_a_row_without_a_record_is_what_it_is() -> None:

@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.bus.events import ContextChanged
 from chat.errors import Busy
-from chat.models import ChatMessage, MessageRevision, RunState, Session, User
-from chat.services.messages.editing import CONTENT_TYPES
+from chat.models import CONTENT_TYPES, ChatMessage, MessageRevision, RunState, Session, User
 from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction, record_of
 

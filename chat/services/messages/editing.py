@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from chat import ids
 from chat.errors import Busy, NoSuchMessage, ServiceError
 from chat.models import (
+    CONTENT_TYPES,
     TURN_MARKERS,
     ChatMessage,
     MessageRevision,
@@ -35,7 +36,6 @@ from chat.services.transaction import SessionTransaction, record_of, require_act
 
 Kind = MessageRevision.Kind
 TEXT_TYPES = (MessageType.TEXT, MessageType.REASONING)
-CONTENT_TYPES = (*TEXT_TYPES, MessageType.TOOL_GROUP)
 
 
 @transaction.atomic

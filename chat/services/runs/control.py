@@ -14,13 +14,22 @@ from django.utils.translation import gettext as _
 
 from chat import ids
 from chat.errors import ServiceError
-from chat.models import ChatMessage, MessageRevision, MessageRole, MessageStatus, MessageType, Session, User
+from chat.models import (
+    CONTENT_TYPES,
+    ChatMessage,
+    MessageRevision,
+    MessageRole,
+    MessageStatus,
+    MessageType,
+    Session,
+    User,
+)
 from chat.overrides.composed_queries import Composed
 from chat.queries import presets
 from chat.queries.cast import agents_from, others
 from chat.runs import lease
 from chat.runs.turn_rows import continue_note
-from chat.services.messages.editing import CONTENT_TYPES, same_response, with_own_markers
+from chat.services.messages.editing import same_response, with_own_markers
 from chat.services.messages.ordering import remove_rows
 from chat.services.messages.senders import sender_in
 from chat.services.runs import delegation
