@@ -114,14 +114,14 @@ class SessionTransaction:
     def update(
         self, name: MessageEventName, row: ChatMessage, fields: Mapping[str, Any], details: Json | None = None
     ) -> None:
-        """Change a row's columns."""
+        """Change a row's columns and record the event."""
         for column, value in fields.items():
             setattr(row, column, value)
         row.revision = self.next_revision()
         update_row(row, [*fields, "revision"])
         self.record_event(name, row, details)
 
-    def update_unread(
+    def update_by_id(
         self,
         name: MessageEventName,
         message_id: str,
@@ -130,7 +130,10 @@ class SessionTransaction:
         *,
         more_text: str = "",
     ) -> ChatMessage:
-        """Change columns of a row that was not read, append `more_text` to its text, and return the row."""
+        """Change columns of a row without reading it first, and record the event. Return the row.
+
+        `more_text` is appended to its text.
+        """
         values = {**fields, "revision": self.next_revision()}
         row = update_returning(ChatMessage, message_id, values, more_text)
         self.record_event(name, row, details)
@@ -149,6 +152,7 @@ class SessionTransaction:
         self.events.append(MessageRemoved(row.revision, row.pk))
 
     def record_event(self, name: MessageEventName, row: ChatMessage, details: Json | None = None) -> None:
+        """Record the event of a changed row. Viewers read a large row from the database, so the event leaves it out."""
         arguments = len(str(row.arguments)) if row.arguments else 0
         asked = len(str(row.asked)) if row.asked else 0
         small = len(row.text) + len(row.result) + arguments + asked <= LARGEST_IN_EVENT

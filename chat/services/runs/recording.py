@@ -302,7 +302,7 @@ def _update_message(
     text = _take_text(change.id, last_texts) if change.compact else ""
     # A call whose arguments are complete stores them instead of its text.
     text = "" if "text" in change.fields else text
-    row = tx.update_unread(change.name, change.id, change.fields, change.details, more_text=text)
+    row = tx.update_by_id(change.name, change.id, change.fields, change.details, more_text=text)
     if change.name == "tool_exec_start":
         security_log.record_host(tx.session, row)
 
