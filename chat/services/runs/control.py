@@ -103,12 +103,12 @@ def retry_here(
     tx, row = _lock_idle(session, message_id)
     is_input = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
     if row.summarises is not None:
-        raise _nothing_to_retry()
+        raise _nothing_to_retry_error()
     if _is_one_of_several(tx, row):
         return _answer_alone(tx, row, author, preview=preview)
     first = _first_after_texts(row) if is_input else _first_of_response(row)
     if first is None and not is_unaddressed(row):
-        raise _nothing_to_retry()
+        raise _nothing_to_retry_error()
     rows = list(_live(session.pk).filter(sequence__gte=first.sequence)) if first else []
     withdrawal = measure(rows, author, whole_turn=is_input)
     changed = row.pk if edited and is_input and rows and _has_edited(author, row, rows[0]) else ""
@@ -211,9 +211,9 @@ def _withdraw_and_resume(
     """Withdraw the session's last rows and resume the turn of the row before them."""
     last = _live(tx.session.pk).filter(sequence__lt=rows[0].sequence).last()
     if last is None or not can_continue(last):
-        raise _nothing_to_retry()
+        raise _nothing_to_retry_error()
     if not has_context(last):
-        raise _is_excluded()
+        raise _excluded_error()
     withdrawal = replace(withdrawal, after=last.pk)
     if preview:
         return withdrawal
@@ -238,7 +238,7 @@ def _retry_unaddressed(
 ) -> Withdrawal:
     """Withdraw the rows after a text that was for no agent. The agents that it mentions answer, or the session's."""
     if not row.include_in_context:
-        raise _is_excluded()
+        raise _excluded_error()
     withdrawal = replace(withdrawal, after=row.pk)
     if preview:
         return withdrawal
@@ -269,7 +269,7 @@ def _answer_alone(tx: SessionTransaction, row: ChatMessage, author: User, *, pre
     """
     before = _live(tx.session.pk).filter(sequence__lt=row.sequence)
     if not before.filter(include_in_context=True, type__in=CONTENT_TYPES).exists():
-        raise _is_excluded()
+        raise _excluded_error()
     after = before.values_list("pk", flat=True).last()
     withdrawal = replace(measure([row], author), after=after or "")
     if not preview:
@@ -329,9 +329,9 @@ def _live(session_id: str) -> QuerySet[ChatMessage]:
     return ChatMessage.objects.in_conversation(session_id).order_by("sequence")
 
 
-def _nothing_to_retry() -> ServiceError:
+def _nothing_to_retry_error() -> ServiceError:
     return ServiceError("nothing_to_retry", _("There is no message to answer before this one."))
 
 
-def _is_excluded() -> ServiceError:
+def _excluded_error() -> ServiceError:
     return ServiceError("nothing_to_retry", _("The message to answer is excluded from context. Include it first."))
