@@ -16,14 +16,18 @@ Key = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]+$")]
 Number = Annotated[int, Field(ge=0, lt=2**62)]
 # In characters. Every page of the session contains the prompt.
 LONGEST_PROMPT = 200_000
+# The most streaming messages that a client can name in a sync.
 MOST_KNOWN = 200
+MOST_ATTACHMENTS = 200
 # The id for an editor that is open on the system prompt instead of a message.
 SYSTEM_PROMPT = "system_prompt"
 MOST_TOOLS = 200
 MOST_ROUNDS = 1000
-# The most files of the workspace that a session can list.
+# The most files of a workspace, all of which a session can name. There is a limit because each may be listed to a
+# model.
 MOST_FILES = 500
 ToolName = Annotated[str, Field(max_length=200)]
+FileId = Annotated[str, Field(max_length=200)]
 EffortName = Annotated[str, Field(max_length=10)]
 
 
@@ -83,7 +87,7 @@ class SendMessage(SessionCommand):
     type: Literal["send"]
     text: str
     key: Key | None = None
-    attachments: Annotated[list[Id], Field(max_length=MOST_KNOWN)] = []
+    attachments: Annotated[list[Id], Field(max_length=MOST_ATTACHMENTS)] = []
 
 
 @command
@@ -344,7 +348,7 @@ class Configure(SessionCommand):
     thinking_budget: Annotated[int, Field(ge=0, le=LARGEST_BUDGET)] | None = None
     compact_at: Annotated[int, Field(ge=0, le=100)] | None = None
     memory: bool | None = None
-    knowledge: Annotated[list[ToolName], Field(max_length=MOST_FILES)] | None = None
+    knowledge: Annotated[list[FileId], Field(max_length=MOST_FILES)] | None = None
 
 
 @command

@@ -19,7 +19,7 @@ from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.api.streams import require_stream_slot
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
-from chat.commands import MOST_KNOWN, Number
+from chat.commands import MOST_ATTACHMENTS, Number
 from chat.queries import messages as message_queries
 from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
 
@@ -77,7 +77,7 @@ class NewMessage(Body):
         "the request with the same key, the message is sent only once.",
     )
     attachments: list[str] = Field(
-        [], max_length=MOST_KNOWN, description="The ids of files that you have uploaded with `uploadAttachment`."
+        [], max_length=MOST_ATTACHMENTS, description="The ids of files that you have uploaded with `uploadAttachment`."
     )
 
 

@@ -32,7 +32,16 @@ from chat.api.schemas import (
     summary_out,
 )
 from chat.command_frames import MalformedCommand
-from chat.commands import LONGEST_PROMPT, MOST_FILES, MOST_ROUNDS, MOST_TOOLS, EffortName, SessionCommand, ToolName
+from chat.commands import (
+    LONGEST_PROMPT,
+    MOST_FILES,
+    MOST_ROUNDS,
+    MOST_TOOLS,
+    EffortName,
+    FileId,
+    SessionCommand,
+    ToolName,
+)
 from chat.dispatch import amend
 from chat.models import Session
 from chat.queries.session_list import ListFilter, listed_before
@@ -103,7 +112,7 @@ class ConfigChanges(Body):
     )
     compact_at: int | None = Field(None, ge=0, le=100, description=COMPACT_AT)
     memory: bool | None = Field(None, description=MEMORY)
-    knowledge: list[ToolName] | None = Field(None, max_length=MOST_FILES, description=KNOWLEDGE)
+    knowledge: list[FileId] | None = Field(None, max_length=MOST_FILES, description=KNOWLEDGE)
 
 
 RepliesChoice = Literal["all", "mentions", "auto"]

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.access import may, workspace_where
+from chat.commands import MOST_FILES
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import documents, names
 from chat.files.contents import Problem, Unusable
@@ -30,8 +31,6 @@ from chat.services.discarding import discard_after_error, discard_files
 from chat.services.messages.attachments import MEGABYTE, TooLarge, limit_bytes
 from chat.services.messages.validation import validate_characters
 
-# The most files of a workspace. There is a limit because each may be listed to a model.
-MOST_FILES = 500
 # Stored files without a row are deleted when they are this old: the row of a younger one may not be committed yet.
 ORPHANS_KEPT = timedelta(days=1)
 FOLDER = "knowledge"
