@@ -134,11 +134,11 @@ def workspaces_where(user: User, permission: Permission) -> QuerySet[Workspace]:
     return Workspace.objects.filter(pk__in=mine.values("workspace"))
 
 
-def team_of(session: Session) -> QuerySet[Workspace]:
-    """Return the workspace whose files, notes and servers a session's agents use.
+def sharing_workspace(session: Session) -> QuerySet[Workspace]:
+    """Return the session's workspace as a query, if it shares its files, notes and servers with the session's agents.
 
-    Return none if the session's owner is not a member of it, or only a guest. They keep the session, but not the files,
-    notes and servers of the team.
+    The query is empty if the session's owner is not a member of it, or only a guest. They keep the session, but not the
+    files, notes and servers of the workspace.
     """
     members = Membership.objects.filter(user=session.owner_id, workspace=session.workspace_id)
     return Workspace.objects.filter(pk__in=members.exclude(role=Membership.Role.GUEST).values("workspace"))
@@ -329,11 +329,11 @@ def roles(pairs: Iterable[tuple[int, str]]) -> dict[tuple[int, str], SessionRole
     Pairs without access are missing.
     """
     pairs = set(pairs)
-    users, ids = {user for user, _ in pairs}, {session for _, session in pairs}
-    shared = shares().filter(user__in=users, session__in=ids).values_list("user_id", "session_id", "role")
-    sessions = Session.objects.filter(pk__in=ids).exclude(status=Session.Status.DELETED).order_by()
+    user_ids, session_ids = {user for user, _session in pairs}, {session for _user, session in pairs}
+    shared = shares().filter(user__in=user_ids, session__in=session_ids).values_list("user_id", "session_id", "role")
+    sessions = Session.objects.filter(pk__in=session_ids).exclude(status=Session.Status.DELETED).order_by()
     rows = list(sessions.only("owner_id", "workspace_id", "workspace_role").annotate(is_owned=F("owner__is_active")))
-    given = [*shared, *_roles_of_members(users, [row for row in rows if row.workspace_role])]
+    given = [*shared, *_roles_of_members(user_ids, [row for row in rows if row.workspace_role])]
     found: dict[tuple[int, str], SessionRole] = {}
     for user, session, role in sorted(given, key=lambda each: SessionRole(each[2]).rank):
         found[user, session] = SessionRole(role)

@@ -22,7 +22,7 @@ from agents.threads import in_thread
 from agents.toolbox.knowledge import knowledge_tools
 from agents.tools import Tool
 from chat import ids
-from chat.access import team_of, workspace_where, workspaces_where
+from chat.access import sharing_workspace, workspace_where, workspaces_where
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
@@ -49,7 +49,7 @@ def files_in(workspace_id: int) -> QuerySet[KnowledgeFile]:
 
 def files_for(session: Session) -> QuerySet[KnowledgeFile]:
     """Return the files that can be chosen for a session, sorted by name; none if its owner has left the workspace."""
-    return _present(KnowledgeFile.objects.filter(workspace__in=team_of(session)))
+    return _present(KnowledgeFile.objects.filter(workspace__in=sharing_workspace(session)))
 
 
 def _present(files: QuerySet[KnowledgeFile]) -> QuerySet[KnowledgeFile]:

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from agents.mcp.config import SEPARATOR, AddedServer, ServerConfig
 from agents.registry import AgentPreset
-from chat.access import team_of
+from chat.access import sharing_workspace
 from chat.agents_setup import registry
 from chat.models import McpServer, Session
 from chat.security.encryption import DecryptionError, decrypt
@@ -24,7 +24,7 @@ IN_USE: Mapping[str, Any] = {"is_enabled": True, "removed_at": None}
 
 def with_servers(preset: AgentPreset, session: Session) -> AgentPreset:
     """Add the servers of the session's workspace, and the tools of servers that are for all agents, with one query."""
-    rows = list(McpServer.objects.filter(workspace__in=team_of(session), **IN_USE).order_by("name"))
+    rows = list(McpServer.objects.filter(workspace__in=sharing_workspace(session), **IN_USE).order_by("name"))
     if not rows or session.mode == Session.Mode.CHAT:
         return preset
     given = [pattern(row) for row in rows if row.for_all_agents and not is_shadowed(row)]
@@ -39,7 +39,7 @@ def patterns_in(workspace_id: int) -> set[str]:
 
 def patterns_for(session: Session) -> set[str]:
     """Return the patterns by which agents of a session may name the servers of its workspace."""
-    return {pattern(row) for row in McpServer.objects.filter(workspace__in=team_of(session), **IN_USE)}
+    return {pattern(row) for row in McpServer.objects.filter(workspace__in=sharing_workspace(session), **IN_USE)}
 
 
 def all_patterns() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.db.models import Exists, Q
 
-from chat.access import team_of
+from chat.access import sharing_workspace
 from chat.models import MemoryNote, Session, Share
 
 # The key of `Session.config` that is False if the session gets no notes.
@@ -31,7 +31,7 @@ def notes_in(session: Session) -> list[MemoryNote]:
     """
     if not uses_notes(session):
         return []
-    whose = Q(workspace__in=team_of(session), accepted=True)
+    whose = Q(workspace__in=sharing_workspace(session), accepted=True)
     if not session.workspace_role:
         whose |= Q(~Exists(Share.objects.filter(session=session.pk)), user=session.owner_id)
     found = MemoryNote.objects.filter(whose, removed_at__isnull=True).order_by("pk")

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from agents.messages import Json
-from chat.access import is_guest_in, may, session_for, team_of
+from chat.access import is_guest_in, may, session_for, sharing_workspace
 from chat.commands import LONGEST_PROMPT
 from chat.models import IMPORTED, Session, SessionRole
 from chat.permissions import Permission
@@ -71,5 +71,5 @@ def _knowledge(session: Session, entries: Collection[str], *, is_member: bool) -
         "all": ALL in entries,
         "files": [(each, each.pk in used) for each in shown],
         "used": len(used),
-        "may_open": is_member and (bool(files) or team_of(session).exists()),
+        "may_open": is_member and (bool(files) or sharing_workspace(session).exists()),
     }
