@@ -258,12 +258,12 @@ def _dismiss_suggestion(user: User, session: Session, command: commands.DismissS
 
 @handles(commands.Exclude)
 def _exclude(user: User, session: Session, command: commands.Exclude) -> None:
-    editing.include(session=session, author=user, message_id=command.id, included=False)
+    editing.set_included(session=session, author=user, message_id=command.id, included=False)
 
 
 @handles(commands.Include)
 def _include(user: User, session: Session, command: commands.Include) -> None:
-    editing.include(session=session, author=user, message_id=command.id, included=True)
+    editing.set_included(session=session, author=user, message_id=command.id, included=True)
 
 
 @handles(commands.ExcludeBefore)

@@ -220,7 +220,7 @@ def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction
     has_changed = True
     match action:
         case MessageAction.EXCLUDE | MessageAction.INCLUDE:
-            has_changed = editing.include(**target, included=action == MessageAction.INCLUDE)
+            has_changed = editing.set_included(**target, included=action == MessageAction.INCLUDE)
         case MessageAction.REMOVE:
             editing.remove(**target, as_staff=True)
         case MessageAction.RESTORE:

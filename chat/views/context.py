@@ -58,7 +58,7 @@ def _next_values(session: Session, role: SessionRole, until: int | None, agent: 
     found = next_request(session, *MEASURED, "edited_by_name", "turn_id", agent=agent)
     laid, measure = found.estimate()
     page = context_page(laid, until)
-    left_out = last_exclusions(
+    exclusions = last_exclusions(
         line.row.pk for block in page.blocks for line in block.lines if line.why == ExclusionReason.LEFT_OUT
     )
     may_switch = role.covers(SessionRole.EDITOR) and session.status == Session.Status.ACTIVE
@@ -67,13 +67,13 @@ def _next_values(session: Session, role: SessionRole, until: int | None, agent: 
     return {
         **_whole(found, measure),
         **_agents(session, found.name),
-        "blocks": [block_view(block, measure.tokens, left_out, may_switch=may_switch) for block in page.blocks],
+        "blocks": [block_view(block, measure.tokens, exclusions, may_switch=may_switch) for block in page.blocks],
         "page": page,
         "can_edit": may_switch,
         "is_working": is_working,
         "can_compact": is_own and plan(found.rows, session.context_window) is not None,
         "queued": ChatMessage.objects.deliverable(session.pk).count(),
-        "left_out": sum(line.why == ExclusionReason.LEFT_OUT for block in laid for line in block.lines),
+        "excluded_count": sum(line.why == ExclusionReason.LEFT_OUT for block in laid for line in block.lines),
         "own_prompt": prompt_row(found.rows) is None,
         "notes": found.notes,
         "uses_notes": uses_notes(session),

@@ -146,7 +146,7 @@ def test_history_is_on_the_page(admin: Client, ana: User, session: Session) -> N
     """MSG-11: the page has each change with its user and the previous text, the newest first."""
     row = fill(session, START, HI, ANSWER, DONE)[1]
     save(admin, row, text="Ho")
-    editing.include(session=session, author=ana, message_id=row.pk, included=False)
+    editing.set_included(session=session, author=ana, message_id=row.pk, included=False)
     items = soup_of(admin.get(message_page(row))).select(".versions li")
     versions = [" ".join(item.get_text(" ").split()) for item in items]
     assert [version.split(" · ")[0] for version in versions] == ["Excluded from context", "Edited"]

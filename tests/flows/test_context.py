@@ -73,7 +73,7 @@ def change(chance: random.Random, session: Session, author: User) -> None:
     what: dict[str, Any] = {"session": session, "author": author, "message_id": chance.choice(rows).pk}
     actions: list[Callable[[], object]] = [
         lambda: editing.edit(text=f"Edited {chance.random()}", **what),
-        lambda: editing.include(included=chance.random() < 0.5, **what),
+        lambda: editing.set_included(included=chance.random() < 0.5, **what),
         lambda: editing.remove(**what),
         lambda: context_inclusion.include_before(included=chance.random() < 0.7, **what),
         lambda: lifecycle.set_system_prompt(session=session, author=author, system_prompt=f"Be {chance.random()}."),

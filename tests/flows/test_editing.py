@@ -6,7 +6,7 @@ import pytest
 
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, Session, User
-from chat.services.messages.editing import edit, include, remove, restore
+from chat.services.messages.editing import edit, remove, restore, set_included
 from chat.services.runs.control import retry_here
 from chat.services.sessions.forking import fork
 from tests.support.rest import check_rest
@@ -30,7 +30,9 @@ async def test_next_answer_is_to_what_stands_there_now(node: TestNode, ana: User
         await node.send(session, ana, text)
         await node.idle(session)
     await node.do(edit, session=session, author=ana, message_id=await said(node, session, "First"), text="Before")
-    await node.do(include, session=session, author=ana, message_id=await said(node, session, "One."), included=False)
+    await node.do(
+        set_included, session=session, author=ana, message_id=await said(node, session, "One."), included=False
+    )
     gone = await said(node, session, "Two.")
     await node.do(remove, session=session, author=ana, message_id=gone)
     await node.send(session, ana, "Third")

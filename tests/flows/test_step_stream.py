@@ -125,7 +125,7 @@ async def test_what_is_taken_away_is_told(node: TestNode, ana: User) -> None:
     viewer = await follow(node, session, ana)
     rows = await node.rows(session)
     for included in (False, True):
-        await node.do(editing.include, session=session, author=ana, message_id=rows[2].pk, included=included)
+        await node.do(editing.set_included, session=session, author=ana, message_id=rows[2].pk, included=included)
         await assert_follows(node, session, viewer)
         assert (rows[2].pk in viewer.client.steps) is included
     await node.do(control.retry, session=session, author=ana, message_id=rows[2].pk)

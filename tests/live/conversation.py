@@ -94,7 +94,9 @@ async def _change(node: TestNode, session: Session, person: User, chance: Random
             await node.do(editing.edit, session=session, author=person, message_id=message_id, text=_text(chance, 5))
         case "include":
             included = chance.random() < 0.5
-            await node.do(editing.include, session=session, author=person, message_id=message_id, included=included)
+            await node.do(
+                editing.set_included, session=session, author=person, message_id=message_id, included=included
+            )
         case "include_before":
             included = chance.random() < 0.5
             await node.do(

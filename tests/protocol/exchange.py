@@ -128,7 +128,7 @@ async def followed(node: TestNode, session: Session, user: User) -> StepViewer:
         gate.open()
     await viewer.until(lambda: "It is 42." in viewer.text)
     await node.idle(session)
-    await node.do(editing.include, session=session, author=user, message_id=sent.id, included=False)
+    await node.do(editing.set_included, session=session, author=user, message_id=sent.id, included=False)
     await viewer.until(lambda: '"removed":true' in viewer.text)
     await viewer.cut()
     return viewer

@@ -71,7 +71,7 @@ async def test_agent_answers_talk_when_a_person_asks_it_to(node: TestNode, ana: 
 async def test_talk_that_is_not_in_the_context_is_not_answered(node: TestNode, ana: User) -> None:
     session = await quiet_session(node, ana)
     sent = await node.send(session, ana, "Lunch?")
-    await node.do(editing.include, session=session, author=ana, message_id=sent.id, included=False)
+    await node.do(editing.set_included, session=session, author=ana, message_id=sent.id, included=False)
     with pytest.raises(ServiceError, match="Include it first"):
         await node.do(control.retry_here, session=session, author=ana, message_id=sent.id)
 

@@ -91,7 +91,7 @@ class People(CheckedSession):
 
     @rule(at=whichever, included=st.booleans())
     def include(self, at: int, included: bool) -> None:
-        self.do(editing.include, message_id=self.row(at), included=included)
+        self.do(editing.set_included, message_id=self.row(at), included=included)
 
     @rule(at=whichever, included=st.booleans())
     def include_before(self, at: int, included: bool) -> None:

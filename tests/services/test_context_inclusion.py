@@ -14,7 +14,7 @@ from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.messages import changes_since
 from chat.services.messages import context_inclusion
 from chat.services.messages.context_inclusion import Inclusion, include_before, last_exclusions
-from chat.services.messages.editing import include, remove
+from chat.services.messages.editing import remove, set_included
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, TOOL, fill, live
 
@@ -36,7 +36,7 @@ def test_all_before_a_message_are_left_out_and_back(session: Session, ana: User)
     Including again restores only what was excluded together.
     """
     rows = fill(session, START, HI, ANSWER, TOOL, ERROR, DONE, START, HI, ANSWER)
-    include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    set_included(session=session, author=ana, message_id=rows[1].pk, included=False)
     what: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[7].pk}
     done = include_before(included=False, **what)
     assert done == Inclusion(2, 10)
@@ -58,11 +58,11 @@ def test_including_restores_only_what_was_excluded_together(session: Session, an
     alone."""
     rows = fill(session, HI, HI, HI, HI, HI, HI)
     who: dict[str, Any] = {"session": session, "author": ana}
-    include(message_id=rows[2].pk, included=False, **who)
+    set_included(message_id=rows[2].pk, included=False, **who)
     done = include_before(message_id=rows[5].pk, included=False, **who)
     remove(message_id=rows[0].pk, **who)  # the later rows move up and get a new revision
-    include(message_id=rows[3].pk, included=True, **who)
-    include(message_id=rows[3].pk, included=False, **who)
+    set_included(message_id=rows[3].pk, included=True, **who)
+    set_included(message_id=rows[3].pk, included=False, **who)
     undone = include_before(message_id=rows[5].pk, included=True, since=done.since, **who)
     assert (undone.count, left_out(session)) == (2, [rows[2].pk, rows[3].pk])
     assert include_before(message_id=rows[5].pk, included=True, since=done.since, **who).count == 0
@@ -80,8 +80,8 @@ def test_viewers_sync_when_changes_are_too_scattered(
     with django_capture_on_commit_callbacks(execute=True):
         done = include_before(included=False, **what)
     assert published == [ContextChanged(done.since + 1, False, [(1, 3)])]
-    include(session=session, author=ana, message_id=rows[1].pk, included=True)
-    include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    set_included(session=session, author=ana, message_id=rows[1].pk, included=True)
+    set_included(session=session, author=ana, message_id=rows[1].pk, included=False)
     published.clear()
     with django_capture_on_commit_callbacks(execute=True):
         undone = include_before(included=True, since=done.since, **what)

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
-from chat.services.messages.editing import edit, include, remove, restore
+from chat.services.messages.editing import edit, remove, restore, set_included
 from chat.services.messages.sending import send_message
 from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session
@@ -33,7 +33,7 @@ def edit_to_x(session: Session, author: User, message_id: str) -> None:
 
 
 def exclude(session: Session, author: User, message_id: str) -> None:
-    include(session=session, author=author, message_id=message_id, included=False)
+    set_included(session=session, author=author, message_id=message_id, included=False)
 
 
 def take_away(session: Session, author: User, message_id: str) -> None:
@@ -248,7 +248,7 @@ def test_excluded_message_is_not_sent(session: Session, ana: User) -> None:
         exclude(session, ana, row.pk)
     assert context(live(session)) == []
     for row in rows[1:5]:
-        include(session=session, author=ana, message_id=row.pk, included=True)
+        set_included(session=session, author=ana, message_id=row.pk, included=True)
     assert check_context(live(session)) == before
     kinds = list(MessageRevision.objects.order_by("pk").values_list("kind", flat=True))
     assert kinds == ["exclude"] * 4 + ["include"] * 4

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.queries import history
 from chat.queries.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
-from chat.services.messages.editing import add, edit, edit_tool_call, include, remove, restore
+from chat.services.messages.editing import add, edit, edit_tool_call, remove, restore, set_included
 from chat.services.runs.control import retry_here
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
@@ -46,7 +46,7 @@ def test_history_lists_the_changes_of_a_message_with_their_users(session: Sessio
     """MSG-11: the newest change comes first. A change that keeps the text has the same text before and after."""
     row = fill(session, START, HI, {**ANSWER, "text": "Hi"}, DONE)[2]
     edit(session=session, author=ana, message_id=row.pk, text="Hi there")
-    include(session=session, author=bo, message_id=row.pk, included=False)
+    set_included(session=session, author=bo, message_id=row.pk, included=False)
     edit(session=session, author=bo, message_id=row.pk, text="Hello")
     found = history_of(fresh(row))
     assert changes_of(found) == [
@@ -108,7 +108,7 @@ def test_page_ends_with_a_change_that_keeps_no_content(session: Session, ana: Us
     row = fill(session, START, HI, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="1")
     for number in range(PAGE):
-        include(session=session, author=ana, message_id=row.pk, included=number % 2 == 1)
+        set_included(session=session, author=ana, message_id=row.pk, included=number % 2 == 1)
     edit(session=session, author=ana, message_id=row.pk, text="2")
     page = history_of(fresh(row))
     rest = history_of(fresh(row), page.older)

@@ -89,7 +89,7 @@ class Asked(History):
 
     @rule(at=whichever)
     def exclude_while_asked(self, at: int) -> None:
-        self.in_between(editing.include, message_id=self.row(at), included=False)
+        self.in_between(editing.set_included, message_id=self.row(at), included=False)
 
     def in_between(self, service: Callable[..., object], who: int = 0, **what: Any) -> None:
         def act() -> None:

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from agents.messages import ToolCall, ToolResult
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.services.messages.editing import edit_tool_call, include
+from chat.services.messages.editing import edit_tool_call, set_included
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, Fields, fill, live
 from tests.support.protocol import check_context
@@ -90,7 +90,7 @@ def test_change_that_is_none_leaves_no_record(session: Session, ana: User) -> No
 def test_second_editor_gets_a_conflict(session: Session, ana: User, bo: User) -> None:
     """MSG-11: the refusal has the present values. Excluding the call in the meantime causes no conflict."""
     row = called(session)
-    include(session=session, author=bo, message_id=row.pk, included=False)
+    set_included(session=session, author=bo, message_id=row.pk, included=False)
     row = change(row, ana, result="3", seen=row.revision)
     refused = refusal(row, bo, result="5", seen=row.revision - 1)
     assert refused.code == "stale"

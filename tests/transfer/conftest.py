@@ -74,7 +74,7 @@ def fill(ana: User) -> Session:
     _attach(session, ana, rows[1])
     Session.objects.filter(pk=session.pk).update(revision=len(rows), parent_message_id="m_0")
     editing.edit(session=session, author=ana, message_id=rows[1].pk, text="What is 6 × 7?")
-    editing.include(session=session, author=ana, message_id=rows[3].pk, included=False)
+    editing.set_included(session=session, author=ana, message_id=rows[3].pk, included=False)
     editing.remove(session=session, author=ana, message_id=rows[5].pk)
     set_system_prompt(session=session, author=ana, system_prompt="Be brief.\n```\nAlways.")
     ModelRequest.objects.create(

@@ -67,7 +67,7 @@ def test_editors_switch_and_viewers_see(session: Session, ana: User, bo: User) -
     """UI-11, MSG-09: the page names who excluded a message; a tool result goes with its call."""
     let_in(session, bo, "viewer")
     rows = fill(session, START, {**HI, "user": ana}, OWN, {**TOOL, "response_id": "r_1"}, CUT, DONE)
-    editing.include(session=session, author=ana, message_id=rows[1].pk, included=False)
+    editing.set_included(session=session, author=ana, message_id=rows[1].pk, included=False)
     html = page(session, ana)
     assert shown(html) == [rows[1].pk, rows[2].pk, f"{rows[3].pk}-results", rows[4].pk]
     assert switches(html) == {rows[1].pk: False, rows[2].pk: True, rows[3].pk: True, rows[4].pk: True}
@@ -157,7 +157,7 @@ def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -
     assert "Nothing has changed since." in same
     assert switches(same) == {}
     editing.edit(session=session, author=ana, message_id=rows[1].pk, text="Hello & goodbye")
-    editing.include(session=session, author=ana, message_id=rows[2].pk, included=False)
+    editing.set_included(session=session, author=ana, message_id=rows[2].pk, included=False)
     editing.remove(session=session, author=ana, message_id=rows[3].pk)
     editing.add(session=session, author=ana, after_id=rows[1].pk, role="user", text="A new one")
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be brief.")

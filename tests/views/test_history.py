@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.models import ChatMessage, Session, SessionRole, User
-from chat.services.messages.editing import edit, edit_tool_call, include, remove
+from chat.services.messages.editing import edit, edit_tool_call, remove, set_included
 from chat.services.people import sharing
 from chat.services.runs.control import retry_here
 from chat.services.sessions import actions
@@ -37,7 +37,7 @@ def row(session: Session, ana: User) -> ChatMessage:
     """A message that has been edited twice and excluded."""
     row = fill(session, START, {**HI, "text": "Be brief."}, ANSWER, DONE)[1]
     edit(session=session, author=ana, message_id=row.pk, text="Be <b>kind</b>.")
-    include(session=session, author=ana, message_id=row.pk, included=False)
+    set_included(session=session, author=ana, message_id=row.pk, included=False)
     edit(session=session, author=ana, message_id=row.pk, text="Be kind & brief.")
     return row
 

@@ -72,17 +72,17 @@ class BlockView:
 
 
 def block_view(
-    block: Block, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool = True
+    block: Block, tokens: Tokens, exclusions: Mapping[str, MessageRevision], *, may_switch: bool = True
 ) -> BlockView:
     """Return the view of a block. `tokens` rounds an estimate of tokens."""
-    lines = tuple(_line(line, tokens, left_out, may_switch=may_switch) for line in block.lines)
+    lines = tuple(_line(line, tokens, exclusions, may_switch=may_switch) for line in block.lines)
     role = "results" if block.is_results else block.role or ""
     first = block.lines[0].row
     name = {"user": first.sender, "assistant": first.model}.get(role, "")
     return BlockView(role, name, tokens(block.tokens) if role else 0, lines)
 
 
-def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *, may_switch: bool) -> LineView:
+def _line(line: Line, tokens: Tokens, exclusions: Mapping[str, MessageRevision], *, may_switch: bool) -> LineView:
     row = line.row
     is_call = row.type == "tool_group"
     parts = line.parts or _unsent_parts(row)
@@ -98,7 +98,7 @@ def _line(line: Line, tokens: Tokens, left_out: Mapping[str, MessageRevision], *
         is_error=row.is_error and line.is_result,
         is_included=row.include_in_context,
         is_switch=may_switch and line.why != ExclusionReason.ERROR and not line.is_result,
-        by=left_out.get(row.pk) if line.why == ExclusionReason.LEFT_OUT else None,
+        by=exclusions.get(row.pk) if line.why == ExclusionReason.LEFT_OUT else None,
         edited_by="" if line.is_result else row.edited_by_name,
     )
 

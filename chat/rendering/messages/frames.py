@@ -70,7 +70,7 @@ def message_frames(message: MessageSnapshot, body: SafeString | None, languages:
 
 def context_frame(revision: int, included: bool, places: Sequence[Sequence[int]]) -> Json:
     """Return the frame that marks messages as excluded or included. `places` are ranges of sequence numbers."""
-    mark = EMPTY if included else _render("messages/left_out", {})
+    mark = EMPTY if included else _render("messages/excluded_mark", {})
     return {"op": "context", "revision": revision, "included": included, "places": places, "mark": mark}
 
 

@@ -47,7 +47,7 @@ def include_before(
     candidates = tx.messages().filter(
         sequence__lt=anchor.sequence, type__in=CONTENT_TYPES, include_in_context=not included
     )
-    rows = candidates if since is None else candidates.filter(_left_out_after(since))
+    rows = candidates if since is None else candidates.filter(_excluded_at(since + 1))
     _require_unused(tx, rows)
     changed = list(rows.only("sequence", "revision", "include_in_context"))
     if not changed:
@@ -73,11 +73,11 @@ def _require_unused(tx: SessionTransaction, rows: QuerySet[ChatMessage]) -> None
         raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
-def _left_out_after(revision: int) -> Exists:
-    """Return a condition for messages that were last included or excluded by the exclusion after this revision."""
+def _excluded_at(revision: int) -> Exists:
+    """Return a condition for messages whose last change of inclusion is the exclusion that made this revision."""
     decided = MessageRevision.objects.filter(kind__in=(Kind.EXCLUDE, Kind.INCLUDE))
     later = decided.filter(message=OuterRef("message"), pk__gt=OuterRef("pk"))
-    by_it = decided.filter(message=OuterRef("pk"), kind=Kind.EXCLUDE, before__together=revision + 1)
+    by_it = decided.filter(message=OuterRef("pk"), kind=Kind.EXCLUDE, before__together=revision)
     return Exists(by_it.filter(~Exists(later)))
 
 

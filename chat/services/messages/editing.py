@@ -133,7 +133,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
 
 
 @transaction.atomic
-def include(*, session: Session, author: User, message_id: str, included: bool) -> bool:
+def set_included(*, session: Session, author: User, message_id: str, included: bool) -> bool:
     """Include a message in the context, or exclude it (MSG-09). A tool call changes together with its result (CTX-03).
 
     Return True if the message was changed.
