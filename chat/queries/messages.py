@@ -61,7 +61,7 @@ class Changes:
         return self.session.revision
 
 
-def page_of(
+def newest_page(
     session: Session,
     before_sequence: int | None = None,
     limit: int = PAGE_MESSAGES,
@@ -99,7 +99,7 @@ def page_around(session: Session, message_id: str) -> Page | None:
     sequence = sequence_of(session, message_id)
     if sequence is None:
         return None
-    before = page_of(session, before_sequence=sequence + 1, limit=NEIGHBORS)
+    before = newest_page(session, before_sequence=sequence + 1, limit=NEIGHBORS)
     after = page_after(session, sequence, limit=NEIGHBORS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
 
@@ -181,10 +181,10 @@ def session_snapshot(session: Session) -> SessionSnapshot:
     rows = list(running.order_by("sequence").only(*columns)) if run.state != "idle" else []
     is_asking = any(row.is_asking for row in rows)
     call = shown_call(rows)
-    tool_name, asked = (call.tool_name or "unknown", shown_subsession(call, rows)) if call else ("", None)
+    tool_name, waits_for = (call.tool_name or "unknown", shown_subsession(call, rows)) if call else ("", None)
     return SessionSnapshot.from_row(
         session,
-        agent_state(run, tool_name, asked, is_asking=is_asking),
+        agent_state(run, tool_name, waits_for, is_asking=is_asking),
         reasoning.applied(session),
         tuple(member.to_json() for member in cast.members(session)),
         agent_title=presets.shown_title(session),
@@ -263,10 +263,10 @@ def revisions(session_ids: Iterable[str]) -> dict[str, int]:
 def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
     """Return rows as viewers see them, with the text of delta rows in streaming messages."""
     fetch_attachments(rows)
-    return [MessageSnapshot.from_row(row) for row in whole(rows)]
+    return [MessageSnapshot.from_row(row) for row in with_full_text(rows)]
 
 
-def whole(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
+def with_full_text(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Complete the text of streaming rows with their delta rows. The returned rows must not be saved.
 
     The deltas are read before the streaming rows are read again. If deltas are merged into a row in between, its new

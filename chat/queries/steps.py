@@ -13,7 +13,7 @@ from chat.projections.segments import TurnSegments, segments
 from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected_steps, gone_ids
 from chat.projections.steps import AT_WORK, Sourced, Step, WrittenCall, growing, steps, written_calls
 from chat.queries.attachments import fetch_attachments
-from chat.queries.messages import whole
+from chat.queries.messages import with_full_text
 
 MOST_STEPS = 200
 UNFINISHED = (MessageStatus.STREAMING, *AT_WORK)
@@ -72,7 +72,7 @@ def page_of_segments(session: Session, after: int = 0, limit: int = MOST_STEPS) 
     live = ChatMessage.objects.in_conversation(session.pk).filter(sequence__gt=after)
     start = live.filter(type=MessageType.TURN_START, sequence__gt=after + limit).order_by("sequence").first()
     rows = live.filter(sequence__lt=start.sequence) if start else live
-    found = segments(whole(list(rows.order_by("sequence"))))
+    found = segments(with_full_text(list(rows.order_by("sequence"))))
     return SegmentPage(session.revision, found, (start.sequence or 0) - 1 if start else None)
 
 
@@ -152,7 +152,7 @@ def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatM
     rows = ChatMessage.objects.in_conversation(session_id).filter(sequence__gte=start).order_by("sequence")
     found = list(rows if end is None else rows.filter(sequence__lte=end))
     fetch_attachments(found, with_text=True)
-    return [row for row in whole(found) if row.sequence is not None]
+    return [row for row in with_full_text(found) if row.sequence is not None]
 
 
 def _around(session_id: str, start: int) -> Around:
