@@ -50,7 +50,7 @@ def all_references(newest_first: Iterable[RequestRows]) -> list[RowReference]:
         parts.append(own)
         wanted = request.shared if wanted is None else min(wanted, request.shared)
         if not wanted:
-            return [name for part in reversed(parts) for name in part]
+            return [reference for part in reversed(parts) for reference in part]
     raise LookupError
 
 

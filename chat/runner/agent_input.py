@@ -77,15 +77,15 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
         agent = with_copies(agent, rows)
     history = context(seen, {} if is_plain else load_file_parts(seen, agent.takes))  # plain rows have no files
     known = facts.last_request
-    names = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)
+    sent_rows = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)
     request = RecordRequest(
         revision=session.revision,
         agent=agent.name,
         provider=agent.provider.name,
         model=agent.model,
         tools=tuple(tool.name for tool in agent.tools),
-        shared=names.shared,
-        rows=names.rows,
+        shared=sent_rows.shared,
+        rows=sent_rows.rows,
     )
     return AgentInput(agent, history, request, preset.tools, preset.servers)
 

@@ -70,7 +70,7 @@ def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
     transaction has locked are left out.
     """
     sessions = {tx.session.pk: tx for tx in _transactions(sorted(with_rows), wait=wait)} if with_rows else {}
-    runs = {name: ClaimColumns._make(_columns_of(tx.run)) for name, tx in sessions.items()}
+    runs = {session_id: ClaimColumns._make(_columns_of(tx.run)) for session_id, tx in sessions.items()}
     if only_text := with_text - with_rows:
         rows = lock_values(SessionRun, CLAIM_COLUMNS, sorted(only_text), wait=wait)
         runs |= {row[0]: ClaimColumns._make(row) for row in rows}
@@ -80,10 +80,10 @@ def lock(with_rows: set[str], with_text: set[str], *, wait: bool) -> Locked:
     return Locked(sessions, runs, busy)
 
 
-def _transactions(names: Sequence[str], *, wait: bool) -> list[SessionTransaction]:
-    statement, of_session, of_run = _statement(connection.vendor, len(names), wait)
+def _transactions(session_ids: Sequence[str], *, wait: bool) -> list[SessionTransaction]:
+    statement, of_session, of_run = _statement(connection.vendor, len(session_ids), wait)
     with connection.cursor() as cursor:
-        cursor.execute(statement, names)
+        cursor.execute(statement, session_ids)
         rows = cursor.fetchall()
     locked = []
     for row in rows:

@@ -123,8 +123,8 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
     yield "drafts.json", _array(_drafts(user))
     yield "security-events.json", _array(_security_events(user))
     sessions = Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk")
-    for name in list(sessions.values_list("pk", flat=True)):
-        yield from _session(name, zone)
+    for session_id in list(sessions.values_list("pk", flat=True)):
+        yield from _session(session_id, zone)
     others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
     yield "other-sessions/messages.json", _array(_messages(user, others))
     yield "other-sessions/suggestions.json", _array(_suggestions(user))
@@ -133,14 +133,14 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
         yield from _file("other-sessions/files", file)
 
 
-def _session(name: str, zone: tzinfo) -> Iterator[Entry]:
+def _session(session_id: str, zone: tzinfo) -> Iterator[Entry]:
     """Yield a session as JSON and as Markdown, its attachments and files, or the reason why it is left out."""
     try:
-        require_readable(name)
+        require_readable(session_id)
     except UnreadableError as error:
-        yield f"unreadable-sessions/{name}.txt", [f"{error.message}\n".encode()]
+        yield f"unreadable-sessions/{session_id}.txt", [f"{error.message}\n".encode()]
         return
-    session = Session.objects.filter(pk=name).first()
+    session = Session.objects.filter(pk=session_id).first()
     if session is None:  # purged in the meantime
         return
     folder = "deleted-sessions" if session.status == Session.Status.DELETED else "sessions"
@@ -167,13 +167,15 @@ def _messages(user: User, rows: QuerySet[ChatMessage]) -> Iterator[Json]:
     titles = dict(sessions_of(user).exclude(owner=user).order_by().values_list("pk", "title"))
     sizes = list(rows.order_by("session", "created_at", "pk").annotate(chars=Length("text")).values_list("pk", "chars"))
     for batch in batches(sizes, lambda row: row[1]):
-        names = [pk for pk, _chars in batch]
-        found = ChatMessage.objects.in_bulk(names)
-        revisions = MessageRevision.objects.filter(message__in=names, user=user).select_related("user").order_by("pk")
+        message_ids = [pk for pk, _chars in batch]
+        found = ChatMessage.objects.in_bulk(message_ids)
+        revisions = (
+            MessageRevision.objects.filter(message__in=message_ids, user=user).select_related("user").order_by("pk")
+        )
         changes: dict[str, list[MessageRevision]] = {}
         for revision in revisions:
             changes.setdefault(revision.message_id, []).append(revision)
-        for row in (found[name] for name in names if name in found):
+        for row in (found[pk] for pk in message_ids if pk in found):
             record = as_json.message_record(row, row.text, changes.get(row.pk, []), [])
             yield {"session": row.session_id, "title": titles.get(row.session_id), **record}
 
