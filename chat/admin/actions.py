@@ -62,9 +62,9 @@ def undelete_session(user: User, session: Session) -> bool:
 
 # A function that changes a session and logs the change. It returns False if there was nothing to change, and raises
 # ServiceError.
-SessionAction = Callable[[User, Session], bool]
+StaffAction = Callable[[User, Session], bool]
 UNDELETE = "undelete"
-SESSION_ACTIONS: dict[str, SessionAction] = {
+SESSION_ACTIONS: dict[str, StaffAction] = {
     "stop": stop_session,
     "archive": archive_session,
     "unarchive": unarchive_session,
@@ -73,37 +73,37 @@ SESSION_ACTIONS: dict[str, SessionAction] = {
 
 
 @admin.action(description=gettext_lazy("Stop the agent"), permissions=["change"])
-def stop(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+def stop(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _apply_to_each(request, chosen, stop_session)
 
 
 @admin.action(description=gettext_lazy("Archive"), permissions=["change"])
-def archive(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+def archive(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _apply_to_each(request, chosen, archive_session)
 
 
 @admin.action(description=gettext_lazy("Restore from the archive"), permissions=["change"])
-def unarchive(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+def unarchive(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _apply_to_each(request, chosen, unarchive_session)
 
 
 @admin.action(description=gettext_lazy("Restore deleted sessions"), permissions=["change"])
-def undelete(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
+def undelete(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> None:
     _apply_to_each(request, chosen, undelete_session, are_deleted=True)
 
 
 @admin.action(description=gettext_lazy("Export as JSON"), permissions=["read_messages"])
-def export_json(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
+def export_json(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
     return exports.response(request, list(chosen.values_list("pk", flat=True)), "json")
 
 
 @admin.action(description=gettext_lazy("Export as Markdown"), permissions=["read_messages"])
-def export_markdown(admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
+def export_markdown(model_admin: Any, request: StaffRequest, chosen: QuerySet[Session]) -> HttpResponseBase:
     return exports.response(request, list(chosen.values_list("pk", flat=True)), "markdown")
 
 
 def _apply_to_each(
-    request: StaffRequest, chosen: QuerySet[Session], action: SessionAction, *, are_deleted: bool = False
+    request: StaffRequest, chosen: QuerySet[Session], action: StaffAction, *, are_deleted: bool = False
 ) -> None:
     """Apply an action to each chosen session in its own transaction. Report the number of changes and the errors."""
     ids = list(chosen.values_list("pk", flat=True)[: MAX_SESSIONS + 1])
@@ -173,7 +173,7 @@ def perform(request: StaffRequest, session_id: str) -> HttpResponse:
     return _change_message(request, session, MessageAction(name), message_id)
 
 
-def _change_session(request: StaffRequest, session: Session, action: SessionAction) -> HttpResponse:
+def _change_session(request: StaffRequest, session: Session, action: StaffAction) -> HttpResponse:
     try:
         with transaction.atomic():
             action(request.user, session)

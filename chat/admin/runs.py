@@ -45,7 +45,7 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Confirmation:
     """The texts of a confirmation page: its title, the consequence of the action, and the button."""
 
     title: Any
@@ -53,7 +53,7 @@ class Question:
     button: Any
 
 
-DRAIN = Question(
+DRAIN = Confirmation(
     _("Drain these workers?"),
     _(
         "The workers take no more sessions. They finish answers that are being written, then other workers continue. "
@@ -61,12 +61,12 @@ DRAIN = Question(
     ),
     _("Drain"),
 )
-HAND_OVER = Question(
+HAND_OVER = Confirmation(
     _("Hand these turns over?"),
     _("After its current response, each turn continues on another worker, if there is one. Nothing is lost."),
     _("Hand over"),
 )
-CLOSE = Question(
+CLOSE = Confirmation(
     _("Close these turns?"),
     _(
         "The turns are stopped immediately and taken from their worker, even if it doesn’t respond. Partial answers "
@@ -105,7 +105,11 @@ class OperatedByPermission(ReadOnly):
 
 
 def confirmation_page(
-    model_admin: admin.ModelAdmin[Any], request: HttpRequest, question: Question, names: Iterable[str], pks: list[Any]
+    model_admin: admin.ModelAdmin[Any],
+    request: HttpRequest,
+    confirmation: Confirmation,
+    names: Iterable[str],
+    pks: list[Any],
 ) -> HttpResponse | None:
     """Return the confirmation page, or None if the request contains the confirmation."""
     if request.POST.get("sure") == "yes":
@@ -113,8 +117,8 @@ def confirmation_page(
     values = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.model._meta,
-        "title": question.title,
-        "question": question,
+        "title": confirmation.title,
+        "confirmation": confirmation,
         "rows": list(zip(pks, names, strict=True)),
         "action": request.POST.get("action", ""),
         "checkbox": ACTION_CHECKBOX_NAME,
@@ -228,12 +232,12 @@ def close(model_admin: RunAdmin, request: StaffRequest, chosen: QuerySet[Session
 def _operate(
     model_admin: RunAdmin,
     request: StaffRequest,
-    question: Question,
+    confirmation: Confirmation,
     chosen: QuerySet[SessionRun],
     change: Callable[[SessionRun], bool],
 ) -> HttpResponse | None:
     runs = _first(request, chosen.select_related("owner", "session"))
-    page = confirmation_page(model_admin, request, question, map(_name_of, runs), [run.pk for run in runs])
+    page = confirmation_page(model_admin, request, confirmation, map(_name_of, runs), [run.pk for run in runs])
     if page is not None:
         return page
     changed = 0

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin import audit_log
 from chat.admin.base import HiddenColumns, NamedChoicesFilter, time_column
 from chat.admin.permissions import StaffRequest
-from chat.admin.runs import MAX_ROWS, OperatedByPermission, Question, confirmation_page
+from chat.admin.runs import MAX_ROWS, Confirmation, OperatedByPermission, confirmation_page
 from chat.admin.shares import SessionColumn
 from chat.errors import ServiceError
 from chat.models import Schedule
@@ -33,7 +33,7 @@ else:
 
 NEXT_AT, LAST_RUN_AT = time_column(Schedule, "next_at"), time_column(Schedule, "last_run_at")
 COLUMNS = ("id", "session", "owner", "is_on", "pause_reason", "rhythm", "zone", NEXT_AT, LAST_RUN_AT, "outcome")
-PAUSE = Question(
+PAUSE = Confirmation(
     _("Pause these schedules?"),
     _(
         "They won’t send messages until they’re resumed. Turns that are already running continue. The people who made "
