@@ -55,7 +55,7 @@ def unarchive_session(user: User, session: Session) -> bool:
 def undelete_session(user: User, session: Session) -> bool:
     if session.status != Session.Status.DELETED:
         return False
-    actions.bring_back(session=session, author=user)
+    actions.restore_deleted(session=session, author=user)
     audit_log.log_change(user, session, audit_log.UNDELETED)
     return True
 

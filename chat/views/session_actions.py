@@ -50,7 +50,7 @@ def apply_action(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def undelete(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Restore a deleted session and open it."""
-    actions.undelete(request.user, session_id)
+    actions.undelete(user=request.user, session_id=session_id)
     messages.success(request, _("Session restored"))
     return redirect("session", session_id)
 

@@ -121,7 +121,7 @@ def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Sess
     """ADM-03, MSG-11, LIVE-06: staff who may change sessions restore it as it was: archived or not, with its queue."""
     bring_back = ("undelete", "Restore")
     set_archived(session=session, author=session.owner, archived=True)
-    delete(ana, session.pk)
+    delete(user=ana, session_id=session.pk)
     revision = Session.objects.get().revision
     assert bring_back[1] not in said(keeper.get(page_of(session)))
     assert do(keeper, session, bring_back[0]).status_code == 403
@@ -131,7 +131,7 @@ def test_deleted_session_is_brought_back(admin: Client, ana: User, session: Sess
     found = Session.objects.get()
     assert (found.status, found.deleted_at, found.revision) == ("archived", None, revision + 1)
     do(admin, session, bring_back[0])
-    delete(ana, session.pk)
+    delete(user=ana, session_id=session.pk)
     assert "Updated 1 session." in said(act(admin, bring_back[0], session))
     assert sessions_of(ana).get().pk == session.pk
     assert logged() == ["Restored the deleted session."] * 2

@@ -289,7 +289,7 @@ def test_lists_cost_the_same_however_long(
 
 def test_deleted_is_deleted_for_lists(asker: Asker, session: Session, ana: User) -> None:
     """Deleted sessions are in no list (LIVE-06)."""
-    delete(ana, session.pk)
+    delete(user=ana, session_id=session.pk)
     assert asker.get(SESSIONS).json() == {"sessions": [], "next": None}
 
 

@@ -41,7 +41,7 @@ def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     find."""
     kept, old, going = (create_session(owner=ana, title=name) for name in ("Kept", "Old", "Going"))
     for each in (kept, old):
-        delete(ana, each.pk)
+        delete(user=ana, session_id=each.pk)
     Session.objects.filter(pk=old.pk).update(deleted_at=timezone.now() - timedelta(days=31))
     assert run("purge") == "Purged: 1 sessions."
     assert run("purge", "--vacuum") == "Purged: nothing."

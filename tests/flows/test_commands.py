@@ -84,7 +84,7 @@ def test_the_folder_goes_with_the_session_for_good(ana: User, workspaces: Path) 
     folder = agents_setup.sandbox(session.pk).workspace
     folder.mkdir(parents=True)
     (folder / "file").touch()
-    delete(ana, session.pk)
+    delete(user=ana, session_id=session.pk)
     assert (folder / "file").exists()
     erase_rows(session.pk)
     assert list(workspaces.iterdir()) == []

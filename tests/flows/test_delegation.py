@@ -284,7 +284,7 @@ async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> Non
     await gate.reached()
     child = await child_of(node, session)
     await waits(node, session)
-    await node.do(actions.delete, ana, child.pk)
+    await node.do(actions.delete, user=ana, session_id=child.pk)
     await node.idle(session)
     [call] = await calls(node, session)
     assert (call.status, "was deleted" in call.result) == ("failed", True)
@@ -292,9 +292,9 @@ async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> Non
     await node.send(session, ana, "Again")
     await node.idle(session)
     second = await node.do(Session.objects.filter(caller_session=session).exclude(pk=child.pk).get)
-    await node.do(actions.delete, ana, session.pk)
+    await node.do(actions.delete, user=ana, session_id=session.pk)
     assert await node.do(Session.objects.filter(status="deleted").count) == 3
-    await node.do(actions.undelete, ana, session.pk)
+    await node.do(actions.undelete, user=ana, session_id=session.pk)
     assert await node.do(lambda: Session.objects.get(pk=second.pk).status) == "active"
     assert await node.do(lambda: Session.objects.get(pk=child.pk).status) == "deleted"
 
@@ -465,7 +465,7 @@ async def test_people_of_the_caller_are_those_of_the_other_session(node: TestNod
     assert await node.do(roles) == {"Ana": "owner", "Cleo": "editor"}
     with pytest.raises(ServiceError, match="Share that session"):
         await node.do(sharing.share, session=child, author=ana, user=bo, role="viewer")
-    await node.do(actions.leave, cleo, session.pk)
+    await node.do(actions.leave, user=cleo, session_id=session.pk)
     assert await node.do(roles) == {"Ana": "owner"}
     gate.open()
     await node.idle(session)

@@ -301,7 +301,7 @@ async def test_nothing_is_sent_after_a_session_is_no_longer_shared(
     for session in (done, asking):
         take: dict[str, Callable[[], object]] = {
             "unshared": partial(sharing.unshare, session=session, author=ana, user=bo),
-            "left": partial(actions.leave, bo, session.pk),
+            "left": partial(actions.leave, user=bo, session_id=session.pk),
             "closed": partial(sharing.open_to_workspace, session=session, author=ana, role=""),
         }
         await node.do(take[lost])

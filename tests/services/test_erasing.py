@@ -156,7 +156,7 @@ def test_erased_session_is_gone_at_once(session: Session, ana: User, bo: User) -
         with pytest.raises(NoSuchSession):
             session_for(user, session.pk)
     with pytest.raises(NoSuchSession):
-        undelete(ana, session.pk)
+        undelete(user=ana, session_id=session.pk)
     assert not requests.carry_out(erasure, Deadline(0))
     assert ChatMessage.objects.exists()
     assert (Erasure.objects.get().finished_at, requests.unfinished()) == (None, [erasure])

@@ -73,7 +73,7 @@ def test_membership_of_guests_ends_with_their_last_session(session: Session, gue
     for each in (second, third):
         sharing.share(session=each, author=ana, user=guest, role="viewer")
     sharing.unshare(session=session, author=ana, user=guest)
-    actions.leave(guest, second.pk)
+    actions.leave(user=guest, session_id=second.pk)
     assert role_of(guest, third.workspace) == "guest"
     sharing.unshare(session=third, author=ana, user=guest)
     assert role_of(guest, third.workspace) is None
@@ -86,7 +86,7 @@ def test_members_stay_members(session: Session, ana: User, bo: User, workspace: 
     token = sharing.invite(session=session, author=ana, role="viewer")[1]
     sharing.accept(token=token, user=bo)
     assert role_of(bo, workspace) == "member"
-    actions.leave(bo, session.pk)
+    actions.leave(user=bo, session_id=session.pk)
     assert role_of(bo, workspace) == "member"
 
 

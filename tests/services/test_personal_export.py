@@ -82,7 +82,7 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User, settings: Setting
     report.write_text("a,b\n")
     rows = fill(own, START, {**HI, "user": ana}, ANSWER, DONE)
     file = attach(own, rows[1], ana)
-    delete(ana, gone.pk)
+    delete(user=ana, session_id=gone.pk)
     theirs, lost = create_session(owner=bo, title="Bo's"), create_session(owner=bo, title="Secret title")
     share(session=theirs, author=bo, user=ana, role="editor")
     said = fill(theirs, START, {**HI, "text": "Mine", "user": ana}, {**HI, "text": "His", "user": bo}, DONE)

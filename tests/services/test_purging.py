@@ -60,7 +60,7 @@ def test_deleted_sessions_go_after_their_time(ana: User) -> None:
     """Deleted sessions are not purged before their time, and archived ones never."""
     old, new, kept = (create_session(owner=ana) for _ in range(3))
     for each in (old, new):
-        delete(ana, each.pk)
+        delete(user=ana, session_id=each.pk)
     Session.objects.filter(pk__in=[old.pk, kept.pk]).update(archived_at=long_ago())
     Session.objects.filter(pk=old.pk).update(deleted_at=long_ago())
     purge()
@@ -198,7 +198,7 @@ def test_nothing_is_purged_before_its_time(ana: User, settings: Settings, monkey
         "chat.services.deletion.overwriting.overwrite_deleted", lambda deadline: True
     )  # outside of a transaction
     made = create_session(owner=ana)
-    delete(ana, made.pk)
+    delete(user=ana, session_id=made.pk)
     Session.objects.filter(pk=made.pk).update(deleted_at=timezone.now() - timedelta(days=300))
 
     def run_next_day() -> bool:

@@ -32,7 +32,7 @@ def test_people_who_can_write_decide(session: Session, ana: User, bo: User) -> N
     assert replies(session) == ("all", True)
     sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
     assert replies(session) == ("mentions", True)
-    leave(bo, session.pk)
+    leave(user=bo, session_id=session.pk)
     assert replies(session) == ("all", True)
     sharing.accept(token=sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1], user=bo)
     assert replies(session) == ("mentions", True)

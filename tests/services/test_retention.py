@@ -74,7 +74,7 @@ def test_pruned_session_can_be_restored(old: Session, ana: User) -> None:
     event = SecurityEvent.objects.get(kind="session_deleted")
     assert (event.actor_id, event.person_id, event.details) == (None, ana.pk, {"reason": "retention"})
 
-    actions.undelete(ana, old.pk)
+    actions.undelete(user=ana, session_id=old.pk)
 
     assert status(old) == "active"
 
@@ -124,7 +124,7 @@ def test_sessions_of_agents_go_with_the_one_that_asked(old: Session) -> None:
     assert "3 sessions with 9 messages" in prune("--days", "365")
     assert prune("--days", "365", "--yes").startswith("Deleted 3 of 3 sessions with 9 messages")
     assert [status(each) for each in (old, child, below)] == ["deleted"] * 3
-    actions.undelete(old.owner, old.pk)
+    actions.undelete(user=old.owner, session_id=old.pk)
     assert [status(each) for each in (old, child, below)] == ["active"] * 3
 
 
@@ -148,12 +148,12 @@ def test_use_of_one_session_keeps_those_that_belong_to_it(old: Session, ana: Use
 def test_a_restored_session_is_in_use_again(old: Session, ana: User) -> None:
     """OPS-05: the next run does not delete a restored session again. A deletion undone immediately changes nothing."""
     last_used = Session.objects.get(pk=old.pk).updated_at
-    actions.delete(ana, old.pk)
-    actions.undelete(ana, old.pk)
+    actions.delete(user=ana, session_id=old.pk)
+    actions.undelete(user=ana, session_id=old.pk)
     assert Session.objects.get(pk=old.pk).updated_at == last_used
     prune("--days", "365", "--yes")
     Session.objects.filter(pk=old.pk).update(deleted_at=timezone.now() - timedelta(days=1))
-    actions.undelete(ana, old.pk)
+    actions.undelete(user=ana, session_id=old.pk)
     prune("--days", "365", "--yes")
     assert status(old) == "active"
 

@@ -81,7 +81,7 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
     new_entries()
     sharing.unshare(session=session, author=ana, user=guest)
     sharing.unshare(session=session, author=ana, user=guest)
-    actions.leave(bo, session.pk)
+    actions.leave(user=bo, session_id=session.pk)
     assert new_entries() == [
         (Kind.UNSHARED, ana.pk, guest.pk, where, {}),
         (Kind.INVITATION_ENDED, ana.pk, ana.pk, where, {"count": 1}),
@@ -90,8 +90,8 @@ def test_shares_and_invitations(session: Session, ana: User, bo: User) -> None:
 
 
 def test_deletion_and_restoring(session: Session, ana: User) -> None:
-    actions.delete(ana, session.pk)
-    actions.undelete(ana, session.pk)
+    actions.delete(user=ana, session_id=session.pk)
+    actions.undelete(user=ana, session_id=session.pk)
     where = f"session {session.pk}"
     assert new_entries() == [
         (Kind.SESSION_DELETED, ana.pk, ana.pk, where, {}),
@@ -225,7 +225,7 @@ def test_nothing_that_people_wrote_or_must_hide_is_kept(
         invitation = sharing.invite(session=session, author=ana, role=SessionRole.VIEWER)[1]
         Client().post(reverse("sign-in"), {"username": "ana", "password": PASSWORD})
         Client().post(reverse("sign-in"), {"username": "4711-typed-here", "password": "4711-typed-there"})
-        actions.delete(ana, session.pk)
+        actions.delete(user=ana, session_id=session.pk)
     kept = "\n".join([*lines, *(str(vars(event)) for event in SecurityEvent.objects.all())])
     for hidden in (secret, "Nightly", link, invitation, PASSWORD, "4711", TITLE):
         assert hidden not in kept

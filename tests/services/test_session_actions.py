@@ -222,9 +222,9 @@ def test_undelete_holds_what_was_queued_below(session: Session, ana: User) -> No
     Session.objects.filter(pk=child.pk).update(caller_session=session)
     SessionRun.objects.filter(pk=child.pk).update(state=RunState.RUNNING, turn_id="t_1")
     send_message(session=child, author=ana, text="And this")
-    actions.delete(ana, session.pk)
+    actions.delete(user=ana, session_id=session.pk)
     SessionRun.objects.filter(pk=child.pk).update(state=RunState.IDLE, turn_id="")
-    actions.undelete(ana, session.pk)
+    actions.undelete(user=ana, session_id=session.pk)
     row = ChatMessage.objects.get(text="And this")
     assert (row.status, row.held) == ("queued", True)
     assert SessionRun.objects.get(pk=child.pk).state == RunState.IDLE

@@ -115,7 +115,7 @@ def test_session_is_listed_once_it_was_opened(client: Client, session: Session, 
     assert listed(bo) == [session.pk]
     assert [each.role for each in listed_before(bo).rows] == ["viewer"]
     assert people_in([session.pk]) == {ana.pk, bo.pk}
-    actions.leave(bo, session.pk)
+    actions.leave(user=bo, session_id=session.pk)
     assert (listed(bo), role_in(bo, session)) == ([], "viewer")
     user_state.mark_all_read(session_id=session.pk, revisions={ana.pk: 1, bo.pk: session.revision})
     user_state.mark_read(session=session, user=bo, revision=session.revision)

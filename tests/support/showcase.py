@@ -102,7 +102,7 @@ def _rooms(people: dict[str, User], workspace: Workspace, now: datetime) -> Json
     fill_answered(answered, ana, mei, now - timedelta(days=7))
     for session, author in ((read_only, mei), (archived, ana)):
         _greet(session, author, now)
-    archive(ana, archived.pk)
+    archive(user=ana, session_id=archived.pk)
     empty = _session(ana, workspace, "", now)
     rooms = {
         "empty": empty,
@@ -165,7 +165,7 @@ def _looked_after(people: dict[str, User], workspace: Workspace, now: datetime) 
     api_tokens.revoke(user=mei, token_id=token.pk)
     gone = _session(people["jonas"], workspace, "Deleted by mistake", now - timedelta(days=1))
     _greet(gone, people["jonas"], now - timedelta(days=1))
-    delete(people["jonas"], gone.pk)
+    delete(user=people["jonas"], session_id=gone.pk)
 
 
 def _signing_in(people: dict[str, User]) -> str:

@@ -131,7 +131,7 @@ def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana
 
 def test_archived_session_offers_no_restore(session: Session, ana: User, signed_in: SignIn, row: ChatMessage) -> None:
     """MSG-11: the history of an archived session is read-only."""
-    actions.archive(ana, session.pk)
+    actions.archive(user=ana, session_id=session.pk)
     assert "Restore" not in asked(signed_in(ana), "session-history", session, id=row.pk)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Protocol
 
 from django.db import transaction
 from django.utils import timezone
@@ -69,7 +70,7 @@ def apply_action(*, user: User, action: SessionAction, session_ids: Iterable[str
     refused: list[ServiceError] = []
     for session_id in dict.fromkeys(session_ids):
         try:
-            _FUNCTIONS[action](user, session_id)
+            _FUNCTIONS[action](user=user, session_id=session_id)
             done.append(session_id)
         except ServiceError as refusal:
             refused.append(refusal)
@@ -78,25 +79,25 @@ def apply_action(*, user: User, action: SessionAction, session_ids: Iterable[str
     return ActionResult(done, len(refused))
 
 
-def pin(user: User, session_id: str) -> None:
+def pin(*, user: User, session_id: str) -> None:
     """Pin a session in the user's own list."""
     user_state.pin(session=session_for(user, session_id)[0], user=user)
 
 
-def unpin(user: User, session_id: str) -> None:
+def unpin(*, user: User, session_id: str) -> None:
     """Unpin a session in the user's own list."""
     user_state.unpin(session=session_for(user, session_id)[0], user=user)
 
 
 @transaction.atomic
-def archive(user: User, session_id: str) -> None:
+def archive(*, user: User, session_id: str) -> None:
     """Archive a session for all users. They can read it, and can continue it after it is restored."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, author=user, archived=True)
 
 
 @transaction.atomic
-def restore(user: User, session_id: str) -> None:
+def restore(*, user: User, session_id: str) -> None:
     """Restore a session from the archive."""
     session, _role = session_for(user, session_id, SessionRole.OWNER)
     set_archived(session=session, author=user, archived=False)
@@ -112,7 +113,7 @@ def set_archived(*, session: Session, author: User, archived: bool) -> None:
 
 
 @transaction.atomic
-def delete(user: User, session_id: str) -> None:
+def delete(*, user: User, session_id: str) -> None:
     """Delete a session for all users immediately (LIVE-06). Its rows stay, so that `undelete` restores all of it.
 
     A running turn is stopped, and queued messages wait.
@@ -139,22 +140,22 @@ def set_deleted(*, session: Session) -> None:
 
 
 @transaction.atomic
-def undelete(user: User, session_id: str) -> None:
+def undelete(*, user: User, session_id: str) -> None:
     """Restore a deleted session for all its users. Its queued messages are held, as after a stop (RUN-06)."""
-    bring_back(session=deleted_session_for(user, session_id), author=user)
+    restore_deleted(session=deleted_session_for(user, session_id), author=user)
 
 
 @transaction.atomic
-def bring_back(*, session: Session, author: User) -> None:
+def restore_deleted(*, session: Session, author: User) -> None:
     """Undo the deletion of a session and of those deleted with it. The caller has checked the user's rights."""
     below = Session.objects.filter(pk__in=subsessions.below(session.pk), building_until=None)
     with_it = list(below.filter(status=Session.Status.DELETED, deleted_at=session.deleted_at))
     for each in (session, *with_it):
-        _bring_back(each)
+        _restore_deleted(each)
     record(Kind.SESSION_RESTORED, actor=author, person=session.owner_id, target=session)
 
 
-def _bring_back(session: Session) -> None:
+def _restore_deleted(session: Session) -> None:
     """Restore one session, without starting a turn. Users decide whether its queued messages are still to be answered.
 
     If UNDO_TIME has passed since the deletion, the session counts as used now, so that the next `manage.py prune` does
@@ -173,7 +174,7 @@ def _bring_back(session: Session) -> None:
 
 
 @transaction.atomic
-def leave(user: User, session_id: str) -> None:
+def leave(*, user: User, session_id: str) -> None:
     """Remove the user's own share of a session, and the session from their list.
 
     Members can still open a session that is open to their workspace. Guests leave its workspace with their last share.
@@ -212,7 +213,11 @@ def _change(session: Session, **values: object) -> SessionTransaction:
     return tx
 
 
-_FUNCTIONS: dict[SessionAction, Callable[[User, str], None]] = {
+class _ActionFunction(Protocol):
+    def __call__(self, *, user: User, session_id: str) -> None: ...
+
+
+_FUNCTIONS: dict[SessionAction, _ActionFunction] = {
     SessionAction.PIN: pin,
     SessionAction.UNPIN: unpin,
     SessionAction.ARCHIVE: archive,
