@@ -17,7 +17,7 @@ from chat.dispatch import amend, amend_message, fork_message
 from chat.errors import NoSuchMessage, ServiceError
 from chat.queries.messages import message_snapshot
 
-MESSAGE_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
+ID_IN_URL = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
 def make_command(kind: str, **fields: Any) -> SessionCommand:
@@ -68,6 +68,6 @@ def message_response(request: ApiRequest, session_id: str, message_id: str) -> H
 
 def checked_id(text: str, error: Callable[[], ServiceError] = NoSuchMessage) -> str:
     """Return an id from a URL. Raise `error` if the text cannot be an id."""
-    if not MESSAGE_ID.fullmatch(text):
+    if not ID_IN_URL.fullmatch(text):
         raise error()
     return text

@@ -14,7 +14,7 @@ from agents.messages import Json
 from chat.access import session_for
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import checked_id, message_response, run_message_command
-from chat.api.message_schemas import MESSAGE_ID, MessageOut, MessageRole, MessageType
+from chat.api.message_schemas import EXAMPLE_MESSAGE_ID, MessageOut, MessageRole, MessageType
 from chat.api.responses import json_response
 from chat.commands import Number
 from chat.errors import NoSuchMessage, ServiceError
@@ -61,7 +61,7 @@ class Versions(Schema):
 class RemovedMessage(Schema):
     """A message that was removed from the session."""
 
-    id: str = Field(examples=[MESSAGE_ID], description="The id of the message.")
+    id: str = Field(examples=[EXAMPLE_MESSAGE_ID], description="The id of the message.")
     type: MessageType = Field(description="The type of the message.")
     role: MessageRole = Field(description="The role of its author.")
     sender: str = Field(description="The name of its author.")

@@ -13,9 +13,9 @@ from agents.messages import Json
 from agents.questions import Kind
 from chat.api import message_fields
 
-SESSION_ID = "s_0123456789abcdef01234567"
-MESSAGE_ID = "m_0123456789abcdef01234567"
-TURN_ID = "t_0123456789abcdef01234567"
+EXAMPLE_SESSION_ID = "s_0123456789abcdef01234567"
+EXAMPLE_MESSAGE_ID = "m_0123456789abcdef01234567"
+EXAMPLE_TURN_ID = "t_0123456789abcdef01234567"
 
 Mode = Literal["chat", "agent", "run"]
 MessageType = Literal["text", "reasoning", "tool_group", "error", "turn_start", "turn_done"]
@@ -65,7 +65,7 @@ class MoneyOut(Schema):
 class SubsessionOut(Schema):
     """The session in which another agent works on the task of a tool call."""
 
-    id: str = Field(examples=[SESSION_ID], description="The id of the other agent's session.")
+    id: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the other agent's session.")
     agent: str = Field(description="The `name` of the other agent.")
     title: str = Field(description="The display name of the other agent.")
     tokens: int | None = Field(
@@ -246,8 +246,8 @@ class ScheduleLabel(Schema):
 class MessageOut(Schema):
     """A message: a text, reasoning, a tool call and its result, an error, or the start or end of a turn."""
 
-    id: str = Field(examples=[MESSAGE_ID], description="The id of the message.")
-    session_id: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    id: str = Field(examples=[EXAMPLE_MESSAGE_ID], description="The id of the message.")
+    session_id: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the session.")
     sequence: message_fields.Sequence
     revision: int = Field(description="The revision of the session after the last change of the message.")
     type: MessageType = Field(

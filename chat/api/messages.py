@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from chat.api import message_fields
 from chat.api.auth import ApiRequest, session_of
 from chat.api.commands import message_response, run_command, run_message_command, run_message_commands
-from chat.api.message_schemas import MESSAGE_ID, TURN_ID, AttachmentOut, MessageOut, MessagePage
+from chat.api.message_schemas import EXAMPLE_MESSAGE_ID, EXAMPLE_TURN_ID, AttachmentOut, MessageOut, MessagePage
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.api.streams import require_stream_slot
@@ -84,9 +84,9 @@ class NewMessage(Body):
 class SentMessage(Schema):
     """The message that was sent. With `wait`, the response also contains the outcome and the messages of its turn."""
 
-    id: str = Field(examples=[MESSAGE_ID], description="The id of the message.")
+    id: str = Field(examples=[EXAMPLE_MESSAGE_ID], description="The id of the message.")
     turn_id: str | None = Field(
-        examples=[TURN_ID],
+        examples=[EXAMPLE_TURN_ID],
         description="The id of the turn. Null while the message is queued. With `wait`, if the turn has failed and its "
         "agent has answered again in a later turn, this is the later turn.",
     )

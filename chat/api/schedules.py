@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
-from chat.api.message_schemas import SESSION_ID
+from chat.api.message_schemas import EXAMPLE_SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import if_match_revisions, iso, json_response, no_content
 from chat.errors import Invalid
@@ -41,7 +41,7 @@ class ScheduleOut(Schema):
     """A message that is sent at set times in its owner's name. Its turns have the mode `run`."""
 
     id: str = Field(description="The id of the schedule.")
-    session: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    session: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the session.")
     owner_id: int = Field(description="The id of the user who added the schedule.")
     owner: str = Field(description="The name of the user who added the schedule.")
     text: str = Field(description="The text of the message.")

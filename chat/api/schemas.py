@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from agents.messages import Json
 from chat import ids
-from chat.api.message_schemas import MODE, SESSION_ID, EventRow, MessageOut, Mode, SyncedMessage, TokenUsage
+from chat.api.message_schemas import EXAMPLE_SESSION_ID, MODE, EventRow, MessageOut, Mode, SyncedMessage, TokenUsage
 from chat.errors import Invalid
 from chat.live.event_types import DESCRIBED_BY, Event
 from chat.models import Session, SessionRole
@@ -83,7 +83,7 @@ class SessionAgent(Schema):
 class SessionState(Schema):
     """The current state of a session, as events contain it."""
 
-    id: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    id: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the session.")
     title: str = Field(description="The title. Empty if the session has none yet.")
     status: SessionStatus = Field(
         description="`active`, `archived` (closed to changes until its owner restores it), or `deleted`."
@@ -192,7 +192,7 @@ class SessionOut(SessionState):
 class SessionSummary(Schema):
     """A session in a list."""
 
-    id: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    id: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the session.")
     workspace: int = Field(description="The id of the workspace of the session.")
     title: str = Field(description="The title. Empty if the session has none yet.")
     owner_id: int = Field(description="The id of the user who owns the session.")

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agents.messages import Json
 from chat.api.auth import ApiRequest, session_of
-from chat.api.message_schemas import SESSION_ID
+from chat.api.message_schemas import EXAMPLE_SESSION_ID
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
 from chat.api.schemas import RoleName
@@ -111,7 +111,7 @@ class InvitationToken(Body):
 class JoinedSession(Schema):
     """The session that you have joined."""
 
-    session: str = Field(examples=[SESSION_ID], description="The id of the session.")
+    session: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the session.")
 
 
 @router.get(

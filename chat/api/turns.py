@@ -13,7 +13,7 @@ from pydantic import Field
 from chat.access import session_for
 from chat.api.auth import ApiRequest
 from chat.api.commands import checked_id, run_command, run_fork, run_message_command
-from chat.api.message_schemas import SESSION_ID
+from chat.api.message_schemas import EXAMPLE_SESSION_ID
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.api.schemas import SessionAgent
@@ -142,7 +142,7 @@ class NewFork(Body):
 class Fork(Schema):
     """The session that a fork has created."""
 
-    session: str = Field(examples=[SESSION_ID], description="The id of the new session.")
+    session: str = Field(examples=[EXAMPLE_SESSION_ID], description="The id of the new session.")
     url: str = Field(description="The path of the page of the new session.")
     repeated: bool = Field(description="Whether a request with the same `key` has created the fork before.")
     notice: str = Field(description="A sentence for users about the copied files. Empty if the session has no files.")
