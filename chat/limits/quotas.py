@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.errors import ServiceError
-from chat.limits.rates import waiting
+from chat.limits.rates import duration_words
 from chat.models import Attachment, DailyUsage, KnowledgeFile, RunState, SessionRun, User
 
 MEGABYTE = 1024 * 1024
@@ -115,7 +115,7 @@ def require_turn(user: User, *, starts: bool = True) -> None:
         used = DailyUsage.objects.filter(user=user, day=now.date(), tokens__gte=limits.tokens_per_day)
         if used.exists():
             seconds = round((_next_midnight(now) - now).total_seconds()) + 1
-            words = _("You’ve used today’s tokens. Try again in %(wait)s.") % {"wait": waiting(seconds)}
+            words = _("You’ve used today’s tokens. Try again in %(wait)s.") % {"wait": duration_words(seconds)}
             raise QuotaExceeded("tokens_per_day", words, limit=limits.tokens_per_day, retry_after=seconds)
     if starts and limits.running_turns and _running_turns(user.pk).count() >= limits.running_turns:
         words = ngettext(

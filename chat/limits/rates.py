@@ -87,7 +87,7 @@ class RateLimited(ServiceError):
     def __init__(self, seconds: float, words: str = "") -> None:
         wait = max(1, math.ceil(seconds))
         sentence = words or _("Too many requests. Try again in %(wait)s.")
-        super().__init__(self.CODE, sentence % {"wait": waiting(wait)}, retry_after=wait)
+        super().__init__(self.CODE, sentence % {"wait": duration_words(wait)}, retry_after=wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def limited(name: str, *, by: str) -> Callable[[Callable[P, R]], Callable[P, R]]
     return decorated
 
 
-def waiting(seconds: int) -> str:
+def duration_words(seconds: int) -> str:
     """Return a number of seconds in words, rounded up to minutes or hours."""
     if seconds < 2 * MINUTE:
         return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}

@@ -20,7 +20,7 @@ from pytest_django.fixtures import Settings
 from chat.limits import rates as limits
 from chat.limits import whole_sessions
 from chat.limits.counters import Counters
-from chat.limits.rates import DAY, RATES, RateLimited, rates, waiting
+from chat.limits.rates import DAY, RATES, RateLimited, duration_words, rates
 from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, User
 from chat.origin import Interface, Origin, using_origin
@@ -110,7 +110,7 @@ def test_a_day_has_few_guesses_of_one_name() -> None:
     [(1, "1 second"), (119, "119 seconds"), (121, "3 minutes"), (7_000, "117 minutes"), (7_201, "3 hours")],
 )
 def test_time_to_wait_is_described(seconds: int, words: str) -> None:
-    assert waiting(seconds) == words
+    assert duration_words(seconds) == words
 
 
 # --- several processes ---------------------------------------------------------------------------------------------
