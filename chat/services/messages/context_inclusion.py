@@ -8,11 +8,10 @@ from itertools import groupby
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils.translation import gettext as _
 
 from chat.bus.events import ContextChanged
-from chat.errors import Busy
 from chat.models import CONTENT_TYPES, ChatMessage, MessageRevision, RunState, Session, User
+from chat.services.messages.editing import in_use_error
 from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction, record_of
 
@@ -70,7 +69,7 @@ def last_exclusions(message_ids: Iterable[str]) -> dict[str, MessageRevision]:
 
 def _require_unused(tx: SessionTransaction, rows: QuerySet[ChatMessage]) -> None:
     if tx.run.state != RunState.IDLE and rows.filter(turn_id=tx.run.turn_id).exists():
-        raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
+        raise in_use_error()
 
 
 def _excluded_at(revision: int) -> Exists:

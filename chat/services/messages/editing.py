@@ -273,7 +273,11 @@ def open_row(session: Session, message_id: str, *, removed: bool = False) -> tup
 def require_unused(tx: SessionTransaction, row: ChatMessage) -> None:
     """Raise Busy for a row that the agent is using, because the agent would overwrite the change or miss it."""
     if tx.run.state != RunState.IDLE and row.turn_id == tx.run.turn_id:
-        raise Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
+        raise in_use_error()
+
+
+def in_use_error() -> Busy:
+    return Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
 
 
 def _require_own(tx: SessionTransaction, row: ChatMessage, author: User, *, as_staff: bool) -> None:
