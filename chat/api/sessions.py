@@ -50,7 +50,6 @@ from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import begin_session
 
 router = Router(tags=["Sessions"])
-PROVIDER = "The name of the provider of the model, as `listModels` returns it."
 STATUS_ACTIONS = {"archived": SessionAction.ARCHIVE, "active": SessionAction.RESTORE}
 PIN_ACTIONS = {True: SessionAction.PIN, False: SessionAction.UNPIN}
 

@@ -21,7 +21,7 @@ from chat.rendering.markdown.highlight import Colors
 from chat.rendering.markdown.parser import Drawing
 from chat.rendering.markdown.sanitize import clean, escape
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 PLAIN = '<pre class="plain">'
 # In characters. Source is shown in blocks of at most this length, so that a browser lays out only the visible ones.
 LONGEST_PLAIN = 8_000
@@ -47,7 +47,7 @@ def draw_block(tokens: Sequence[Token], lines: Sequence[str], drawing: Drawing) 
     except Exception as error:  # the libraries fail on odd input in many ways; the text must still be shown
         start, end = tokens[0].map or (0, len(lines))
         if drawing.final:
-            log.warning("A Markdown block of %d lines is shown as source: %r", end - start, error)
+            logger.warning("A Markdown block of %d lines is shown as source: %r", end - start, error)
         return plain("\n".join(lines[start:end]))
 
 
@@ -62,7 +62,7 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     try:
         tokens = parser.parse(source, references, meter)
     except Exception:
-        log.exception("Markdown of %d characters could not be parsed", len(source))
+        logger.exception("Markdown of %d characters could not be parsed", len(source))
         return (plain(source),)
     colors = Colors(allowance)
     expansions = Expansions(most_expanded(len(source)))

@@ -21,7 +21,7 @@ from chat.rendering.markdown.blocks import draw_all, normalize, plain_blocks
 
 __all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # In characters. A longer text is always sent to another process. Common Markdown of this length takes about 30 ms.
 LONGEST_HERE = 20_000
 # Limits that the same text will always reach. After other failures it is rendered again.
@@ -183,6 +183,6 @@ def _keep(head: str, pieces: list[bytes]) -> tuple[str, ...]:
 
 
 def _keep_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
-    log.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
+    logger.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
     drawn = plain_blocks(normalize(head))
     return _cache.put_once(head, drawn) if failed.reason in LASTING else _cache.get(head) or drawn

@@ -89,7 +89,7 @@ def invitation_for(token: str) -> WorkspaceInvitation | None:
 def workspace_by_used_link(token: str, user: User) -> Workspace | None:
     """Return the workspace of a link, even of a used one, if the user is a member of it."""
     linked = WorkspaceInvitation.objects.filter(token_hash=hash_token(token)).values("workspace")
-    mine = memberships_of(user).filter(workspace__in=linked).exclude(role=Role.GUEST)
+    mine = memberships_of(user).filter(workspace__in=linked)
     return Workspace.objects.filter(pk__in=mine.values("workspace")).first()
 
 
