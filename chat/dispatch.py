@@ -184,7 +184,7 @@ def _cancel(user: User, session: Session, command: commands.CancelRun) -> Json:
 
 @handles(commands.Retry)
 def _retry(user: User, session: Session, command: commands.Retry) -> Json:
-    withdrawal = control.retry_here(
+    withdrawal = control.retry(
         session=session,
         author=user,
         message_id=command.id,

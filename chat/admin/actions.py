@@ -226,7 +226,7 @@ def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction
         case MessageAction.RESTORE:
             has_changed = editing.restore(**target, as_staff=True)
         case MessageAction.RETRY:
-            control.retry_here(**target)
+            control.retry(**target)
         case MessageAction.RESTORE_ATTEMPT:
             attempts.restore_attempt(session=session, author=user, attempt=row.attempt)
         case MessageAction.FORK:
@@ -242,7 +242,7 @@ def _ask(request: StaffRequest, session: Session, row: ChatMessage, action: Mess
     """
     options: dict[str, Any] = {"session": session, "author": request.user, "preview": True}
     if action == MessageAction.RETRY:
-        title, preview = _("Retry from here?"), control.retry_here(**options, message_id=row.pk)
+        title, preview = _("Retry from here?"), control.retry(**options, message_id=row.pk)
     else:
         title, preview = _("Restore these messages?"), attempts.restore_attempt(**options, attempt=row.attempt)
     values = {

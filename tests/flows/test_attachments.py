@@ -21,7 +21,7 @@ from chat.models import Attachment, ChatMessage, Session, User
 from chat.runner import attached_files
 from chat.runner.agent_input import NO_FILES
 from chat.services.messages import attachments, sending
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions import lifecycle
 from tests.support import files
 from tests.support.testing_node import CONFIG, ScriptedRegistry, TestNode
@@ -127,7 +127,7 @@ async def test_answer_waits_for_files_that_are_away(node: TestNode, ana: User, s
     error = await node.do(lambda: ChatMessage.objects.get(session=session, type="error"))
     assert (error.text, provider.requests) == (str(NO_FILES), [])
     settings.STORAGES = present
-    await node.do(retry_here, session=session, author=ana, message_id=error.pk)
+    await node.do(retry, session=session, author=ana, message_id=error.pk)
     await node.idle(session)
     assert shown(provider.requests[0].messages[0]) == ["[Image a.png, 80×60]", "a.png", "Look"]
 

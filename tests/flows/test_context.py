@@ -118,7 +118,7 @@ async def test_panel_shows_what_the_server_is_sent(node: TestNode, ana: User) ->
                 continue
             shown = await node.do(expected, session.pk, asked)
             before = len(model.requests)
-            await node.do(control.retry_here, session=session, author=ana, message_id=asked)
+            await node.do(control.retry, session=session, author=ana, message_id=asked)
             await node.idle(session)
             assert model.requests[before].body["messages"] == shown
         sent = [request.body["messages"] for request in model.requests]

@@ -7,7 +7,7 @@ import pytest
 from agents.providers.scripted import Gate
 from chat.models import ChatMessage, Session, User
 from chat.services.messages.editing import edit, remove, restore, set_included
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.forking import fork
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
@@ -77,7 +77,7 @@ async def test_retry_of_an_edited_question_answers_the_new_one(node: TestNode, a
     await node.idle(session)
     question = await said(node, session, "Frist")
     await node.do(edit, session=session, author=ana, message_id=question, text="First")
-    await node.do(retry_here, session=session, author=ana, message_id=question)
+    await node.do(retry, session=session, author=ana, message_id=question)
     await node.idle(session)
     assert [message.text for message in provider.requests[1].messages] == ["First"]
     assert [text for kind, _, text in await node.shown(session) if kind == "text"] == ["First", "Two."]
@@ -93,7 +93,7 @@ async def test_retry_of_a_tool_asks_for_its_response_anew(node: TestNode, ana: U
     await node.send(session, ana, "Go")
     await node.idle(session)
     call = await node.do(ChatMessage.objects.get, session=session, tool_call_id="w2")
-    await node.do(retry_here, session=session, author=ana, message_id=call.pk)
+    await node.do(retry, session=session, author=ana, message_id=call.pk)
     await node.idle(session)
     assert [message.text for message in provider.requests[2].messages] == ["Go"]
     assert [row[2] for row in await node.shown(session) if row[2]] == ["Go", "did 3", "Again."]

@@ -16,7 +16,7 @@ from chat.runner import runtime
 from chat.services.people import api_tokens
 from chat.services.runs import attempts
 from chat.services.runs.attempts import restore_attempt
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions import lifecycle
 from tests.live.conversation import converse
 from tests.live.states import assert_shows, is_at, rows_state
@@ -85,7 +85,7 @@ async def test_large_attempt_is_synced(node: TestNode, ana: User, monkeypatch: p
     await node.idle(session)
     answer = (await node.rows(session))[2]
     viewer = await EventViewer(session, asked=await bearer(node, ana)).open()
-    done = await node.do(retry_here, session=session, author=ana, message_id=answer.pk, at_most=0)
+    done = await node.do(retry, session=session, author=ana, message_id=answer.pk, at_most=0)
     await node.idle(session)
     await node.do(restore_attempt, session=session, author=ana, attempt=done.attempt)
     assert (await node.rows(session))[2] == answer

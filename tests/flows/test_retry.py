@@ -9,7 +9,7 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, User
 from chat.runs.turn_rows import CONTINUE_NOTE
 from chat.services.runs.attempts import restore_attempt
-from chat.services.runs.control import continue_answer, retry_here, run_tools
+from chat.services.runs.control import continue_answer, retry, run_tools
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
@@ -58,7 +58,7 @@ async def test_retry_is_taken_back_while_the_agent_answers(node: TestNode, ana: 
         await node.send(session, ana, text)
         await node.idle(session)
     before = await node.rows(session)
-    done = await node.do(retry_here, session=session, author=ana, message_id=before[1].pk, at_most=3)
+    done = await node.do(retry, session=session, author=ana, message_id=before[1].pk, at_most=3)
     await gate.reached()
     waiting = await node.send(session, bo, "Wait")
     await node.cancel(session, ana)

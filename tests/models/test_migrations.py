@@ -17,7 +17,7 @@ from chat import migrations
 from chat.models import ChatMessage, MessageRevision, SessionRun, User
 from chat.overrides.sqlite.columns import AddColumn
 from chat.services.runs.attempts import switch_attempt
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
@@ -55,7 +55,7 @@ def test_attempts_of_before_are_counted(ana: User) -> None:
     session = create_session(owner=ana)
     rows = fill(session, START, HI, ANSWER, DONE)
     for _time in range(2):
-        retry_here(session=session, author=ana, message_id=rows[1].pk)
+        retry(session=session, author=ana, message_id=rows[1].pk)
         SessionRun.objects.update(state="idle", turn_id="")
         fill(session, ANSWER, DONE)
     switch_attempt(session=session, author=ana, message_id=rows[1].pk, number=2)

@@ -24,7 +24,7 @@ from chat.queries import cast
 from chat.queries.messages import session_snapshot
 from chat.queries.turn_outcomes import Outcome, TurnOutcome, read_outcome
 from chat.services.messages.editing import edit, restore
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions import lifecycle
 from chat.services.sessions.agents import add_agent, remove_agent
 from chat.services.sessions.forking import fork
@@ -194,11 +194,11 @@ async def test_an_answer_is_retried_by_its_agent(node: TestNode, ana: User) -> N
     await node.idle(session)
     rows = await node.rows(session)
     critic = next(row for row in rows if row.agent_id == "critic" and row.type == "text")
-    await node.do(retry_here, session=session, author=ana, message_id=critic.pk)
+    await node.do(retry, session=session, author=ana, message_id=critic.pk)
     await node.idle(session)
     assert [row[3] for row in await answers(node, session)] == ["A fact.", "A doubt again."]
     asked = next(row for row in rows if row.role == "user")
-    await node.do(retry_here, session=session, author=ana, message_id=asked.pk)
+    await node.do(retry, session=session, author=ana, message_id=asked.pk)
     await node.idle(session)
     assert [row[::3] for row in await answers(node, session)] == [
         ("researcher", "Another fact."),
@@ -223,10 +223,10 @@ async def test_retry_of_one_failed_agent_keeps_the_answers_of_the_others(
     asked = await node.send(session, ana, "@researcher @critic @agent")
     await node.idle(session)
     error = next(row for row in await node.rows(session) if row.type == "error")
-    retry = functools.partial(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
-    found = await node.do(retry, preview=True)
+    retry_error = functools.partial(retry, session=session, author=ana, message_id=error.pk, at_most=0)
+    found = await node.do(retry_error, preview=True)
     assert (found.messages, found.last_answer, found.attempt) == (1, True, "")
-    await node.do(retry)
+    await node.do(retry_error)
     await node.idle(session)
     rows = await node.rows(session)
     others = [(name, f"By {name}.") for name in names if name != failing]
@@ -253,12 +253,12 @@ async def test_outcome_follows_the_failed_agent_to_its_new_answer(node: TestNode
     outcome = functools.partial(node.do, read_outcome, session.pk, asked.id)
     assert await outcome() == TurnOutcome(Outcome.FAILED, asked.turn_id or "", asked.sequence)
     error = next(row for row in await node.rows(session) if row.type == "error")
-    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await node.do(retry, session=session, author=ana, message_id=error.pk, at_most=0)
     await node.idle(session)
     error = next(row for row in await node.rows(session) if row.type == "error")
     assert error.turn_id != asked.turn_id
     assert await outcome() == TurnOutcome(Outcome.FAILED, error.turn_id, asked.sequence)
-    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await node.do(retry, session=session, author=ana, message_id=error.pk, at_most=0)
     await gate.reached()
     assert (await outcome()).outcome is Outcome.RUNNING
     gate.open()
@@ -274,7 +274,7 @@ async def test_a_failed_agent_keeps_what_it_did_before(node: TestNode, ana: User
     await node.send(session, ana, "@agent @critic")
     await node.idle(session)
     error = next(row for row in await node.rows(session) if row.type == "error")
-    await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+    await node.do(retry, session=session, author=ana, message_id=error.pk, at_most=0)
     await node.idle(session)
     assert [row[::3] for row in await answers(node, session)] == [("critic", "A doubt."), ("agent", "It is 42.")]
     assert [len(message.tool_calls) for message in node.provider.requests[-1].messages].count(1) == 1
@@ -291,7 +291,7 @@ async def test_retry_of_a_failed_agent_asks_first_when_people_have_written_since
     await node.idle(session)
     error = next(row for row in await node.rows(session) if row.type == "error")
     with pytest.raises(ServiceError, match="This removes 4 messages"):
-        await node.do(retry_here, session=session, author=ana, message_id=error.pk, at_most=0)
+        await node.do(retry, session=session, author=ana, message_id=error.pk, at_most=0)
 
 
 async def test_edited_message_addresses_others(node: TestNode, ana: User) -> None:
@@ -301,7 +301,7 @@ async def test_edited_message_addresses_others(node: TestNode, ana: User) -> Non
     asked = await node.send(session, ana, "@researcher")
     await node.idle(session)
     await node.do(edit, session=session, author=ana, message_id=asked.id, text="@critic")
-    await node.do(retry_here, session=session, author=ana, message_id=asked.id)
+    await node.do(retry, session=session, author=ana, message_id=asked.id)
     await node.idle(session)
     assert [row[0] for row in await answers(node, session)] == ["critic"]
 

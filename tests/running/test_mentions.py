@@ -54,7 +54,7 @@ async def test_agent_answers_talk_when_a_person_asks_it_to(node: TestNode, ana: 
     session = await quiet_session(node, ana)
     await node.send(session, ana, "Lunch?")
     last = await node.send(session, ana, "When?")
-    retry = functools.partial(control.retry_here, session=session, author=ana, message_id=last.id)
+    retry = functools.partial(control.retry, session=session, author=ana, message_id=last.id)
     found = await node.do(retry, preview=True)
     assert (found.messages, found.last_answer) == (0, True)
     assert not node.provider.requests
@@ -73,7 +73,7 @@ async def test_talk_that_is_not_in_the_context_is_not_answered(node: TestNode, a
     sent = await node.send(session, ana, "Lunch?")
     await node.do(editing.set_included, session=session, author=ana, message_id=sent.id, included=False)
     with pytest.raises(ServiceError, match="Include it first"):
-        await node.do(control.retry_here, session=session, author=ana, message_id=sent.id)
+        await node.do(control.retry, session=session, author=ana, message_id=sent.id)
 
 
 async def test_talk_during_a_turn_waits_for_its_end_without_a_new_one(node: TestNode, ana: User) -> None:

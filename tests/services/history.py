@@ -151,14 +151,14 @@ class People(CheckedSession):
             self.purged.add(message_id)
             self.committed.pop(message_id, None)
 
-    @rule(at=whichever, literally=st.booleans())
-    def retry(self, at: int, literally: bool) -> None:
-        self.do(control.retry if literally else control.retry_here, message_id=self.row(at))
+    @rule(at=whichever)
+    def retry(self, at: int) -> None:
+        self.do(control.retry, message_id=self.row(at))
 
-    @rule(at=whichever, literally=st.booleans())
-    def retry_and_undo(self, at: int, literally: bool) -> None:
+    @rule(at=whichever)
+    def retry_and_undo(self, at: int) -> None:
         """Stop the new answer and undo the retry."""
-        done = self.do(control.retry if literally else control.retry_here, message_id=self.row(at))
+        done = self.do(control.retry, message_id=self.row(at))
         if done is not None and done.attempt:
             self.stop(noticed=True)
             self.do(turn_attempts.restore_attempt, attempt=done.attempt)

@@ -10,7 +10,7 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.projections.context import context
 from chat.services.messages.editing import add, remove, restore
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, THOUGHT, TOOL, fill, live, places
 from tests.support.protocol import check_context
@@ -94,7 +94,7 @@ def test_added_message_can_be_answered(session: Session, ana: User) -> None:
     """ADM-03, RUN-12: a retry from an added message requests an answer from the model."""
     rows = fill(session, *WHOLE)
     row = added(session, ana, rows[3].pk)
-    retry_here(session=session, author=ana, message_id=row.pk)
+    retry(session=session, author=ana, message_id=row.pk)
     assert types(session)[-2:] == ["turn_start", "More"]
     assert SessionRun.objects.get().turn_id == ChatMessage.objects.get(pk=row.pk).turn_id
 

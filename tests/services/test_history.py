@@ -12,7 +12,7 @@ from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.queries import history
 from chat.queries.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
 from chat.services.messages.editing import add, edit, edit_tool_call, remove, restore, set_included
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
 
@@ -135,7 +135,7 @@ def test_removed_messages_are_listed(session: Session, ana: User, bo: User) -> N
     """MSG-11: the list has the users and marks messages that a retry replaced; long texts are shortened."""
     rows = fill(session, START, HI, ANSWER, DONE)
     more = fill(session, START, {**HI, "text": "x" * 1000}, ANSWER, DONE, turn_id="t_2")
-    retry_here(session=session, author=bo, message_id=rows[2].pk)
+    retry(session=session, author=bo, message_id=rows[2].pk)
     assert [(row.message.pk, row.user, row.comes_back) for row in removed_from(session)[0]] == [
         (row.pk, bo, False) for row in (more[2], more[1], rows[2])
     ]

@@ -29,7 +29,7 @@ from chat.services.maintenance import jobs, leases
 from chat.services.messages.editing import remove, restore
 from chat.services.people import api_tokens
 from chat.services.people.sharing import invite
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, DONE, HI, START, THOUGHT, fill, live
@@ -103,7 +103,7 @@ def test_messages_that_a_retry_withdrew_are_not_purged(session: Session, ana: Us
     """RUN-12: messages that a retry withdrew are not purged, because they are an earlier attempt, which no one has
     deleted."""
     rows = fill(session, START, HI, ANSWER, DONE)
-    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    retry(session=session, author=ana, message_id=rows[2].pk)
     age(rows[2].pk)
     purge()
     assert ChatMessage.objects.filter(pk=rows[2].pk).exists()

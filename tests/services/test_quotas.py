@@ -60,7 +60,7 @@ async def test_tokens_count_for_the_user_who_started_the_turn(node: TestNode, an
     await node.send(session, bo, "Go")
     await node.idle(session)
     rows = await node.rows(session)
-    await node.do(control.retry_here, session=session, author=ana, message_id=rows[1].pk)
+    await node.do(control.retry, session=session, author=ana, message_id=rows[1].pk)
     await node.idle(session)
     tokens = await node.do(lambda: dict(DailyUsage.objects.values_list("user", "tokens")))
     assert tokens == {bo.pk: 100, ana.pk: 100}
@@ -127,7 +127,7 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
         lambda: sending.send_message(**about, text="Hi"),
         lambda: sending.send_now(**about, message_id=held.pk),
         lambda: sending.send_now(**about),
-        lambda: control.retry_here(**about, message_id=rows[2].pk),
+        lambda: control.retry(**about, message_id=rows[2].pk),
         lambda: control.run_tools(**about, message_id=rows[3].pk),
     ]
     for begin in ways:

@@ -155,7 +155,8 @@ def test_reading_costs_the_same_for_one_and_for_many(session: Session) -> None:
 
 def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
     """RUN-12, MSG-11: withdrawn rows are reported as removed and not shown on any page."""
-    fill(session, 2, role="user", turn_id="t_1")
+    fill(session, 1, role="user", turn_id="t_1")
+    fill(session, 1, first=2, role="assistant", turn_id="t_1")
     first, second = ChatMessage.objects.order_by("sequence")
     retry(session=session, author=ana, message_id=second.pk)
     assert [message.id for message in newest_page(session).messages] == [first.pk]

@@ -10,7 +10,7 @@ from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.messages.sending import send_message
 from chat.services.runs.compaction import compact
-from chat.services.runs.control import cancel, retry, retry_here
+from chat.services.runs.control import cancel, retry
 from chat.services.sessions.lifecycle import create_session
 from tests.support.filled import ANSWER, CUT, DONE, ERROR, HI, NOTE, START, THOUGHT, TOOL, fill, live
 
@@ -33,7 +33,6 @@ def session(ana: User) -> Session:
         ([START, USER, CUT], [DONE]),
         ([START, USER, CUT, NOTE], [ANSWER, DONE]),
         ([START, USER, USER], [ERROR, DONE]),
-        ([START, USER], [USER, ERROR, DONE]),
     ],
 )
 def test_retry_continues_after_the_last_kept_row(
@@ -51,7 +50,7 @@ def test_retry_continues_after_the_last_kept_row(
 
 @pytest.mark.parametrize(
     ("kept", "withdrawn"),
-    [([], [START, USER]), ([START], [USER, ERROR]), ([START, USER, ANSWER], [DONE]), ([START, USER, ERROR], [DONE])],
+    [([], [START, USER]), ([START, USER, ANSWER], [DONE]), ([START, USER, ERROR], [DONE])],
 )
 def test_retry_needs_something_to_answer(
     session: Session, ana: User, kept: list[dict[str, Any]], withdrawn: list[dict[str, Any]]
@@ -84,7 +83,7 @@ def test_excluded_message_is_not_answered(
     continue from another one."""
     made = fill(session, *rows)
     try:
-        retry_here(session=session, author=ana, message_id=made[at].pk)
+        retry(session=session, author=ana, message_id=made[at].pk)
         refused = ""
     except ServiceError as error:
         refused = error.code
@@ -155,7 +154,7 @@ def test_retry_from_a_message_is_as_a_person_means_it(
     A retry from the agent's message withdraws the whole response.
     """
     made = fill(session, *rows)
-    retry_here(session=session, author=ana, message_id=made[at].pk)
+    retry(session=session, author=ana, message_id=made[at].pk)
     assert live(session) == made[:kept]
     assert SessionRun.objects.get(pk=session.pk).state == "running"
 
@@ -167,7 +166,7 @@ def test_retry_of_a_long_session_costs_few_queries(
     attempts."""
     rows = fill(session, START, USER, *[ANSWER] * 1000, DONE)
     with django_assert_max_num_queries(40):
-        retry_here(session=session, author=ana, message_id=rows[1].pk)
+        retry(session=session, author=ana, message_id=rows[1].pk)
     assert len(live(session)) == 2
     assert Session.objects.get().revision == 2005
 

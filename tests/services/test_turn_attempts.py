@@ -11,7 +11,7 @@ from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.messages.editing import edit, remove, restore
 from chat.services.messages.sending import send_message
 from chat.services.runs.attempts import attempts_of, restore_attempt, switch_attempt
-from chat.services.runs.control import retry_here, run_tools
+from chat.services.runs.control import retry, run_tools
 from chat.services.sessions.lifecycle import create_session
 from chat.services.transaction import SessionTransaction
 from tests.support.filled import ANSWER, DONE, ERROR, HI, START, THOUGHT, TOOL, Fields, fill, live, places
@@ -66,18 +66,18 @@ def test_retry_preview_counts_what_it_withdraws(
     """
     row = fill(session, *rows)[at]
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
-    found = retry_here(**about, preview=True)
+    found = retry(**about, preview=True)
     assert (found.messages, found.people, found.last_answer) == expected
     assert (found.attempt, len(live(session))) == ("", len(rows))
     if not found.last_answer:
-        refused = refusal(retry_here, **about, at_most=found.messages - 1)
+        refused = refusal(retry, **about, at_most=found.messages - 1)
         assert (refused.code, refused.details["messages"], refused.details["people"]) == ("confirm", *expected[:2])
         assert (
             refused.details["after"]
             == live(session)[len(rows) - expected[0] - rows[at + 1 :].count(START) - rows[at:].count(DONE) - 1].pk
         )
         assert not MessageRevision.objects.exists()
-    done = retry_here(**about, at_most=0 if found.last_answer else found.messages)
+    done = retry(**about, at_most=0 if found.last_answer else found.messages)
     assert (done.messages, done.attempt[:2]) == (expected[0], "v_")
 
 
@@ -85,7 +85,7 @@ def test_attempt_is_restored_exactly(session: Session, ana: User) -> None:
     """RUN-12: ids, places and texts are restored, and the replaced messages become an attempt."""
     before = fill(session, START, HI, CALL, SECOND, DONE, START, {**HI, "text": "And?"}, ANSWER, DONE)
     contents = [(row.pk, row.sequence, row.text, row.result, row.status) for row in before]
-    first = retry_here(session=session, author=ana, message_id=before[1].pk)
+    first = retry(session=session, author=ana, message_id=before[1].pk)
     between = [*live(session), *come_to_rest(session, {**ANSWER, "text": "Otherwise"})]
     second = restore_attempt(session=session, author=ana, attempt=first.attempt)
     now = live(session)
@@ -112,10 +112,10 @@ def test_each_answer_is_shown_with_the_text_that_it_answers(session: Session, an
     """RUN-12: any editor switches between attempts. A text that was edited without a new answer stays."""
     row = fill(session, START, {**HI, "user": ana}, {**ANSWER, "text": "One"}, DONE)[1]
     about: dict[str, Any] = {"session": session, "message_id": row.pk}
-    retry_here(**about, author=ana)
+    retry(**about, author=ana)
     come_to_rest(session, {**ANSWER, "text": "Two"})
     edit(**about, author=ana, text="Hello")
-    done = retry_here(**about, author=ana, edited=True)
+    done = retry(**about, author=ana, edited=True)
     come_to_rest(session, {**ANSWER, "text": "Three"})
     for number, author, shown in (
         (2, bo, (HI["text"], False, "Two")),
@@ -141,7 +141,7 @@ def test_only_an_edit_of_who_retries_belongs_to_the_retry(session: Session, ana:
     if editor == "other":
         edit(**about, author=bo, text="Hello")
     text = live(session)[1].text
-    done = retry_here(**about, author=ana, edited=True)
+    done = retry(**about, author=ana, edited=True)
     come_to_rest(session, {**ANSWER, "text": "Two"})
     restore_attempt(session=session, author=ana, attempt=done.attempt)
     assert said(session) == (text, editor == "other", "One")
@@ -151,7 +151,7 @@ def test_context_is_as_large_as_it_was(session: Session, ana: User) -> None:
     """RUN-04: the context size is that of the last response that is shown."""
     rows = fill(session, START, HI, {**FIRST, "input_tokens": 900}, DONE)
     Session.objects.update(context_used=900)
-    first = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    first = retry(session=session, author=ana, message_id=rows[2].pk)
     come_to_rest(session, {**ANSWER, "input_tokens": 40})
     Session.objects.update(context_used=40)
     second = restore_attempt(session=session, author=ana, attempt=first.attempt)
@@ -164,7 +164,7 @@ def test_undo_leaves_the_queue_alone(session: Session, ana: User, bo: User) -> N
     """RUN-12, RUN-06: messages that were queued during the new answer stay in the queue when the attempt is
     restored."""
     rows = fill(session, START, HI, FIRST, DONE)
-    done = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    done = retry(session=session, author=ana, message_id=rows[2].pk)
     waiting = send_message(session=session, author=bo, text="Wait")
     come_to_rest(session)
     assert restore_attempt(session=session, author=ana, attempt=done.attempt).messages == 0
@@ -177,7 +177,7 @@ def test_message_removed_by_itself_keeps_its_place(session: Session, ana: User) 
     message is gone."""
     rows = fill(session, START, HI, {**HI, "text": "And"}, FIRST, {**ERROR, "text": "Oh"}, DONE)
     remove(session=session, author=ana, message_id=rows[4].pk)
-    done = retry_here(session=session, author=ana, message_id=rows[3].pk)
+    done = retry(session=session, author=ana, message_id=rows[3].pk)
     come_to_rest(session, {**ANSWER, "text": "Otherwise"})
     remove(session=session, author=ana, message_id=rows[2].pk)
     restore_attempt(session=session, author=ana, attempt=done.attempt)
@@ -191,9 +191,9 @@ def test_message_removed_by_itself_keeps_its_place(session: Session, ana: User) 
 def test_attempt_within_another_waits_for_it(session: Session, ana: User) -> None:
     """RUN-12: an attempt that follows a withdrawn message can be restored only after that message."""
     rows = fill(session, START, HI, FIRST, DONE, START, {**HI, "text": "And?"}, SECOND, DONE)
-    inner = retry_here(session=session, author=ana, message_id=rows[6].pk)
+    inner = retry(session=session, author=ana, message_id=rows[6].pk)
     come_to_rest(session, {**ANSWER, "text": "Otherwise"})
-    outer = retry_here(session=session, author=ana, message_id=rows[1].pk)
+    outer = retry(session=session, author=ana, message_id=rows[1].pk)
     come_to_rest(session, {**ANSWER, "text": "Again"})
     about: dict[str, Any] = {"session": session, "author": ana}
     assert refusal(restore_attempt, **about, attempt=inner.attempt).code == "replaced"
@@ -208,7 +208,7 @@ def test_restoring_asks_before_it_removes_messages_of_users(session: Session, an
     """RUN-12: restoring needs a confirmation if a newer turn follows the answer that would be removed."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana}
-    about["attempt"] = retry_here(session=session, author=ana, message_id=rows[2].pk).attempt
+    about["attempt"] = retry(session=session, author=ana, message_id=rows[2].pk).attempt
     SessionRun.objects.filter(pk=session.pk).update(state="cancelling")
     assert refusal(restore_attempt, **about).code == "busy"
     come_to_rest(session, {**ANSWER, "text": "Otherwise"})
@@ -233,7 +233,7 @@ def test_long_attempt_is_restored_in_few_queries(
 ) -> None:
     """RUN-12: a thousand rows are restored in a few queries, with revisions and places without gaps."""
     rows = fill(session, START, HI, *[ANSWER] * count, DONE)
-    done = retry_here(session=session, author=ana, message_id=rows[1].pk)
+    done = retry(session=session, author=ana, message_id=rows[1].pk)
     come_to_rest(session)
     with django_assert_max_num_queries(40):
         restore_attempt(session=session, author=ana, attempt=done.attempt)
@@ -297,7 +297,7 @@ def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> 
     assert counted(session, rows[1]) == (0, 0)
     assert refusal(switch_attempt, **about, number=0).code == "no_such_attempt"
     for count, text in ((2, "Second"), (3, "Third")):
-        retry_here(**about)
+        retry(**about)
         assert counted(session, rows[1]) == (count, count)
         come_to_rest(session, {**ANSWER, "text": text})
     said = {}
@@ -318,7 +318,7 @@ def test_attempts_are_counted_where_they_follow(session: Session, ana: User) -> 
 def test_failed_attempts_are_not_counted(session: Session, ana: User) -> None:
     """RUN-12: a retry of an error does not count as a second answer, and can still be restored."""
     rows = fill(session, START, HI, ERROR, DONE)
-    done = retry_here(session=session, author=ana, message_id=rows[2].pk)
+    done = retry(session=session, author=ana, message_id=rows[2].pk)
     come_to_rest(session, ANSWER)
     assert counted(session, rows[1]) == (0, 0)
     assert [(each.id, each.number) for each in attempts_of(session)] == [(done.attempt, None)]
@@ -330,7 +330,7 @@ def test_switch_away_from_a_conversation_asks(session: Session, ana: User, bo: U
     """RUN-12: messages that follow the answer are withdrawn and restored with it, after a confirmation."""
     rows = fill(session, START, HI, FIRST, DONE)
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": rows[1].pk}
-    retry_here(**about)
+    retry(**about)
     come_to_rest(session, {**ANSWER, "text": "Otherwise"})
     send_message(session=session, author=bo, text="And?")
     come_to_rest(session, {**ANSWER, "text": "So"})

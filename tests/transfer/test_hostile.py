@@ -22,7 +22,7 @@ from agents.messages import Json
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, Session, User
 from chat.services.runs.attempts import attempts_of, restore_attempt
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing import files as import_files
 from chat.transfer.importing.files import import_file, list_conversations
@@ -202,7 +202,7 @@ def test_damaged_attempt_does_no_harm(ana: User, damage: str) -> None:
     ordinary removed messages."""
     session = create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
-    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    retry(session=session, author=ana, message_id=rows[2].pk)
     written = document(session)
     of_attempt = [each for each in written["messages"] if each.get("attempt")]
     match damage:

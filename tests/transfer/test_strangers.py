@@ -24,7 +24,7 @@ from chat.queries import presets
 from chat.queries.model_requests import past_request
 from chat.services.people.sharing import share
 from chat.services.runs.attempts import attempts_of, restore_attempt
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
 from chat.transfer.importing import files as import_files
@@ -163,7 +163,7 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
     """RUN-12: attempts are restored as far as their messages can exist in a session, unlike queued ones."""
     session = create_session(owner=ana)
     rows = fill(session, START, HI, {**ANSWER, "response_id": "r_1"}, DONE, START, HI, DONE)
-    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    retry(session=session, author=ana, message_id=rows[2].pk)
     written = document(session)
     for message in written["messages"]:
         if message.get("attempt") and message.get("role") == "user":

@@ -14,7 +14,7 @@ from django.urls import reverse
 from chat.models import ChatMessage, Session, SessionRole, User
 from chat.services.messages.editing import edit, edit_tool_call, remove, set_included
 from chat.services.people import sharing
-from chat.services.runs.control import retry_here
+from chat.services.runs.control import retry
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
@@ -107,7 +107,7 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
     html = asked(client, "session-removed", session)
     assert "&lt;i&gt;So&lt;/i&gt;" in html
     assert html.count('data-action="restore-removed"') == 1
-    retry_here(session=session, author=ana, message_id=rows[2].pk)
+    retry(session=session, author=ana, message_id=rows[2].pk)
     html = asked(client, "session-removed", session)
     assert "Replaced by a retry" in html
     assert "double" in html

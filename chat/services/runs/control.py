@@ -69,21 +69,6 @@ def cancel(*, session: Session, author: User) -> bool:
 
 @transaction.atomic
 def retry(
-    *, session: Session, author: User, message_id: str, at_most: int | None = None, preview: bool = False
-) -> Withdrawal:
-    """Withdraw the rows from a message on, and continue from the row before it (RUN-12).
-
-    Return what was withdrawn; with `preview`, nothing changes. Raise ServiceError if the agent is running, the session
-    is archived, the message does not exist, there is nothing to answer before it, or more than `at_most` messages would
-    be withdrawn.
-    """
-    tx, row = _lock_idle(session, message_id)
-    rows = list(_live(session.pk).filter(sequence__gte=row.sequence))
-    return _withdraw_and_resume(tx, rows, author, measure(rows, author), at_most, preview=preview)
-
-
-@transaction.atomic
-def retry_here(
     *,
     session: Session,
     author: User,
@@ -92,13 +77,15 @@ def retry_here(
     at_most: int | None = None,
     preview: bool = False,
 ) -> Withdrawal:
-    """Retry at a message: answer a user's text again, or replace the whole response that the message belongs to.
+    """Retry at a message (RUN-12): answer a user's text again, or replace the response that the message belongs to.
 
     A text that was for no agent gets its first answer (RUN-17). An agent that failed before others answered the same
     message answers alone, after them.
 
     `edited` is True if the text was changed for this retry, so that the withdrawn rows belong to the earlier text.
-    Returns and raises as `retry` does.
+    Return what was withdrawn; with `preview`, nothing changes. Raise ServiceError if the agent is running, the session
+    is archived, the message does not exist, there is nothing to answer before it, or more than `at_most` messages would
+    be withdrawn.
     """
     tx, row = _lock_idle(session, message_id)
     is_input = row.type == MessageType.TEXT and row.role in (MessageRole.USER, MessageRole.SYSTEM)
