@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils.translation import gettext_lazy as _
 
 from chat.limits.rates import RateLimited
@@ -31,9 +32,22 @@ class SignInForm(AuthenticationForm):
         self.fields["username"].label = _("User name")
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
+        if self.request is not None and self.request.GET.get("signed_out"):
+            self.fields["username"].widget.attrs["aria-describedby"] = "signed-out"
         if self.is_bound and self.data.get("username"):
             self.fields["username"].widget.attrs.pop("autofocus", None)
             self.fields["password"].widget.attrs["autofocus"] = True
+
+    def full_clean(self) -> None:
+        """Describe the focused field by the reason why the form was refused.
+
+        Screen readers do not announce alerts that are on the page when it loads.
+        """
+        super().full_clean()
+        if self.has_error(NON_FIELD_ERRORS):
+            self.fields["password"].widget.attrs["aria-describedby"] = "sign-in-problem"
+        if self.has_error(NON_FIELD_ERRORS, "invalid_login"):
+            self.fields["password"].widget.attrs["aria-invalid"] = "true"
 
     def clean(self) -> dict[str, Any]:
         if self.request is None:
@@ -67,6 +81,14 @@ class JoinForm(forms.Form):
         help_text=PASSWORD_HELP,
         widget=forms.PasswordInput({"class": "input", "autocomplete": "new-password"}),
     )
+
+    def full_clean(self) -> None:
+        """Let the first refused field have the focus, because its description is its problem."""
+        super().full_clean()
+        for name in self.fields:
+            if self.has_error(name):
+                self.fields[name].widget.attrs["autofocus"] = True
+                break
 
     def clean(self) -> dict[str, Any]:
         values = {name: self.cleaned_data.get(name, "") for name in self.fields}

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event, Semaphore
+from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from django.test import Client, RequestFactory, override_settings
 from django.urls import reverse
 from pytest_django.fixtures import Settings
@@ -28,6 +30,14 @@ PASSWORD = "correct horse"
 
 def signed_in_user(client: Client) -> str | None:
     return client.session.get("_auth_user_id")
+
+
+def focused_field(response: Any) -> tuple[str, str]:
+    """Return the name of the field that has the focus, and its description."""
+    page = BeautifulSoup(response.content, "html.parser")
+    field = page.select("[autofocus]")[0]
+    described = [page.find(id=each) for each in str(field.get("aria-describedby", "")).split()]
+    return str(field.get("name", field.name)), " ".join(" ".join(part.stripped_strings) for part in described if part)
 
 
 @pytest.fixture
@@ -58,6 +68,20 @@ def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
     assert re.findall(r'name="(\w+)"[^>]*autofocus', html) == ["password"]
     assert re.findall(r'name="(\w+)"[^>]*autofocus', client.get(reverse("sign-in")).content.decode()) == ["username"]
     assert signed_in_user(client) is None
+
+
+def test_reason_of_a_refused_sign_in_describes_the_focused_field(client: Client, ana: User) -> None:
+    """Screen readers do not announce alerts that are on the page when it loads."""
+    page = reverse("sign-in")
+    wrong = {"username": ana.username, "password": "no"}
+    assert focused_field(client.post(page, wrong)) == ("password", "Wrong user name or password.")
+    for _ in range(RATES["sign_ins_of_name"].amount):
+        client.post(page, wrong)
+    name, reason = focused_field(client.post(page, wrong))
+    assert (name, "Try again in " in reason) == ("password", True)
+    assert focused_field(client.get(page)) == ("username", "")
+    name, reason = focused_field(client.get(f"{page}?signed_out=draft"))
+    assert (name, "Your draft is kept in this browser." in reason) == ("username", True)
 
 
 def test_who_is_wrong_too_often_waits(client: Client, ana: User, bo: User) -> None:
@@ -421,6 +445,13 @@ def test_all_problems_of_a_new_account_are_shown_each_at_its_field(client: Clien
         "password": "This password is too short. It must co",
     }
     assert 'id="id_username_error"' in response.content.decode()
+
+
+def test_first_refused_field_of_a_new_account_has_the_focus(client: Client, invitation: str, ana: User) -> None:
+    values = {"display_name": "Ana", "username": ana.username, "password": "a"}
+    name, reason = focused_field(client.post(invitation, values))
+    assert (name, "taken" in reason) == ("username", True)
+    assert not BeautifulSoup(client.get(invitation).content, "html.parser").select("[autofocus]")
 
 
 def test_signed_in_person_joins_with_one_button(signed_in: SignIn, bo: User, session: Session, invitation: str) -> None:

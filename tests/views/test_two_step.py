@@ -392,6 +392,17 @@ def test_recovery_code_signs_in_once(browser: Client, ana: User) -> None:
     assert user_of(other) is None
 
 
+def test_reason_of_a_refused_code_describes_its_field(browser: Client, ana: User) -> None:
+    """Screen readers do not announce alerts that are on the page when it loads."""
+    give_app(ana)
+    sign_in(browser, ana)
+    refused = browser.post(SECOND_STEP, {"code": "000000"})
+    field = soup(refused).find(id="code")
+    assert isinstance(field, Tag)
+    described = [soup(refused).find(id=each) for each in str(field["aria-describedby"]).split()]
+    assert next(part.get_text() for part in described if part) == alert_in(refused)
+
+
 def test_codes_are_not_guessed(browser: Client, ana: User) -> None:
     """Wrong codes are counted per user, from any number of addresses; other users are not affected."""
     secret = give_app(ana)
