@@ -92,6 +92,12 @@ COVERED = """(selectors) => [...document.querySelectorAll(selectors)].filter((ea
   const [end, bottom] = [width - 1, height - 1];
   return ![[1, 1], [end, 1], [1, bottom], [end, bottom], [width / 2, height / 2]].every(isHit);
 }).map((each) => each.outerHTML.slice(0, 80))"""
+# Finds controls that are partly outside of the window.
+OUTSIDE = """(controls) => [...document.querySelectorAll(controls)]
+  .filter((each) => each.checkVisibility())
+  .map((each) => [each.getBoundingClientRect(), each.outerHTML.slice(0, 80)])
+  .filter(([{ width, left, right }]) => width > 1 && (left < 0 || right > innerWidth))
+  .map(([, html]) => html)"""
 # `make test` checks these screens on a phone, where their layout differs, and all others on a desktop.
 ON_PHONE = [
     "find",
@@ -208,6 +214,15 @@ async def test_small_buttons_can_be_pressed_beside_them(browser: Browser, showca
     await SCREENS[name](page, showcase)
     assert await page.locator(SMALL_ONES).count() > 0
     assert await page.evaluate(COVERED, SMALL_ONES) == []
+
+
+@pytest.mark.parametrize("name", ["panel", "panel-context-end"])
+async def test_panel_fits_into_a_narrow_window(browser: Browser, showcase: Showcase, name: str) -> None:
+    """UI-11: no control of the panel is outside of a window of 320 pixels, as at a zoom of 400 %."""
+    page = await visit(browser, showcase)
+    await SCREENS[name](page, showcase)
+    await page.set_viewport_size({"width": 320, "height": 640})
+    assert await page.evaluate(OUTSIDE, f"#panel :is({CONTROLS})") == []
 
 
 async def wrong_with(page: Page, showcase: Showcase, name: str, themes: list[str]) -> list[str]:
