@@ -1,1 +1,1 @@
-import{Da as o,Ea as r,Fa as m,Ga as p,Ha as t,Ia as e,Ja as f,Ka as i,La as x,Ma as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};
+import{Ea as o,Fa as r,Ga as m,Ha as p,Ia as t,Ja as e,Ka as f,La as i,Ma as x,Na as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};

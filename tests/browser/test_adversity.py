@@ -180,13 +180,14 @@ async def test_escape_closes_only_the_topmost_element(ana: Person) -> None:
 async def test_help_lists_every_key_of_a_message(ana: Person) -> None:
     """UI-11: the help dialog lists the actual keys for messages, each of them once."""
     await ana.page.keyboard.press("Shift+Tab")
-    await ana.page.keyboard.press("?")
+    await ana.page.keyboard.press("Control+/")
     keys = ana.page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(keys).to_be_visible()
     rows = [re.sub(r"\s+", " ", row).strip() for row in await keys.locator("dl.keys > div").all_inner_texts()]
     for row in ("Copy as Markdown C", "View Markdown S", "Copy link L", "Fork from here F", "Delete Del", "Details D"):
         assert row in rows
-    for row in ("Search Ctrl+K", "Show or hide the session list Ctrl+B", "Focus last notification F8"):
+    everywhere = ("Search Ctrl+K", "Show or hide the session list Ctrl+B", "Focus last notification F8")
+    for row in (*everywhere, "Keyboard shortcuts Ctrl+/"):
         assert row in rows
     assert len(rows) == len(set(rows))
 

@@ -4,8 +4,8 @@ import * as account from "../sidebar/account.js";
 import * as signOut from "../sidebar/sign_out.js";
 import * as clipboard from "../ui/clipboard.js";
 import * as commands from "../ui/commands.js";
-import { addCommand, availableCommands, isDialogOpen, keyLabel } from "../ui/commands.js";
-import { askToConfirm, cloneTemplate, createElement, openDialog } from "../ui/dom.js";
+import { addCommand, hasControl, isDialogOpen } from "../ui/commands.js";
+import { askToConfirm } from "../ui/dom.js";
 import * as faces from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
@@ -59,38 +59,12 @@ async function confirmRequest(event) {
   else dropRequest();
 }
 
-// "?" for help, Shift+Escape to return to the composer.
+// Ctrl+/ for the list of keys, Shift+Escape to return to the composer.
 
-const FIELDS = "input, textarea, select, [contenteditable]";
-
-/** Fills in the help dialog with the present keys. */
-async function fillKeys(dialog) {
-  // Escape, which stops the agent, is in the composer's list.
-  const withKeys = availableCommands().filter(({ id, keys }) => keys && id !== "stop");
-  dialog.querySelector("[data-actions]").replaceChildren(...withKeys.map(createKeyRow));
-  const messages = dialog.querySelector("[data-messages]");
-  const menu = messages && (await loading.lazyImport(() => import("../messages/actions.js"))); // home has no messages
-  if (menu) messages.replaceChildren(...menu.messageKeys().map(createKeyRow));
-  for (const keys of dialog.querySelectorAll("kbd")) keys.textContent = keyLabel(keys.textContent);
-}
-
-function createKeyRow({ label, keys }) {
-  return createElement(
-    "div",
-    {},
-    createElement("dt", { textContent: label }),
-    createElement("dd", {}, createElement("kbd", { textContent: keys })),
-  );
-}
-
-async function openHelp() {
-  const dialog = cloneTemplate("shortcuts");
-  await fillKeys(dialog);
-  if (!isDialogOpen()) openDialog(dialog);
-}
+const openKeys = async () => (await loading.lazyImport(() => import("../dialogs/keys.js")))?.openKeys();
 
 function connectShortcuts() {
-  addCommand({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "?", slash: "keys", run: openHelp });
+  addCommand({ id: "keys", label: words.shortcuts, icon: "keyboard", keys: "Ctrl+/", slash: "keys", run: openKeys });
   if (field)
     addCommand({
       id: "write",
@@ -100,8 +74,8 @@ function connectShortcuts() {
       run: () => field.focus(),
     });
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isDialogOpen()) return;
-    if (event.key === "?" && !event.target.closest?.(FIELDS)) openHelp();
+    if (event.defaultPrevented || isDialogOpen()) return;
+    if (hasControl(event) && event.key === "/") openKeys();
     else if (event.key === "Escape" && event.shiftKey) field?.focus();
     else return;
     event.preventDefault();

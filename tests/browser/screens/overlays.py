@@ -255,7 +255,7 @@ async def find(page: Page, showcase: Showcase) -> None:
 @screen
 async def keys(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
-    await page.locator("article.assistant").press("?")
+    await page.locator("article.assistant").press("Control+/")
     await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Stop the agent")
 
 

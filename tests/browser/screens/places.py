@@ -130,7 +130,7 @@ async def home_refused(page: Page, showcase: Showcase) -> None:
 @screen
 async def home_keys(page: Page, showcase: Showcase) -> None:
     await home(page, showcase)
-    await page.locator("#rail-new").press("?")
+    await page.locator("#rail-new").press("Control+/")
     await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Ctrl+K")
 
 
