@@ -206,7 +206,7 @@ async def test_stop_is_announced(ana: Person, model: WireServer) -> None:
     await expect(ana.answers.first).to_contain_text("So far")
     await ana.stop.click()
     await ana.sees_state("idle")
-    await ana.page.wait_for_function("heard.includes('Stopped')")
+    await ana.page.wait_for_function("() => heard.some(text => text.includes('Stopped'))")
 
 
 async def test_stop_without_a_connection_leaves_no_trace(ana: Person, model: WireServer) -> None:

@@ -3,6 +3,7 @@ import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { post } from "../net/http.js";
 import { updateFaces } from "../ui/faces.js";
 import { format, words } from "../ui/i18n.js";
+import { announce } from "../ui/notice.js";
 import { showToast } from "../ui/toast.js";
 
 const REFRESH_MS = 4000;
@@ -16,7 +17,12 @@ export function connectDialog(dialog) {
   let sentForm = null; // the form whose response is pending
   let links = []; // created since the dialog was opened; no later response contains them
   let choices = [];
-  const beforeSwap = ({ detail }) => isBodyOf(dialog, detail.ctx) && (choices = readChoices(dialog));
+  let heading = "";
+  const beforeSwap = ({ detail }) => {
+    if (!isBodyOf(dialog, detail.ctx)) return;
+    choices = readChoices(dialog);
+    heading = readHeading(dialog);
+  };
   const afterSwap = ({ detail }) => {
     updateFaces(dialog);
     const now = dialog.querySelector("[data-approvers-now]");
@@ -25,6 +31,7 @@ export function connectDialog(dialog) {
     if (detail.ctx.request?.method.toUpperCase() !== "POST") return; // other content is also swapped in
     if (sentForm?.dataset.removes && detail.ctx.response.status === 200) offerUndo(dialog, sentForm);
     sentForm = null;
+    announceResult(dialog, heading);
     const link = dialog.querySelector(".made-link");
     links = keepLinks(dialog, link, links);
     moveFocus(dialog, link);
@@ -85,6 +92,16 @@ function offerUndo(dialog, form) {
     }
   };
   showToast(format(words.personRemoved, { name }), { action: again ? { label: words.undo, run: undo } : null });
+}
+
+const readHeading = (dialog) => dialog.querySelector("#share-people h3")?.textContent.trim() ?? "";
+
+/** Announces what a form has done: the response's own text, or the new number of people. */
+function announceResult(dialog, headingBefore) {
+  const heading = readHeading(dialog);
+  const done = dialog.querySelector(".done")?.textContent.trim();
+  if (done) announce(done);
+  else if (heading !== headingBefore) announce(heading);
 }
 
 /** Puts links that the response has replaced back, below a new link, unless they have been revoked. Returns all. */

@@ -80,7 +80,9 @@ function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
     connection.dataset.state = state;
     page.toggleAttribute("data-over", state === "closed");
-    connection.textContent = connectionText(state, reason);
+    const text = connectionText(state, reason);
+    // Each retry while offline has the same text, and Firefox also reports equal texts to screen readers.
+    if (connection.textContent !== text) connection.textContent = text;
     if (reason === "signed-out") return goToSignIn();
     if (state !== "closed") return;
     connection.append(" ", createHomeLink());

@@ -1,6 +1,7 @@
 // Notices, such as the reason why a request was refused, and announcements to screen readers.
 import { onAction, TOUCH } from "./commands.js";
 import { cloneTemplate, createElement } from "./dom.js";
+import { writeLive } from "./live_region.js";
 
 const region = document.getElementById("notices");
 
@@ -51,9 +52,20 @@ function addAction(element, { label, run }) {
   if (before.matches("article.message")) button.focus();
 }
 
-/** Announces a text to screen readers. */
+const announcer = document.getElementById("announcer");
+const MAX_TOGETHER = 3; // a page that reconnects can get many messages at once
+let collected = [];
+
+/** Announces a text to screen readers, with others of the same moment, which would replace each other unread. */
 export function announce(text) {
-  document.getElementById("announcer").textContent = text;
+  if (!collected.length) writeLive(announcer, writeCollected);
+  collected = [...collected, text].slice(-MAX_TOGETHER);
+}
+
+/** Writes the collected texts. A text that is repeated gets a space, because only changes are announced. */
+function writeCollected() {
+  const text = collected.splice(0).join("\n");
+  announcer.textContent = announcer.textContent === text ? text + "\u00a0" : text;
 }
 
 const MAX_ANNOUNCED = 300;

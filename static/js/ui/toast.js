@@ -1,31 +1,33 @@
 // Toasts: short messages about the last action, often with Undo. They disappear after some seconds.
 import { TOUCH } from "./commands.js";
 import { cloneTemplate, createElement } from "./dom.js";
+import { writeLive } from "./live_region.js";
 
 const READ_SECONDS = 5;
 const ACTION_SECONDS = 10;
 const MAX_TOASTS = 4;
+const RENDERED_MS = 300; // after the page has loaded, until screen readers can announce changes of it
 const region = document.getElementById("toasts");
 let previousFocus = null; // the element that had the focus before a toast got it
 
 /** Shows `text` for some seconds, with an optional action. Returns a function that removes it. */
 export function showToast(text, { action = null, seconds = action ? ACTION_SECONDS : READ_SECONDS } = {}) {
-  if (!action) removeSame(text);
   const element = cloneTemplate("toast");
   element.querySelector(".toast-text").textContent = text;
   if (action) addAction(element, action);
-  moveIntoDialog();
-  region.append(element);
-  while (region.children.length > MAX_TOASTS) region.firstElementChild.remove();
-  return removeLater(element, seconds);
+  const close = removeLater(element, seconds);
+  writeLive(region, () => appendToast(element));
+  return close;
 }
 
-/** Removes a toast with the same text, because the text is about to be shown again. */
-function removeSame(text) {
-  const same = [...region.children].find(
-    (each) => !each.querySelector(".toast-action") && each.querySelector(".toast-text").textContent === text,
-  );
+/** Shows a toast, unless it was closed before. Removes a toast with the same text. */
+function appendToast(element) {
+  if (listeners.get(element).signal.aborted) return;
+  const isSame = (each) => !each.querySelector(".toast-action") && each.textContent === element.textContent;
+  const same = [...region.children].find(isSame);
   if (same) removeToast(same);
+  region.append(element);
+  while (region.children.length > MAX_TOASTS) region.firstElementChild.remove();
 }
 
 function addAction(element, { label, run }) {
@@ -83,13 +85,20 @@ function focusTarget() {
   return candidates.find((way) => way?.isConnected && way.checkVisibility());
 }
 
-/** Moves the toasts into an open modal dialog, because it makes the rest of the page inert. */
-function moveIntoDialog() {
-  const dialog = [...document.querySelectorAll("dialog:modal")].at(-1);
-  const place = dialog ?? document.body;
-  if (region.parentElement === place) return;
-  place.append(region);
-  dialog?.addEventListener("close", () => document.body.append(region), { once: true });
+/**
+ * Adds the toasts that the server rendered with the page again, because screen readers only announce later changes.
+ * Until then they are inert, so that they are new to screen readers. They disappear like other toasts.
+ */
+function announceRendered() {
+  for (const element of region?.children ?? []) {
+    element.inert = true;
+    element.style.animation = "none"; // it is already visible
+    removeLater(element, element.querySelector("form") ? ACTION_SECONDS : READ_SECONDS);
+    setTimeout(() => {
+      element.inert = false;
+      region.append(element);
+    }, RENDERED_MS);
+  }
 }
 
 export function connect() {
@@ -110,7 +119,5 @@ export function connect() {
   region?.addEventListener("focusin", ({ relatedTarget }) => {
     if (!region.contains(relatedTarget)) previousFocus = relatedTarget;
   });
-  // Messages that the server rendered with the page disappear like the others.
-  for (const element of region?.children ?? [])
-    removeLater(element, element.querySelector("form") ? ACTION_SECONDS : READ_SECONDS);
+  announceRendered();
 }
