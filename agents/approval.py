@@ -1,6 +1,6 @@
 """Rules that decide which tool calls users have to approve.
 
-A rule is a tool's name, or a name with a pattern in parentheses: `web_fetch`, `bash(git status*)`, `files_*`. `*`
+A rule is a tool's name, or a name with a pattern in parentheses: `web_fetch`, `bash(ls *)`, `files_*`. `*`
 matches any text. The pattern is compared with the main argument of the call, such as the command or the address.
 """
 
@@ -34,6 +34,8 @@ _RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*-]{1,200})(?:\((?P<argument>[^\x00]{0,
 # The separators of shell commands, and the characters by which a command can do more than its text shows.
 _SEPARATORS = re.compile(r"&&|\|\||[;|&\n\r]")
 _EXPANSIONS = re.compile(r"[`$<>(){}\\]")
+# A first word of a command that is only the name or the path of a program: no assignment, quotes or wildcards.
+_PROGRAM = re.compile(r"[\w.,:@%+/-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def check_rule(text: str) -> str:
     """Return a rule without the spaces around it. Raise ValueError if the text is not a rule."""
     rule = text.strip()
     if not _RULE.fullmatch(rule):
-        raise ValueError(f"{text!r} is not a rule. Use a tool's name, or one with a pattern, such as bash(git status*)")
+        raise ValueError(f"{text!r} is not a rule. Use a tool's name, or one with a pattern, such as bash(ls *)")
     return rule
 
 
@@ -131,8 +133,8 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
     """Return whether a rule matches a call.
 
     A shell command matches a pattern if all of its parts match and none has a variable, a redirection or the like:
-    `git status; rm -rf .` does not match `git status*`. With `anywhere`, one matching part is enough, and so is any
-    argument that could be the main one. A command of more than MOST_PARTS parts gets the careful answer: it matches
+    `ls; rm -rf .` does not match `ls *`. With `anywhere`, one matching part is enough, and so is any argument that
+    could be the main one. A command of more than MOST_PARTS parts gets the careful answer: it matches
     with `anywhere`, and does not match otherwise. If `is_declared` is False, any argument could be the main one,
     because the tool may ignore the others. Then the call matches a pattern only with `anywhere`.
     """
@@ -151,7 +153,22 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
         return _fits(value.strip(), pattern)
     parts = _parts(value)
     is_cut = len(parts) > MOST_PARTS
-    return bool(parts) and not is_cut and not _EXPANSIONS.search(value) and all(_fits(part, pattern) for part in parts)
+    if not parts or is_cut or _EXPANSIONS.search(value):
+        return False
+    return all(_fits(part, pattern) and _runs_named_program(part, pattern) for part in parts)
+
+
+def _runs_named_program(part: str, pattern: str) -> bool:
+    """Return whether the program that a part of a command starts is one that a star in the pattern may stand for.
+
+    `ls*` is for `lsblk`, but not for another program behind an assignment, `ls=1 rm x`, or in another folder,
+    `ls/../../usr/bin/rm x`. A pattern that begins with a star is for all programs.
+    """
+    named, started = (next(iter(text.split(maxsplit=1)), "") for text in (pattern, part))
+    if "*" not in named:
+        return True
+    is_in_folder = named.startswith("*") or started.count("/") <= named.count("/")
+    return is_in_folder and _PROGRAM.fullmatch(started) is not None
 
 
 def _fits_anywhere(name: str, value: str, pattern: str) -> bool:

@@ -33,6 +33,8 @@ LARGEST_SEARCHED = 5_000_000
 MOST_PATTERNS = 100
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
+# Git runs programs that these files name. Calls that write files need no approval, but commands do.
+GIT_SETTINGS = ("/.git/", "/.gitconfig/", "/.config/git/")
 
 
 class Refused(Exception):
@@ -61,7 +63,7 @@ def read(path: str, offset: int, limit: int) -> str:
 
 
 def write(path: str, content: str) -> str:
-    found = _place(path)
+    found = _writable_place(path)
     os.makedirs(os.path.dirname(found), exist_ok=True)
     before = _known_text(found)
     _put(found, content)
@@ -70,6 +72,7 @@ def write(path: str, content: str) -> str:
 
 
 def edit(path: str, old: str, new: str) -> str:
+    found = _writable_place(path)
     text = _text_of(path)
     old, new = _with_line_ends_of(text, old, new)
     count = text.count(old) if old else 0
@@ -77,7 +80,6 @@ def edit(path: str, old: str, new: str) -> str:
         raise Refused(f"The text to replace is not in {path}. Read the file and copy the text exactly as it is.")
     if count > 1:
         raise Refused(f"The text to replace is in {path} {count} times. Include more of the text around it.")
-    found = _place(path)
     _put(found, text.replace(old, new))
     line = text[: text.index(old)].count("\n") + 1
     return f"Changed {_name(found)} at line {line}."
@@ -144,6 +146,14 @@ def _place(path: str) -> str:
     found = os.path.realpath(os.path.join(ROOT, path))
     if found != ROOT and not found.startswith(f"{ROOT}/"):
         raise Refused(f"{path} is outside the session's folder. Give a path relative to it.")
+    return found
+
+
+def _writable_place(path: str) -> str:
+    """Return the real path of a file that the model may write. Raise Refused if it is one of the settings of Git."""
+    found = _place(path)
+    if any(part in f"/{_name(found)}/" for part in GIT_SETTINGS):
+        raise Refused(f"{path} was not written: it is a part of Git's settings. Change these with git commands.")
     return found
 
 

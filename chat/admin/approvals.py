@@ -35,7 +35,7 @@ class RuleForm(Form):
         fields = ("workspace", "agent", "rule", "verdict", "approvals", "approvers")
         help_texts: ClassVar = {
             "agent": _("The name of one agent. Empty: all agents."),
-            "rule": _("A tool’s name, or one with a pattern, such as bash(git status*)."),
+            "rule": _("A tool’s name, or one with a pattern, such as bash(ls *)."),
             "approvals": _("How many different people must approve a call that needs approval."),
         }
 

@@ -195,7 +195,7 @@ class PresetForm(RevisedForm):
             "“rule | approvals | owner”."
         ),
     )
-    allow = RulesField(label=_("Always allow"), help_text=_("One per line, such as bash(git status*)."))
+    allow = RulesField(label=_("Always allow"), help_text=_("One per line, such as bash(ls *)."))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -53,7 +53,5 @@ def _parse_line(line: str) -> ParsedRule:
     try:
         return parse_rule(rule, int(approvals), approvers)
     except ValueError:
-        words = _(
-            "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."
-        )
+        words = _("“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(ls *).")
         raise Invalid(words % {"rule": line[:80]}) from None

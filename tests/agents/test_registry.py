@@ -254,7 +254,7 @@ ICONS = (
     "'calculator', 'clock', 'code', 'file-text', 'globe', 'image', 'lightbulb', 'list-checks', 'message-square', "
     "'search', 'sparkles', 'square-pen', 'table', 'terminal', 'users', 'wrench'"
 )
-NO_RULE = "is not a rule. Use a tool's name, or one with a pattern, such as bash(git status*)"
+NO_RULE = "is not a rule. Use a tool's name, or one with a pattern, such as bash(ls *)"
 
 
 def test_wrong_shapes_are_described_in_plain_words(file: Callable[..., Path]) -> None:

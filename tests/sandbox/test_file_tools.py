@@ -168,6 +168,18 @@ async def test_nothing_outside_the_workspace_is_touched(sandbox: Sandbox, path: 
     assert await call(sandbox, "search_files", pattern="secret") == done("[No matches.]", "search_files")
 
 
+@pytest.mark.parametrize("path", [".git/config", "sub/.git", ".gitconfig", ".config/git/config", "link/config"])
+async def test_programs_that_git_runs_are_not_written_by_file_tools(sandbox: Sandbox, path: str) -> None:
+    """UI-12: these tools need no approval, so they must not name programs that an allowed `git status` would run."""
+    await bash(sandbox, "mkdir .git; echo '[core]' | tee .git/config .gitconfig; ln -s .git link")
+    why = refused(f"{path} was not written: it is a part of Git's settings. Change these with git commands.")
+    assert await call(sandbox, "write_file", path=path, content="[core]\nfsmonitor = id\n") == why
+    assert await call(sandbox, "edit_file", path=path, old="[core]", new="[core]\nfsmonitor = id") == why
+    files = "[core]\n[core]\n.git\n.gitconfig\nlink\n"
+    assert (await bash(sandbox, "cat .git/config .gitconfig; ls -A")).output == files
+    assert await call(sandbox, "write_file", path=".gitignore", content="x") == done("Wrote .gitignore: 1 lines.")
+
+
 async def test_what_is_no_file_is_not_read(sandbox: Sandbox) -> None:
     """Pipes, which would block, and binary files, which cannot be edited as text, are refused."""
     os.mkfifo(sandbox.workspace / "pipe")

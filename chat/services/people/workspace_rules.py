@@ -30,9 +30,7 @@ def rule_columns(rule: str, verdict: str, approvals: int, approvers: str) -> dic
     try:
         parsed = parse_rule(rule, approvals, approvers)
     except ValueError:
-        words = _(
-            "“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(git status*)."
-        )
+        words = _("“%(rule)s” isn’t a valid rule. Enter a tool’s name, or one with a pattern, such as bash(ls *).")
         raise Invalid(words % {"rule": rule[:80]}) from None
     return {"rule": parsed.rule, "verdict": verdict, "approvals": approvals, "approvers": approvers}
 
