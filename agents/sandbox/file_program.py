@@ -35,6 +35,8 @@ BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 # Git runs programs that these files name. Calls that write files need no approval, but commands do.
 GIT_SETTINGS = ("/.git/", "/.gitconfig/", "/.config/git/")
+# The folder of files that users attach. Web addresses in them count as those of users.
+ATTACHMENTS = "attachments"
 
 
 class Refused(Exception):
@@ -150,8 +152,10 @@ def _place(path: str) -> str:
 
 
 def _writable_place(path: str) -> str:
-    """Return the real path of a file that the model may write. Raise Refused if it is one of the settings of Git."""
+    """Return the real path of a file that the model may write. Raise Refused for attachments and settings of Git."""
     found = _place(path)
+    if f"{_name(found)}/".startswith(f"{ATTACHMENTS}/"):
+        raise Refused(f"{path} was not written: {ATTACHMENTS}/ is only for files that users attach.")
     if any(part in f"/{_name(found)}/" for part in GIT_SETTINGS):
         raise Refused(f"{path} was not written: it is a part of Git's settings. Change these with git commands.")
     return found

@@ -7,15 +7,18 @@ addresses: a tool opens only those that users have written, and the links in the
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from dataclasses import dataclass
+from itertools import dropwhile, islice, pairwise
+from urllib.parse import unquote
 
 from yarl import URL
 
 from agents.delegates import is_delegate
 from agents.foreign_text import vendor_origin
-from agents.messages import File, Message, Text, ToolResult
+from agents.messages import File, Json, Message, Text, ToolCall, ToolResult
 from agents.toolbox.public_addresses import is_misread
 from agents.web_addresses import parse_address
 
@@ -33,6 +36,19 @@ _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》�
 _SCHEME = re.compile(r"(?i)https?://")
 # Characters that can follow an address without being part of it.
 _TRAILING = ".,;:!?)*_~&"
+# The tool that opens addresses. It repeats no other words of the model.
+WEB_FETCH = "web_fetch"
+# The tools of the session's folder, in which the model can compose any text and read it again.
+FOLDER_TOOLS = {"bash", "python", "read_file", "write_file", "edit_file", "list_files", "search_files"}
+_WORKSPACE = "/workspace"
+_ATTACHMENTS = f"{_WORKSPACE}/attachments/"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText:
+    """Text that the model has written in the arguments of a call. The results of tools can repeat it."""
+
+    text: str
 
 
 def host_pattern(text: str) -> str:
@@ -58,16 +74,23 @@ def is_allowed(host: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def is_known(target: URL, texts: Iterable[str]) -> bool:
-    """Return whether texts contain exactly this address. For an address without path and query, its host is enough."""
-    wanted, is_root = _canonical(target), _is_root(target)
-    for address in islice(_addresses(target, texts), MOST_CANDIDATES):
-        if _canonical(address) == wanted or (is_root and address.raw_host == target.raw_host):
+def is_known(target: URL, texts: Iterable[str | ModelText]) -> bool:
+    """Return whether texts contain exactly this address, and the model has not written it in a call before them.
+
+    For an address without path and query, its host is enough.
+    """
+    wanted, folded, is_root = _canonical(target), _folded(target), _is_root(target)
+    for address, is_by_model in islice(_addresses(target, texts), MOST_CANDIDATES):
+        is_same_host = is_root and address.raw_host == target.raw_host
+        if is_by_model:
+            if is_same_host or _folded(address) == folded:
+                return False
+        elif is_same_host or _canonical(address) == wanted:
             return True
     return False
 
 
-def has_new_address(task: str, texts: Iterable[str]) -> bool:
+def has_new_address(task: str, texts: Iterable[str | ModelText]) -> bool:
     """Return whether a task has an address that texts do not contain, or so many that it is not checked.
 
     The agent that gets the task may open each address in it. So words that could be addresses count, too.
@@ -116,17 +139,28 @@ def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:
     return url.raw_host, port, url.raw_path.removesuffix("/"), url.raw_query_string
 
 
-def _addresses(target: URL, texts: Iterable[str]) -> Iterator[URL]:
-    """Yield the addresses of a target's host in texts. If it is unclear where one ends, yield all variants."""
+def _folded(url: URL) -> tuple[str | None, str, str]:
+    """Return the parts of an address by which addresses are compared that a tool may have changed in its form."""
+    path, query = (unquote(part).casefold() for part in (url.raw_path, url.raw_query_string))
+    return url.raw_host, path.removesuffix("/"), query
+
+
+def _addresses(target: URL, texts: Iterable[str | ModelText]) -> Iterator[tuple[URL, bool]]:
+    """Yield the addresses of a target's host in texts, and whether the model has written them.
+
+    If it is unclear where an address ends, yield all variants.
+    """
     hosts = {host.lower() for host in (target.raw_host, target.host) if host}
-    for text in texts:
+    for each in texts:
+        is_by_model = isinstance(each, ModelText)
+        text = each.text if isinstance(each, ModelText) else each
         if not any(host in text.lower() for host in hosts):
             continue
         for token in _DELIMITERS.split(text):
             for piece in _pieces(token):
                 folded = piece[:LONGEST_ADDRESS].lower()
                 if len(piece) <= LONGEST_ADDRESS and any(host in folded for host in hosts):
-                    yield from _without_trailing(piece)
+                    yield from ((address, is_by_model) for address in _without_trailing(piece))
 
 
 def _pieces(token: str) -> Iterator[str]:
@@ -153,39 +187,78 @@ def _without_trailing(piece: str) -> Iterator[URL]:
 
 def texts_with_addresses(
     system: str, messages: Sequence[Message], own_tools: Iterable[str], *, is_imported: bool
-) -> list[str] | None:
-    """Return the texts of a conversation that contain each address that a tool may open, or None if it may open any."""
-    foreign = list(foreign_texts(messages, own_tools))
-    return [system, *user_texts(messages), *foreign] if foreign or is_imported else None
+) -> list[str | ModelText] | None:
+    """Return the texts of a conversation that contain each address that a tool may open, or None if it may open any.
+
+    The texts of the model since the first foreign text are among them: an address that it has made up does not become
+    known because a tool repeats it.
+    """
+    texts = list(_texts_of_tools(messages, own_tools))
+    if not is_imported:
+        texts = list(dropwhile(lambda text: isinstance(text, ModelText), texts))
+    return [system, *user_texts(messages), *texts] if texts or is_imported else None
 
 
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
     """Yield the texts in a conversation that neither users nor the model wrote: results of tools, and files.
 
     `own_tools` are the tools whose results are Parley's own text. For a file that is sent unchanged, yield "". Also
-    yield "" for the text of another agent that has read text from elsewhere, and for a summary: a model may have made
-    up the addresses in it. For a text for which the vendor has read pages, yield the addresses of these pages.
+    yield "" for texts whose addresses a model may have made up: the text of another agent that has read text from
+    elsewhere, a summary, and what the tools of the session's folder return, except a file that users attached. For a
+    text for which the vendor has read pages, yield the addresses of these pages.
     """
+    return (text for text in _texts_of_tools(messages, own_tools) if isinstance(text, str))
+
+
+def _texts_of_tools(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str | ModelText]:
+    """Yield the foreign texts, and the texts of the model that tools can repeat, in their order."""
     own = set(own_tools)
-    names: dict[str, str] = {}
+    calls: dict[str, ToolCall] = {}
     for message in messages:
         for call in message.tool_calls:
-            names[call.id] = call.name
+            calls[call.id] = call
+            if call.name != WEB_FETCH and (words := "\n".join(_words(call.arguments))):
+                yield ModelText(words)
         for part in message.parts:
             match part:
-                case ToolResult(call_id=call_id, origin=origin) if is_delegate(names.get(call_id, "")):
-                    if origin:
-                        yield ""
-                case ToolResult(content=content, origin=origin) if origin:
-                    yield content
-                case ToolResult(call_id=call_id, content=content, is_error=False) if names.get(call_id) not in own:
-                    yield content
+                case ToolResult(call_id=call_id) as result:
+                    if (text := _text_of_result(result, calls.get(call_id), own)) is not None:
+                        yield text
                 case Text(text=text, foreign=True, origin=origin):
                     yield "" if origin else text
                 case Text(sources=sources) if vendor_origin(part):
                     yield " ".join(source.url for source in sources)
                 case File():
                     yield ""
+
+
+def _text_of_result(result: ToolResult, call: ToolCall | None, own_tools: set[str]) -> str | None:
+    """Return the foreign text of a result, "" if a model may have made up the addresses in it, or None without one."""
+    name = call.name if call else ""
+    is_foreign = bool(result.origin) or (not result.is_error and name not in own_tools and not is_delegate(name))
+    if not is_foreign:
+        return None
+    is_of_model = is_delegate(name) or (name in FOLDER_TOOLS and not (call and _reads_attachment(call)))
+    return "" if is_of_model else result.content
+
+
+def _reads_attachment(call: ToolCall) -> bool:
+    """Return whether a call reads a file that users attached. The model cannot change these files."""
+    path = posixpath.normpath(posixpath.join(_WORKSPACE, str(call.arguments.get("path", ""))))
+    return call.name == "read_file" and path.startswith(_ATTACHMENTS)
+
+
+def _words(arguments: Json) -> Iterator[str]:
+    """Yield all texts in the arguments of a call."""
+    waiting: list[object] = [arguments]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as named:
+                waiting += [*named, *named.values()]
+            case list() as listed:
+                waiting += listed
 
 
 def user_texts(messages: Iterable[Message]) -> Iterator[str]:

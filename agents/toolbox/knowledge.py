@@ -42,7 +42,7 @@ async def search_knowledge(
     """
     found = await _knowledge(context).search(query, FOUND, file)
     if not found:
-        return f"No passage has any of the words of {query!r}. Search for other words."
+        return "No passage has any of these words. Search for other words."
     return _as_text([], found, context)
 
 

@@ -38,7 +38,7 @@ def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
             raise ToolError("Web search is not configured here.")
         results = await search_web(Search(query, period), config, key)
         if not results:
-            return f"No pages found for {query!r}. Search for other words."
+            return "No pages found. Search for other words."
         numbers = context.sources or SourceNumbers()
         sources = [numbers.number(page.title, page.url) for page in results]
         pages = (

@@ -88,7 +88,7 @@ async def test_tavily_gets_its_key_and_its_parameters(service: Service) -> None:
 async def test_without_a_result_the_model_is_told(service: Service, answer: Any) -> None:
     service.answer = answer
     result = await search(config(service))
-    assert (result.is_error, result.content) == (False, "No pages found for 'tides today'. Search for other words.")
+    assert (result.is_error, result.content) == (False, "No pages found. Search for other words.")
 
 
 def test_brave_without_a_result_has_no_list() -> None:

@@ -180,6 +180,15 @@ async def test_programs_that_git_runs_are_not_written_by_file_tools(sandbox: San
     assert await call(sandbox, "write_file", path=".gitignore", content="x") == done("Wrote .gitignore: 1 lines.")
 
 
+@pytest.mark.parametrize("path", ["attachments/x", "a/../attachments", "link/x"])
+async def test_file_tools_do_not_write_attachments(sandbox: Sandbox, path: str) -> None:
+    """UI-15: addresses in attachments count as those of users, so the model must not write any into this folder."""
+    (sandbox.workspace / "link").symlink_to("attachments")
+    why = refused(f"{path} was not written: attachments/ is only for files that users attach.")
+    assert await call(sandbox, "write_file", path=path, content="x") == why
+    assert await call(sandbox, "edit_file", path=path, old="a", new="b") == why
+
+
 async def test_what_is_no_file_is_not_read(sandbox: Sandbox) -> None:
     """Pipes, which would block, and binary files, which cannot be edited as text, are refused."""
     os.mkfifo(sandbox.workspace / "pipe")
