@@ -35,7 +35,12 @@ from agents.sandbox.command import Sandbox
 from agents.sources import SourceNumbers
 from agents.threads import in_thread
 from agents.tool_round import WaitForAnswer, run_tools
-from agents.toolbox.address_policy import has_new_address, texts_with_addresses
+from agents.toolbox.address_policy import (
+    ModelText,
+    arguments_have_new_address,
+    has_new_address,
+    texts_with_addresses,
+)
 from agents.tools import Tool, ToolContext, failed_result
 
 MAX_ATTEMPTS = 3
@@ -175,7 +180,7 @@ class _Turn:
         for place, call in enumerate(calls):
             surplus = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
             tool = tools.get(call.name)
-            can_send = tool is not None and tool.can_send(self.agent.sandbox)
+            can_send = origin != "" and tool is not None and await self._can_send(tool, call)
             instead = surplus or before_running(tool, call, self.agent.rules, origin if can_send else "")
             if isinstance(instead, ToolDelegated) and not call.approved:
                 instead = replace(instead, has_new_address=await in_thread(self._has_new_address, call))
@@ -209,16 +214,32 @@ class _Turn:
         found = origins(self.history, own) or (("an import",) if agent.is_imported else ())
         return ", ".join(found[:MOST_ORIGINS])
 
+    async def _can_send(self, tool: Tool, call: ToolCall) -> bool:
+        if tool.sends_out == "address" and not call.approved:
+            return await in_thread(self._sends_new_address, tool, call)
+        return tool.can_send(self.agent.sandbox)
+
+    def _sends_new_address(self, tool: Tool, call: ToolCall) -> bool:
+        """Return whether the arguments have an address that web_fetch would not open either.
+
+        Addresses in the tool's description are known, such as those of the resources that it can read.
+        """
+        texts = self._texts_with_addresses()
+        return texts is not None and arguments_have_new_address(call.arguments, [tool.description, *texts])
+
     def _has_new_address(self, call: ToolCall) -> bool:
         """Return whether a task has an address that this agent could not open itself, because it may have data in it.
 
         The other agent takes a task for the words of a user. A task that users have approved is not checked.
         """
+        texts = self._texts_with_addresses()
+        return texts is not None and has_new_address(str(call.arguments.get("task", "")), texts)
+
+    def _texts_with_addresses(self) -> list[str | ModelText] | None:
         context = self._context()
-        texts = texts_with_addresses(
+        return texts_with_addresses(
             context.system, context.messages, context.own_tools, is_imported=context.is_imported
         )
-        return texts is not None and has_new_address(str(call.arguments.get("task", "")), texts)
 
     def _context(self) -> ToolContext:
         agent = self.agent

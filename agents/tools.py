@@ -31,8 +31,9 @@ DEFAULT_TIME_LIMIT = 60.0
 MAX_ERROR_CHARACTERS = 4_000
 # What models read if a function exceeds its time limit in a thread, which cannot be stopped.
 STILL_RUNNING = "It still runs and may succeed. If it changes something, check whether it did before you repeat it."
-# Whether a tool can send data to others: always, or if its sandbox has a network.
-SendsOut = Literal["never", "always", "network"]
+# Whether a tool can send data to others: always, if its sandbox has a network, or only as part of an address that it is
+# to open.
+SendsOut = Literal["never", "always", "network", "address"]
 # Asks users a question while a call runs, waits for at most this many seconds, and returns their answer.
 Ask = Callable[[Elicitation, float], Awaitable[Json]]
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -100,13 +101,13 @@ class Tool:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether a call changes nothing, sends nothing out, and needs no approval."""
-        return not self.approval and self.parallel and self.sends_out == "never"
+        """Whether a call changes nothing, sends nothing out but addresses, and needs no approval."""
+        return not self.approval and self.parallel and self.sends_out in ("never", "address")
 
     def can_send(self, sandbox: Sandbox | None) -> bool:
-        """Return whether a call can send data to others. Some tools can only if their sandbox has a network."""
+        """Return whether some call can send data to others. Some tools can only if their sandbox has a network."""
         has_network = sandbox is not None and sandbox.network
-        return self.sends_out == "always" or (self.sends_out == "network" and has_network)
+        return self.sends_out in ("always", "address") or (self.sends_out == "network" and has_network)
 
     def declares(self, call: ToolCall) -> bool:
         """Return whether the call has only arguments that the tool declares. A schema without names declares all."""

@@ -16,7 +16,7 @@ from agents.mcp.results import read_contents, read_result, resource_line
 from agents.mcp.schemas import schema_for_models, with_names_for_models
 from agents.messages import Json
 from agents.safe_text import clean, cut
-from agents.tools import Tool, ToolContext
+from agents.tools import SendsOut, Tool, ToolContext
 
 # The longest name of a tool that vendors allow.
 LONGEST_NAME = 64
@@ -71,7 +71,8 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
             raise ToolError(read.text or f"{name} failed without saying why.", origin=read.origin)
         return read
 
-    is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+    hints = tool.annotations or types.ToolAnnotations()
+    is_read_only = bool(hints.read_only_hint)
     return Tool(
         name=name,
         description=clean(cut(tool.description or tool.title or tool.name, LONGEST_DESCRIPTION)),
@@ -81,9 +82,16 @@ def _tool(name: str, tool: types.Tool, connection: Connection, config: ServerCon
         time_limit=config.time_limit,
         approval=config.approval == "always" or (config.approval == "unless_read_only" and not is_read_only),
         foreign=True,
-        sends_out="never" if is_read_only else "always",
+        sends_out=sends_out_of(hints),
         context="context",
     )
+
+
+def sends_out_of(hints: types.ToolAnnotations) -> SendsOut:
+    """Return what a tool can send out. A tool that only reads can still open addresses, unless its world is closed."""
+    if not hints.read_only_hint:
+        return "always"
+    return "never" if hints.open_world_hint is False else "address"  # the protocol's default is an open world
 
 
 def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
@@ -103,5 +111,6 @@ def _reader(name: str, connection: Connection, config: ServerConfig) -> Tool:
         time_limit=config.time_limit,
         approval=config.approval == "always",
         foreign=True,
+        sends_out="address",
         context="context",
     )

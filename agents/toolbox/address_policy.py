@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, islice, pairwise
+from itertools import islice, pairwise
 from urllib.parse import unquote
 
 from yarl import URL
@@ -36,6 +36,9 @@ _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》�
 _SCHEME = re.compile(r"(?i)https?://")
 # Characters that can follow an address without being part of it.
 _TRAILING = ".,;:!?)*_~&"
+# The names of arguments whose values are addresses or hosts, and the beginning of an address of any kind.
+_ADDRESS_NAME = re.compile(r"(?i)ur[il]|link|href|host|domain|site|address")
+_ANY_SCHEME = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,20}://")
 # The tool that opens addresses. It repeats no other words of the model.
 WEB_FETCH = "web_fetch"
 # The tools of the session's folder, in which the model can compose any text and read it again.
@@ -90,10 +93,11 @@ def is_known(target: URL, texts: Iterable[str | ModelText]) -> bool:
     return False
 
 
-def has_new_address(task: str, texts: Iterable[str | ModelText]) -> bool:
+def has_new_address(task: str, texts: Iterable[str | ModelText], *, counts_hosts: bool = True) -> bool:
     """Return whether a task has an address that texts do not contain, or so many that it is not checked.
 
-    The agent that gets the task may open each address in it. So words that could be addresses count, too.
+    The agent that gets the task may open each address in it. So words that could be addresses count, too. Without
+    `counts_hosts`, a word that is only a host, such as node.js, does not count.
     """
     texts = list(texts)
     checked = 0
@@ -102,6 +106,8 @@ def has_new_address(task: str, texts: Iterable[str | ModelText]) -> bool:
             variants = list(_without_trailing(piece))
             if not any(_may_be_public(url.raw_host or "") for url in variants):
                 continue
+            if not (counts_hosts or _SCHEME.search(token) or any(not _is_root(url) for url in variants)):
+                continue
             checked += 1
             rest = piece[len(piece) - len(variants) + 1 :]
             if checked > MOST_OF_TASK or len(piece) > LONGEST_ADDRESS or rest not in _USUAL_ENDS:
@@ -109,6 +115,33 @@ def has_new_address(task: str, texts: Iterable[str | ModelText]) -> bool:
             if not is_known(variants[-1], texts):
                 return True
     return False
+
+
+def arguments_have_new_address(arguments: Json, texts: Iterable[str | ModelText]) -> bool:
+    """Return whether the arguments of a call have an address that texts do not contain.
+
+    An argument that begins like an address is compared as a whole, because its tool may open it with all its words.
+    """
+    texts = list(texts)
+    for name, text in _named_texts(arguments):
+        text = _ANY_SCHEME.sub("http://", text.strip())
+        if _SCHEME.match(text):
+            if not _is_known_text(text, texts):
+                return True
+        elif has_new_address(text, texts, counts_hosts=_ADDRESS_NAME.search(name) is not None):
+            return True
+    return False
+
+
+def _is_known_text(text: str, texts: Iterable[str | ModelText]) -> bool:
+    """Return whether a text that begins like an address is one that texts contain, or one of no public host."""
+    try:
+        url = parse_address(text)
+    except ValueError:
+        return False
+    if not _may_be_public(url.raw_host or ""):
+        return True
+    return url.raw_user is None and len(text) <= LONGEST_ADDRESS and is_known(url, texts)
 
 
 def _may_be_public(host: str) -> bool:
@@ -191,12 +224,14 @@ def texts_with_addresses(
     """Return the texts of a conversation that contain each address that a tool may open, or None if it may open any.
 
     The texts of the model since the first foreign text are among them: an address that it has made up does not become
-    known because a tool repeats it.
+    known because a tool repeats it. Before, nothing could have asked it to put data in an address.
     """
     texts = list(_texts_of_tools(messages, own_tools))
-    if not is_imported:
-        texts = list(dropwhile(lambda text: isinstance(text, ModelText), texts))
-    return [system, *user_texts(messages), *texts] if texts or is_imported else None
+    first = 0 if is_imported else next((place for place, text in enumerate(texts) if isinstance(text, str)), None)
+    if first is None:
+        return None
+    before = [text.text for text in texts[:first] if isinstance(text, ModelText)]
+    return [system, *user_texts(messages), *before, *texts[first:]]
 
 
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:
@@ -217,7 +252,7 @@ def _texts_of_tools(messages: Iterable[Message], own_tools: Iterable[str]) -> It
     for message in messages:
         for call in message.tool_calls:
             calls[call.id] = call
-            if call.name != WEB_FETCH and (words := "\n".join(_words(call.arguments))):
+            if call.name != WEB_FETCH and (words := "\n".join(text for _, text in _named_texts(call.arguments))):
                 yield ModelText(words)
         for part in message.parts:
             match part:
@@ -248,17 +283,18 @@ def _reads_attachment(call: ToolCall) -> bool:
     return call.name == "read_file" and path.startswith(_ATTACHMENTS)
 
 
-def _words(arguments: Json) -> Iterator[str]:
-    """Yield all texts in the arguments of a call."""
-    waiting: list[object] = [arguments]
+def _named_texts(arguments: Json) -> Iterator[tuple[str, str]]:
+    """Yield all texts in the arguments of a call, each with the name of its argument. Names are texts, too."""
+    waiting: list[tuple[str, object]] = [("", arguments)]
     while waiting:
-        match waiting.pop():
-            case str() as text:
-                yield text
-            case dict() as named:
-                waiting += [*named, *named.values()]
-            case list() as listed:
-                waiting += listed
+        name, value = waiting.pop()
+        match value:
+            case str():
+                yield name, value
+            case dict():
+                waiting += [*(("", key) for key in value), *((key, each) for key, each in value.items())]
+            case list():
+                waiting += [(name, each) for each in value]
 
 
 def user_texts(messages: Iterable[Message]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from agents.loop import MAX_CALLS, NOT_RUN_MANY, Agent, run
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.scripted import ScriptedProvider
 from agents.toolbox.address_policy import (
+    arguments_have_new_address,
     foreign_texts,
     has_new_address,
     host_pattern,
@@ -327,3 +328,31 @@ async def test_calls_of_one_response_are_bounded() -> None:
 def test_a_task_with_an_address_that_nobody_gave(task: str, is_new: bool) -> None:
     """UI-15, RUN-18: a task must not carry data in an address to another agent, which would take it for a user's."""
     assert has_new_address(task, ["See https://a.example/x"]) is is_new
+
+
+PAGES = ["See https://a.example/x and b.example."]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_new"),
+    [
+        ({"url": "https://a.example/x"}, False),
+        ({"url": "https://a.example/x?pin=4711"}, True),
+        ({"url": "https://a.example/x and the pin 4711"}, True),
+        ({"url": "https://4711@a.example/x"}, True),
+        ({"url": "ftp://a.example/4711"}, True),
+        ({"url": "http://[4711"}, True),
+        ({"query": "https://a.example/y"}, True),
+        ({"query": "read a.example/4711"}, True),
+        ({"filter": {"urls": ["a.example", "4711.a.example"]}}, True),
+        ({"filter": {"urls": ["a.example", "https://b.example/"]}}, False),
+        ({"a.example/4711": 1}, True),
+        ({"query": "node.js 3.14 for bo@c.example in README.md", "path": "src/main.py", "page": 2}, False),
+        ({"uri": "notion://pages/4711"}, False),
+        ({"uri": "file:///srv/notes.txt"}, False),
+        ({"url": "http://localhost:8000/x"}, False),
+    ],
+)
+def test_arguments_with_an_address_that_nobody_gave(arguments: dict[str, Any], is_new: bool) -> None:
+    """UI-15: a search with names that look like hosts does not count, but each address that a tool could open does."""
+    assert arguments_have_new_address(arguments, PAGES) is is_new

@@ -165,3 +165,27 @@ async def test_a_command_sends_out_only_with_a_network(network: bool, tmp_path: 
     helper, _provider = agent([READ], [RUN], ["Done."], sandbox=Sandbox(tmp_path, network=network))
     last = await tools_of(helper)
     assert (last[0] == ToolWaiting(RUN, "approval", origin="evil.example")) == network
+
+
+@tool(foreign=True, sends_out="address")
+async def search(query: str) -> str:
+    """Search the pages of https://pages.example/start."""
+    return f"Nothing found for {query}."
+
+
+@pytest.mark.parametrize(
+    ("query", "waits"),
+    [
+        ("the secret", False),
+        ("https://evil.example", False),
+        ("https://pages.example/start", False),
+        ("https://evil.example/?secret", True),
+    ],
+)
+async def test_a_tool_that_opens_addresses_waits_for_a_new_one(query: str, waits: bool) -> None:
+    """UI-15: a search runs, but an address that the model has made up after text from elsewhere is not sent."""
+    call = ToolCall("c4", "search", {"query": query})
+    helper, _provider = agent([READ], [call], ["Done."])
+    helper = replace(helper, tools=(*helper.tools, search))
+    last = await tools_of(helper)
+    assert (last[0] == ToolWaiting(call, "approval", origin="evil.example")) == waits

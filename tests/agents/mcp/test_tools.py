@@ -16,11 +16,11 @@ from agents.mcp.config import ServerConfig
 from agents.mcp.pool import Servers
 from agents.mcp.results import read_result
 from agents.mcp.schemas import schema_for_models, with_names_for_models
-from agents.mcp.tools import tool_name
+from agents.mcp.tools import sends_out_of, tool_name
 from agents.messages import Json, Source
 from agents.sandbox import probe
 from agents.sandbox.command import Limits, Sandbox
-from agents.tools import ToolContext
+from agents.tools import SendsOut, ToolContext
 
 
 def test_names_are_short_unique_and_of_allowed_characters() -> None:
@@ -29,6 +29,21 @@ def test_names_are_short_unique_and_of_allowed_characters() -> None:
     assert len(long) == 64
     assert long != tool_name("files", "a" * 101, [])
     assert tool_name("files", "read/file", ["files__read_file"]) not in ("files__read_file", "files__read.file")
+
+
+@pytest.mark.parametrize(
+    ("hints", "sends_out"),
+    [
+        (types.ToolAnnotations(), "always"),
+        (types.ToolAnnotations(open_world_hint=False), "always"),
+        (types.ToolAnnotations(read_only_hint=True), "address"),
+        (types.ToolAnnotations(read_only_hint=True, open_world_hint=True), "address"),
+        (types.ToolAnnotations(read_only_hint=True, open_world_hint=False), "never"),
+    ],
+)
+def test_a_tool_that_only_reads_can_send_addresses(hints: types.ToolAnnotations, sends_out: SendsOut) -> None:
+    """UI-15: a tool that reads pages changes nothing, but an address that it opens can contain data."""
+    assert sends_out_of(hints) == sends_out
 
 
 def test_schemas_are_objects() -> None:
