@@ -1,8 +1,9 @@
 """Pages for sandboxed frames of a session's page: diagrams, and previews of HTML from answers.
 
 The content of a frame was written by a model. `sandbox`, in its element and its policy, gives the frame a separate
-origin, so it cannot access the page, cookies or the API. Its policy allows no connections. The page's policy
-(`frame-src`) prevents the frame from sending data by navigating to another address.
+origin, so it cannot access the page, cookies or the API. Its policy allows no connections; `SECURITY.md` describes the
+one kind to which browsers do not apply it. The page's policy (`frame-src`) prevents the frame from sending data by
+navigating to another address.
 """
 
 from __future__ import annotations

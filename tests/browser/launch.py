@@ -29,6 +29,8 @@ PREFERENCES: dict[str, str | float | bool] = {
     # A mouse: 2 for exact pointing plus 4 for hovering. Without a screen, Firefox detects no mouse.
     "ui.primaryPointerCapabilities": 6,
     "ui.allPointerCapabilities": 6,
+    # Remote control switches off connections in advance, such as those of <link rel="preconnect">.
+    "network.http.speculative-parallel-limit": 6,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Frame, expect
 
@@ -76,6 +77,8 @@ const attempt = async (name, act) => {{
   RegExp.prototype.exec = () => null;
   RegExp.prototype.test = () => false;
   await attempt("html", () => document.body.insertAdjacentHTML("beforeend", `<iframe ${{word}}="${{inner("html")}}">`));
+  const early = `<li${{""}}nk rel="preconnect" href="{there}">`;
+  await attempt("early", () => document.body.insertAdjacentHTML("beforeend", early));
   await attempt("policy", () => trustedTypes.createPolicy("second", {{ createHTML: (html) => html }}));
   await new Promise((done) => {{
     framed((last) => {{
@@ -90,6 +93,17 @@ const attempt = async (name, act) => {{
   send.click(); link.click(); above.click();
   document.querySelector("#results").textContent = "done";
 }})();
+</script>
+```"""
+LINKS = """```html
+<!doctype html>
+<link rel="preconnect" href="THERE/markup"><LINK/rel=preconnect href=THERE/other>
+<p id="results"></p>
+<script>
+const link = '<li' + 'nk rel="preconnect" href="THERE/html">';
+document.head.innerHTML += link;
+document.write(link);
+document.querySelector("#results").textContent = document.querySelectorAll("link").length + " links";
 </script>
 ```"""
 LEAVING = """```html
@@ -110,10 +124,12 @@ class Elsewhere:
 
     def __init__(self) -> None:
         self.calls: list[bytes] = []
+        self.connected = asyncio.Event()
         self.address = ""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.calls.append(b"connected")
+        self.connected.set()
         self.calls.append(await reader.readline())
         writer.write(b"HTTP/1.0 204 No Content\r\n\r\n")
         writer.close()
@@ -187,11 +203,37 @@ async def test_preview_reaches_neither_the_page_nor_a_server(
         "node": "undefined",
         "url": "undefined",
         "html": "undefined",
+        "early": "undefined",
         "policy": "TypeError",
         "frames within": "",
     }
     assert (await bea.page.title(), len(bea.page.context.pages)) == (title, 1)
     await elsewhere.was_not_called()
+
+
+@pytest.mark.both_browsers
+async def test_preview_makes_no_connections_in_advance(bea: Person, model: WireServer, elsewhere: Elsewhere) -> None:
+    """MSG-12: a policy does not cover `preconnect`, so the links of a preview are removed."""
+    await answered(bea, model, LINKS.replace("THERE", elsewhere.address))
+    await bea.answers.get_by_role("button", name="Preview").click()
+    frame = await inside(bea, "/frames/preview")
+    await expect(frame.locator("#results")).to_have_text("0 links")
+    await elsewhere.was_not_called()
+
+
+@pytest.mark.parametrize("browser", ["firefox"], indirect=True)
+async def test_connections_in_advance_are_seen(browser: Browser, server: Server, elsewhere: Elsewhere) -> None:
+    """MSG-12: a Firefox that makes no connections for `preconnect` would pass the test above without any protection.
+
+    Chromium without a screen makes none.
+    """
+    page = await browser.new_page()
+    await page.goto(f"{server.address}/frames/preview")
+    made = "(href) => document.head.append(Object.assign(document.createElement('link'), {rel: 'preconnect', href}))"
+    await page.evaluate(made, elsewhere.address)
+    async with asyncio.timeout(20):
+        await elsewhere.connected.wait()
+    await page.close()
 
 
 async def test_preview_cannot_navigate_to_another_address(bea: Person, model: WireServer, elsewhere: Elsewhere) -> None:

@@ -8,7 +8,9 @@ addEventListener("message", function start({ source, data }) {
   const { write } = document;
   writeWholePieces();
   document.open();
-  write.call(document, data.replaceAll(/(src)(doc)|(<!)(entity)/gi, "$1$3_$2$4"));
+  // A policy does not cover `<link rel="preconnect">`, and blocks all that other links load. `<meta>` is void, too.
+  const content = data.replaceAll(/(src)(doc)|(<!)(entity)/gi, "$1$3_$2$4").replaceAll(/<link(?=[\s/>])/gi, "<meta");
+  write.call(document, content);
   document.close();
   addEventListener("keydown", ({ key }) => key === "Escape" && parent.postMessage("close", "*"));
 });
@@ -22,7 +24,7 @@ addEventListener("message", function start({ source, data }) {
 function withoutScriptsInFrames() {
   const { apply } = Reflect;
   const { exec } = RegExp.prototype;
-  const isRefused = (text) => apply(exec, /srcdoc|<!entity/i, [text]) !== null;
+  const isRefused = (text) => apply(exec, /srcdoc|<!entity|<link[\s/>]/i, [text]) !== null;
   delete window.XSLTProcessor;
   globalThis.trustedTypes?.createPolicy("default", {
     createHTML: (html, _type, sink) => (isRefused(`${sink} ${html}`) ? "" : html),
