@@ -14,6 +14,7 @@ import mcp_types as types
 from mcp.client.streamable_http import streamable_http_client
 from yarl import URL
 
+from agents.errors import ToolError
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
 from agents.mcp.explaining import CUT_SHORT, SESSION, SIGN_IN, TOO_LONG, failed
@@ -22,13 +23,15 @@ from agents.mcp.unstorable import StorableJson
 from agents.messages import Json
 from agents.toolbox.address_policy import is_allowed
 from agents.toolbox.public_addresses import is_public
-from agents.toolbox.web_client import Gate, Policy
+from agents.toolbox.web_client import Gate, Policy, unpacker
 
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
 # The most bytes of one message of a server.
 MAX_BYTES = 4_000_000
+# Headers of an answer that no longer apply when it is unpacked.
+PACKING = ("content-encoding", "content-length")
 HANDSHAKE = ("initialize", "notifications/initialized")
 
 
@@ -138,7 +141,8 @@ class _Checked(httpx2.AsyncBaseTransport):
         if answer.status == 401 and self._refuses_401:
             answer.close()
             raise SignInFailed("it requires a sign-in (status 401)")
-        return httpx2.Response(answer.status, headers=list(answer.headers.items()), stream=_Body(answer))
+        headers_for_sdk = [each for each in answer.headers.items() if each[0].lower() not in PACKING]
+        return httpx2.Response(answer.status, headers=headers_for_sdk, stream=_Body(answer))
 
     async def aclose(self) -> None:
         for _gate, session in self._opened.values():
@@ -186,29 +190,38 @@ class _BodyError(httpx2.ReadError, httpx2.StreamError):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most."""
+    """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most.
+
+    Some servers compress it, although the request asks for plain text. Then MAX_BYTES applies to the unpacked bytes,
+    and little more is unpacked, because a few bytes could fill the memory.
+    """
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
-        self._is_compressed = "content-encoding" in answer.headers  # although the request asks for plain text
         self._room = None if answer.content_type == "text/event-stream" else MAX_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         json = StorableJson()
         async for chunk in self._chunks():
-            if storable := chunk if self._is_compressed else json.add(chunk):
+            if storable := json.add(chunk):
                 yield storable
         if rest := json.end():
             yield rest
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._answer.content.iter_any():
-                if self._room is not None:
-                    self._room -= len(chunk)
-                    if self._room < 0:
-                        raise _BodyError(f"{TOO_LONG} {MAX_BYTES:,} bytes")
-                yield chunk
+            unpack = unpacker(self._answer.headers.get("Content-Encoding", "").strip().lower())
+            async for packed in self._answer.content.iter_any():
+                chunk = unpack(packed, MAX_BYTES)
+                while chunk:
+                    if self._room is not None:
+                        self._room -= len(chunk)
+                        if self._room < 0:
+                            raise _BodyError(f"{TOO_LONG} {MAX_BYTES:,} bytes")
+                    yield chunk
+                    chunk = unpack(b"", MAX_BYTES)
+        except ToolError as error:
+            raise _BodyError(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise _BodyError(CUT_SHORT) from error
 

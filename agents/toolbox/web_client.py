@@ -181,7 +181,7 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Return the body, and whether it is complete. The limit applies to the unpacked bytes, and nothing beyond it is
     unpacked.
     """
-    unpack = _unpacker(response.headers.get("Content-Encoding", "identity").strip().lower())
+    unpack = unpacker(response.headers.get("Content-Encoding", "identity").strip().lower())
     body, most = bytearray(), MAX_BYTES
     async for chunk in response.content.iter_any():
         body += unpack(chunk, most + 1 - len(body))
@@ -193,7 +193,11 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     return bytes(body), True
 
 
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+def unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """Return a function that unpacks the next bytes of a body, up to a limit. Raise ToolError, as the function does.
+
+    `b""` as the next bytes continues after the limit.
+    """
     if encoding in ("identity", ""):
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.http import decoding
-from agents.providers.http.decoding import SseParser
+from agents.providers.http.decoding import DocumentDecoder, SseParser, UnreadableError
+from agents.providers.openai.stream import OpenAIReader, StreamState
 
 LINES = st.one_of(
     st.sampled_from(
@@ -78,3 +79,12 @@ def test_event_of_endless_lines_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     parser = SseParser()
     with pytest.raises(ValueError, match="without end"):
         parser.feed(b"data: 12345678901234567890\n" * 10)
+
+
+def test_document_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not stream can compress a document of any size into some bytes."""
+    monkeypatch.setattr(decoding, "LARGEST_EVENT", 100)
+    decoder = DocumentDecoder(OpenAIReader(StreamState("wire", "wire-large")))
+    assert list(decoder.feed(b"x" * 80)) == []
+    with pytest.raises(UnreadableError, match="without end"):
+        decoder.feed(b"x" * 80)

@@ -19,7 +19,7 @@ PIECES = frozenset(
     {"text", "thinking", "partial_json", "content", "reasoning_content", "reasoning", "refusal", "arguments", "delta"}
 )
 BOM = b"\xef\xbb\xbf"
-# In bytes. A larger event is treated as invalid, because the server sends another format or never ends the event.
+# In bytes. A larger event or document is treated as invalid, because the server sends another format or never ends it.
 LARGEST_EVENT = 32 * 2**20
 LONE = "\ufffd"
 
@@ -192,8 +192,12 @@ class DocumentDecoder:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._chunks: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[ProviderEvent]:
+        self._size += len(chunk)
+        if self._size > LARGEST_EVENT:
+            raise UnreadableError("a document without end")
         self._chunks.append(chunk)
         return iter(())
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -220,3 +223,40 @@ async def test_call_is_sent_twice_at_most() -> None:
         said = await call(connection, "search")
         await connection.close()
     assert (said, called) == ("The MCP server notes has ended the session. Try again.", ["only", "only"])
+
+
+def packed(data: bytes, encoding: str) -> web.Response:
+    for _ in encoding.split(","):
+        data = gzip.compress(data)
+    return web.Response(body=data, headers={"content-type": "application/json", "content-encoding": encoding})
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip"])
+async def test_a_small_answer_does_not_fill_the_memory(encoding: str) -> None:
+    """A server can compress 100 MB into some bytes. The call fails, and the connection stays."""
+    bomb = packed(b" " * 100_000_000, encoding)
+
+    async def broken(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=bomb.body, headers=bomb.headers)
+
+    async with connected(Server(broken)) as connection:
+        tracemalloc.start()
+        try:
+            said = await call(connection, "fast")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert "answer" in said
+    assert peak < 30_000_000
+
+
+async def test_a_compressed_answer_is_read() -> None:
+    """Some servers compress, although the request asks for plain text."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        result = {"content": [{"type": "text", "text": "read"}]}
+        message = {"jsonrpc": "2.0", "id": (await request.json())["id"], "result": result}
+        return packed(json.dumps(message).encode(), "gzip")
+
+    async with connected(Server(answer)) as connection:
+        assert "read" in await call(connection, "fast")
