@@ -168,8 +168,8 @@ def _recorded_request(session: Session, role: SessionRole, response_id: str, que
     seen, own = view_of(session, rows, model_request.agent), presets.own(session, model_request.agent)
     rebuilt = Request(
         model_request.model,
-        tuple(context(seen, files)),
-        "" if hides_prompt else prompt_of(session, seen, own, model_request.agent, past.system_prompt),
+        tuple(context(seen, files, past.around)),
+        "" if hides_prompt else prompt_of(session, seen, own, model_request.agent, past.system_prompt, past.around),
         tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools),
     )
     provider = agent.provider if agent else None

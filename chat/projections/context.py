@@ -101,9 +101,13 @@ def system_prompt(rows: Sequence[ChatMessage], prompt: str, around: Around = NOT
     return "\n\n".join(part for part in parts if part)
 
 
-def context(rows: Sequence[ChatMessage], shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN) -> list[Message]:
+def context(
+    rows: Sequence[ChatMessage],
+    shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
+    around: Around = NOTHING_AROUND,
+) -> list[Message]:
     """Return the model's messages for the rows of a conversation in sequence order, as `with_sources` does."""
-    return [each.message for each in with_sources(from_summary(rows), shown)]
+    return [each.message for each in with_sources(from_summary(rows), shown, around)]
 
 
 def from_summary(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -131,7 +135,7 @@ def with_sources(
     Files come before the text of their message. `shown` has the parts for the ids of files; other files become text.
     Each tool call gets exactly one result, directly after the message that made it. Only calls of the last response
     that have not begun (`pending`, `waiting`) get none, because the run will execute them. Rows that begin with a user
-    message may be a part of a session; `around` then describes the rest.
+    message or a summary may be a part of a session; `around` then describes the rest.
     """
     in_context = [row for row in rows if is_in_context(row)]
     names = labels(around.speakers | _speakers(in_context))

@@ -9,7 +9,15 @@ from itertools import groupby
 
 from agents.messages import Message, Part, Role, Thinking, ToolResult
 from chat.models import TURN_MARKERS, UNFINISHED, ChatMessage, MessageType
-from chat.projections.context import NOTHING_SHOWN, SourcedMessage, from_summary, is_in_context, with_sources
+from chat.projections.context import (
+    NOTHING_AROUND,
+    NOTHING_SHOWN,
+    Around,
+    SourcedMessage,
+    from_summary,
+    is_in_context,
+    with_sources,
+)
 from chat.projections.estimate import AROUND, of_part
 
 # Returns the reasoning that a request for these messages contains, as the same objects that are their parts (MSG-08).
@@ -69,14 +77,15 @@ def blocks(
     rows: Sequence[ChatMessage],
     shown: Mapping[str, tuple[Part, ...]] = NOTHING_SHOWN,
     sent_reasoning: SentReasoning = lambda _messages: (),
+    around: Around = NOTHING_AROUND,
 ) -> list[Block]:
     """Return the context of live rows as blocks, from the last summary on, without markers of turns.
 
     `sent_reasoning` returns the reasoning that the vendor's request contains; without it, no reasoning counts as sent.
-    The blocks with a role are the messages of `context`, part by part.
+    The blocks with a role are the messages of `context`, part by part. `around` is as in `with_sources`.
     """
     rows = from_summary(rows)
-    messages = with_sources(rows, shown)
+    messages = with_sources(rows, shown, around)
     opening: dict[str, list[SourcedMessage]] = {}
     first = ""
     for each in messages:

@@ -21,6 +21,7 @@ from chat.projections.context import CONTEXT_FIELDS, from_summary, system_prompt
 from chat.projections.context_view import blocks
 from chat.projections.estimate import of_text
 from chat.queries.attachments import fetch_attachments
+from chat.queries.senders import around_request
 from chat.row_statements import read_rows
 
 # The most characters that all cached rows may have. Each row counts for CHARS_OF_ROW more, for its other columns.
@@ -98,8 +99,9 @@ def context_rows(session: Session, *more: str) -> list[ChatMessage]:
 def estimated_context(session: Session) -> int:
     """Return an estimate of the context's tokens, for use after a summary was added, included or excluded."""
     rows = context_rows(session)
-    around = of_text(system_prompt(rows, session.system_prompt))
-    return round(around + sum(block.tokens for block in blocks(rows)))
+    rest = around_request(session.pk, rows)
+    system = of_text(system_prompt(rows, session.system_prompt, rest))
+    return round(system + sum(block.tokens for block in blocks(rows, around=rest)))
 
 
 def is_another_context(session: Session, known: int | None, has_summaries: bool) -> bool:

@@ -10,10 +10,11 @@ from django.db.models import Q
 
 from agents.messages import Json
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRevision
-from chat.projections.context import CONTEXT_FIELDS
+from chat.projections.context import CONTEXT_FIELDS, Around
 from chat.projections.requests import RequestRows, RowReference, all_references, row_as_sent
 from chat.queries.attachments import fetch_attachments
 from chat.queries.history import keeps_content
+from chat.queries.senders import around_past_request
 
 # Databases limit the number of values in a query.
 BATCH = 5_000
@@ -23,7 +24,8 @@ BATCH = 5_000
 class RecordedRequest:
     """A past request: its rows in order as they were, the ids of `lost` rows, and the session's prompt at that time.
 
-    `now` has the same rows as they are now, by id, including removed ones.
+    `now` has the same rows as they are now, by id, including removed ones. `around` has the senders of the messages
+    that a summary replaced.
     """
 
     made: ModelRequest
@@ -31,6 +33,7 @@ class RecordedRequest:
     now: dict[str, ChatMessage]
     lost: list[str]
     system_prompt: str
+    around: Around
 
 
 def requests_of(session: Session, before: str | None, limit: int) -> list[ModelRequest]:
@@ -57,12 +60,14 @@ def past_request(session: Session, response_id: str) -> RecordedRequest | None:
     fetch_attachments(list(rows.values()), with_text=True)
     before = _records([name for name in names if name[0] in rows])
     there = [name for name in names if name[0] in rows]
+    sent = [row_as_sent(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)]
     return RecordedRequest(
         made=made,
-        rows=[row_as_sent(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)],
+        rows=sent,
         now=rows,
         lost=[message_id for message_id, _revision in names if message_id not in rows],
         system_prompt=prompt_then(session, made.revision),
+        around=around_past_request(made, sent),
     )
 
 
@@ -89,7 +94,7 @@ def _name(pair: Sequence[Any]) -> RowReference:
 def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
     """Fetch rows of this session only, because imported references may name rows of any session."""
     rows = ChatMessage.objects.filter(session=session).only(
-        *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name"
+        *CONTEXT_FIELDS, "revision", "removed_at", "model", "edited_by_name", "timestamp"
     )
     return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
 

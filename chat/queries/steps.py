@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from django.db.models import Max, Min, Q, QuerySet
+from django.db.models import Max, Min, Q
 
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.context import Around, author_of, call_ids, labels, speaker
@@ -14,6 +14,7 @@ from chat.projections.step_changes import BY_AGENTS, BY_PEOPLE, affected_steps, 
 from chat.projections.steps import AT_WORK, Sourced, Step, WrittenCall, growing, steps, written_calls
 from chat.queries.attachments import fetch_attachments
 from chat.queries.messages import with_full_text
+from chat.queries.senders import senders_of, user_messages
 
 MOST_STEPS = 200
 UNFINISHED = (MessageStatus.STREAMING, *AT_WORK)
@@ -56,7 +57,7 @@ def page_of_steps(session: Session, after: int = 0, limit: int = MOST_STEPS) -> 
     """Read at most `limit` steps whose `sequence` is greater than `after`."""
     limit = max(1, min(limit, MOST_STEPS))
     place = after // 2  # the sequence number of the message at step number `after`; see `sequence_of`
-    behind = _turns(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
+    behind = user_messages(session.pk).filter(sequence__gt=place + limit).aggregate(first=Min("sequence"))["first"]
     start = _turn_before(session.pk, place + 1)
     found = steps(_rows(session.pk, start, behind), _around(session.pk, start))
     end = 2 * behind if behind else None
@@ -121,7 +122,7 @@ def _names_may_change(session_id: str, since: int, changed: list[ChatMessage]) -
     news = [row for row in changed if speaker(row) == MessageRole.USER]
     if not news:
         return False
-    stayed = frozenset(map(author_of, _speakers(_turns(session_id).filter(revision__lte=since))))
+    stayed = senders_of(user_messages(session_id).filter(revision__lte=since))
     everyone = stayed | frozenset(map(author_of, news))
     if len({person for person, _name in stayed}) < 2:
         return len({person for person, _name in everyone}) > 1 or any(row.user_id is None for row in news)
@@ -135,15 +136,12 @@ def _were_changed_by_people(session_id: str, since: int) -> bool:
     return news.filter(Q(removed_at__isnull=False) | Q(revisions__isnull=False)).exists()
 
 
-def _turns(session_id: str) -> QuerySet[ChatMessage]:
-    """Return the users' messages. No message for the model combines rows from before and after one of them."""
-    live = ChatMessage.objects.in_conversation(session_id)
-    return live.filter(type=MessageType.TEXT, role=MessageRole.USER, include_in_context=True)
-
-
 def _turn_before(session_id: str, sequence: int | None) -> int:
-    """Return the sequence of the last user message before a place (None: the session's end), or 0."""
-    turns = _turns(session_id) if sequence is None else _turns(session_id).filter(sequence__lt=sequence)
+    """Return the sequence of the last user message before a place (None: the session's end), or 0.
+
+    No message for the model combines rows from before and after one of them.
+    """
+    turns = user_messages(session_id) if sequence is None else user_messages(session_id).filter(sequence__lt=sequence)
     return turns.aggregate(last=Max("sequence"))["last"] or 0
 
 
@@ -158,10 +156,4 @@ def _rows(session_id: str, start: int = 0, end: int | None = None) -> list[ChatM
 def _around(session_id: str, start: int) -> Around:
     before = ChatMessage.objects.in_conversation(session_id).filter(sequence__lt=start, include_in_context=True)
     calls = before.filter(type=MessageType.TOOL_GROUP).order_by("sequence").values_list("pk", "tool_call_id")
-    return Around(frozenset(map(author_of, _speakers(_turns(session_id)))), call_ids(calls))
-
-
-def _speakers(turns: QuerySet[ChatMessage]) -> list[ChatMessage]:
-    """Return one row for each name of each user."""
-    people = turns.order_by().values_list("user_id", "sender").distinct()
-    return [ChatMessage(user_id=user_id, sender=sender) for user_id, sender in people]
+    return Around(senders_of(user_messages(session_id)), call_ids(calls))

@@ -18,7 +18,7 @@ from agents.toolbox import SANDBOX_TOOLS
 from chat.agents_setup import registry, sandbox
 from chat.languages import in_language
 from chat.models import FORKED_FILES, ChatMessage, MemoryNote, Session
-from chat.projections.context import context, system_prompt
+from chat.projections.context import NOTHING_AROUND, Around, context, system_prompt
 from chat.projections.requests import request_rows
 from chat.projections.views import seen_by, with_introduction
 from chat.queries import cast, presets, workspace_rules
@@ -28,6 +28,7 @@ from chat.queries.forked_files import with_forked_files
 from chat.queries.knowledge import with_knowledge
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
+from chat.queries.senders import around_request
 from chat.queries.subsessions import with_delegates
 from chat.runner.attached_files import load_file_parts, with_copies
 from chat.runs.changes import RecordRequest
@@ -70,12 +71,14 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
     preset = presets.own(session, name)
     if facts.has_servers:
         preset = with_servers(preset, session)
-    agent = _agent_of(preset, session, seen, name, notes_in(session) if facts.has_notes else ())
+    around = around_request(session.pk, seen)
+    agent = _agent_of(preset, session, seen, name, notes_in(session) if facts.has_notes else (), around)
     if facts.has_rules and agent.tools:
         agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))
     if any(tool in SANDBOX_TOOLS for tool in agent.tools):
         agent = with_copies(agent, rows)
-    history = context(seen, {} if is_plain else load_file_parts(seen, agent.takes))  # plain rows have no files
+    files = {} if is_plain else load_file_parts(seen, agent.takes)  # plain rows have no files
+    history = context(seen, files, around)
     known = facts.last_request
     sent_rows = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)
     request = RecordRequest(
@@ -119,16 +122,18 @@ def prompt_of(
     preset: AgentPreset,
     agent: str = "",
     own_prompt: str | None = None,
+    around: Around = NOTHING_AROUND,
 ) -> str:
     """Return the system prompt, without the notes, for an agent of the session that gets these rows.
 
     `preset` is the session's copy of the agent's configuration. `own_prompt` replaces the session's system prompt.
+    `around` is as in `with_sources`.
     """
     titles = cast.titles(session)
     prompt = preset.system_prompt if own_prompt is None or agent in titles else own_prompt
     if titles:
         prompt = with_introduction(prompt, agent or session.agent, _own_agent(session), titles)
-    prompt = system_prompt(rows, prompt)
+    prompt = system_prompt(rows, prompt, around)
     return with_forked_files(prompt, session, preset.tools) if FORKED_FILES in session.config_values else prompt
 
 
@@ -137,16 +142,26 @@ def _own_agent(session: Session) -> tuple[str, str]:
 
 
 def build_session_agent(
-    session: Session, rows: Sequence[ChatMessage], notes: Sequence[MemoryNote] = (), agent_name: str = ""
+    session: Session,
+    rows: Sequence[ChatMessage],
+    notes: Sequence[MemoryNote] = (),
+    agent_name: str = "",
+    around: Around = NOTHING_AROUND,
 ) -> Agent:
     """Build the agent for the next response. Raise agents.errors.AgentError if the model is not configured."""
-    return _agent_of(with_servers(presets.own(session, agent_name), session), session, rows, agent_name, notes)
+    return _agent_of(with_servers(presets.own(session, agent_name), session), session, rows, agent_name, notes, around)
 
 
 def _agent_of(
-    preset: AgentPreset, session: Session, rows: Sequence[ChatMessage], name: str, notes: Sequence[MemoryNote]
+    preset: AgentPreset,
+    session: Session,
+    rows: Sequence[ChatMessage],
+    name: str,
+    notes: Sequence[MemoryNote],
+    around: Around,
 ) -> Agent:
-    preset = replace(preset, system_prompt=with_notes(prompt_of(session, rows, preset, name), notes))
+    prompt = prompt_of(session, rows, preset, name, around=around)
+    preset = replace(preset, system_prompt=with_notes(prompt, notes))
     unattended = session.mode == Session.Mode.RUN
     agent = replace(
         registry().build_agent(preset),

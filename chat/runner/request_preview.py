@@ -24,13 +24,14 @@ from agents.tools import Tool
 from chat.agents_setup import registry
 from chat.models import ChatMessage, MemoryNote, Session
 from chat.models.run import RunState, SessionRun
-from chat.projections.context import context
+from chat.projections.context import NOTHING_AROUND, Around, context
 from chat.projections.context_view import Block, blocks
 from chat.projections.estimate import of_text, of_tools
 from chat.projections.measure import Measure, measure_request
 from chat.queries import cast, presets
 from chat.queries.context_rows import context_rows
 from chat.queries.memory import notes_in, with_notes
+from chat.queries.senders import around_request
 from chat.runner.agent_input import build_session_agent, prompt_of, view_of
 from chat.runner.attached_files import FileParts, Reader, file_sizes, load_file_parts
 
@@ -43,7 +44,8 @@ class NextRequest:
     """The next request and the rows it is made from.
 
     Without an `agent` it cannot be sent, and `problem` is the reason. `name` is the agent of the session that the
-    request is for; "" means the session's own agent. If the session `is_idle`, a user's message comes first.
+    request is for; "" means the session's own agent. If the session `is_idle`, a user's message comes first. `around`
+    has the senders of the messages that a summary replaces.
     """
 
     session: Session
@@ -54,6 +56,7 @@ class NextRequest:
     problem: TranslatableText | str = ""
     name: str = ""
     is_idle: bool = False
+    around: Around = NOTHING_AROUND
 
     @property
     def system(self) -> str:
@@ -62,7 +65,8 @@ class NextRequest:
     @property
     def prompt(self) -> str:
         """The system prompt without the notes."""
-        return prompt_of(self.session, self.rows, presets.own(self.session, self.name), self.name)
+        own = presets.own(self.session, self.name)
+        return prompt_of(self.session, self.rows, own, self.name, around=self.around)
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -70,7 +74,7 @@ class NextRequest:
 
     @property
     def messages(self) -> list[Message]:
-        return context(self.rows, self.files)
+        return context(self.rows, self.files, self.around)
 
     @property
     def provider_name(self) -> str:
@@ -116,9 +120,9 @@ class NextRequest:
 
     def estimate(self) -> tuple[list[Block], Measure]:
         """Return the context's blocks with estimated tokens, and the measure. The rows need the `MEASURED` columns."""
-        laid = blocks(self.rows, self.files, self._sent_reasoning)
-        around = of_text(self.system) + of_tools(self.tools)
-        return laid, measure_request(laid, around, (self.provider_name, self.model))
+        laid = blocks(self.rows, self.files, self._sent_reasoning, self.around)
+        rest = of_text(self.system) + of_tools(self.tools)
+        return laid, measure_request(laid, rest, (self.provider_name, self.model))
 
 
 def next_request(session: Session, *more: str, reader: Reader = file_sizes, agent: str = "") -> NextRequest:
@@ -129,9 +133,10 @@ def next_request(session: Session, *more: str, reader: Reader = file_sizes, agen
     name = agent if agent in {each.name for each in cast.others(session)} else ""
     is_idle = not SessionRun.objects.filter(pk=session.pk).exclude(state=RunState.IDLE).exists()
     rows, notes = view_of(session, context_rows(session, *more), name), notes_in(session)
+    around = around_request(session.pk, rows)
     try:
-        built = build_session_agent(session, rows, notes, name)
+        built = build_session_agent(session, rows, notes, name, around)
     except AgentError as error:
-        return NextRequest(session, rows, {}, notes, problem=error.words, name=name, is_idle=is_idle)
+        return NextRequest(session, rows, {}, notes, problem=error.words, name=name, is_idle=is_idle, around=around)
     files = load_file_parts(rows, built.takes, reader)
-    return NextRequest(session, rows, files, notes, built, name=name, is_idle=is_idle)
+    return NextRequest(session, rows, files, notes, built, name=name, is_idle=is_idle, around=around)

@@ -69,20 +69,21 @@ def _then(session: Session, past: RecordedRequest) -> _Then:
     files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
     seen = view_of(session, past.rows, past.made.agent)
     now = with_servers(presets.own(session, past.made.agent), session)
-    system = prompt_of(session, seen, now, past.made.agent, past.system_prompt)
+    system = prompt_of(session, seen, now, past.made.agent, past.system_prompt, past.around)
     tools = of_tools(tools_of(session, now, past.made.tools))
     form = form_of(agent.provider if agent else None, past.made.model)
 
     def sent(messages: Sequence[Message]) -> list[Thinking]:
         return sent_reasoning(form, Request(past.made.model, tuple(messages)), past.made.provider)
 
-    measure = _measure(blocks(seen, files, sent), of_text(system) + tools, past)
+    measure = _measure(blocks(seen, files, sent, past.around), of_text(system) + tools, past)
     return _Then(seen, system, tools, files, measure, files_known=agent is not None, sent_reasoning=sent)
 
 
 def _sent_values(past: RecordedRequest, then: _Then, hidden: set[str], until: int | None) -> Json:
     rows = [row for row in then.rows if row.pk not in hidden]
-    page, own = context_page(blocks(rows, then.files, then.sent_reasoning), until), prompt_row(past.rows)
+    laid = blocks(rows, then.files, then.sent_reasoning, past.around)
+    page, own = context_page(laid, until), prompt_row(past.rows)
     return {
         "page": page,
         "blocks": [_mark_changes(_draw(block, then), past) for block in page.blocks],

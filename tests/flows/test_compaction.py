@@ -14,9 +14,11 @@ from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
 from chat.errors import Busy, ServiceError
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRun, User
-from chat.projections.context import SUMMARY_LABEL, context
+from chat.projections.context import SEVERAL_SENDERS, SUMMARY_LABEL, context
 from chat.queries.model_requests import past_request
+from chat.queries.steps import page_of_steps
 from chat.runner.compactor import INSTRUCTIONS
+from chat.runner.request_preview import next_request
 from chat.services.messages import editing
 from chat.services.runs import compaction
 from chat.services.sessions import lifecycle
@@ -106,6 +108,37 @@ async def test_undo_brings_the_messages_back(node: TestNode, ana: User) -> None:
         past = await node.do(past_request, session, request.response_id)
         assert past is not None
         assert [message.text for message in context(past.rows)] == [message.text for message in messages]
+
+
+async def test_senders_keep_their_names(node: TestNode, ana: User, bo: User) -> None:
+    """CTX-04, CTX-06, CTX-07: after a compaction, requests name the senders of messages as before, and so do their
+    previews, their records and the steps, even if only one of the senders has written since."""
+    provider = node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, bo, "One")
+    await talk(node, session, ana, "Two", "Three", "Four")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    summary = await summary_of(node, session)
+    await talk(node, session, ana, "Five")
+    sent = provider.requests[-1]
+    texts = [message.text for message in sent.messages if message.role == "user"]
+    assert texts[1:] == ["[Ana] Three", "[Ana] Four", "[Ana] Five"]
+    assert SEVERAL_SENDERS in sent.system
+    await node.do(session.refresh_from_db)
+    preview = await node.do(next_request, session)
+    assert (preview.messages[:-1], preview.system) == (list(sent.messages), sent.system)
+    laid, _measure = await node.do(preview.estimate)
+    assert [block.parts for block in laid if block.role] == [message.parts for message in preview.messages]
+    page = await node.do(page_of_steps, session, 2 * (summary.sequence or 0) - 1)
+    assert [step.content for step in page.steps] == [message.text for message in preview.messages]
+    made = await node.do(lambda: ModelRequest.objects.filter(session=session).latest("revision"))
+    first = (await node.rows(session))[1]
+    await node.do(editing.remove, session=session, author=ana, message_id=first.pk)
+    past = await node.do(past_request, session, made.pk)
+    assert past is not None
+    assert context(past.rows, around=past.around) == list(sent.messages)
+    assert not (await node.do(next_request, session)).around.speakers - {(ana.pk, "Ana")}
 
 
 async def test_second_summary_sums_up_the_first(node: TestNode, ana: User) -> None:

@@ -3,6 +3,8 @@ tests/services/test_history_random.py compares both after every possible change.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -11,8 +13,10 @@ from pytest_django.fixtures import Settings
 from agents.events import Usage
 from agents.messages import ToolCall
 from chat.models import ChatMessage, Session, User
+from chat.projections.context import NOTHING_AROUND
 from chat.queries import context_rows
 from chat.queries.context_rows import CHARS_OF_ROW, ContextCache, request_facts
+from chat.queries.senders import around_request
 from chat.services.messages import editing
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import TestNode
@@ -133,3 +137,11 @@ async def test_rounds_of_a_turn_read_what_is_new(node: TestNode, ana: User) -> N
     await node.send(session, ana, "And now?")
     await node.idle(session)
     assert provider.requests[-1].messages[0].text == "Add!"
+
+
+@pytest.mark.django_db
+def test_senders_are_read_only_for_a_summary(session: Session, django_assert_num_queries: Any) -> None:
+    """CTX-06: without a summary, the rows of a request have all senders, so no statement reads them."""
+    rows = ContextCache().rows(session, request_facts(session))
+    with django_assert_num_queries(0):
+        assert around_request(session.pk, rows) == NOTHING_AROUND

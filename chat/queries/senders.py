@@ -1,0 +1,57 @@
+"""The senders of a session's messages. The model gets their names if there are several (CTX-06)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import Q, QuerySet
+
+from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, ModelRequest
+from chat.projections.context import NOTHING_AROUND, Around, Named, author_of, is_summary
+
+
+def user_messages(session_id: str) -> QuerySet[ChatMessage]:
+    """Return the users' messages that the context is made from, including those that a summary replaces."""
+    live = ChatMessage.objects.in_conversation(session_id)
+    return live.filter(type=MessageType.TEXT, role=MessageRole.USER, include_in_context=True)
+
+
+def senders_of(messages: QuerySet[ChatMessage]) -> frozenset[Named]:
+    """Read each name of each sender of users' messages, in one query."""
+    people = messages.order_by().values_list("user_id", "sender").distinct()
+    return frozenset(author_of(ChatMessage(user_id=user_id, sender=sender)) for user_id, sender in people)
+
+
+def around_request(session_id: str, rows: Sequence[ChatMessage]) -> Around:
+    """Return who sent the messages that a summary replaces. `rows` are those of the next request, in order.
+
+    Without a summary, the rows are the whole conversation, so nothing is read.
+    """
+    summary = _summary_in(rows)
+    if summary is None:
+        return NOTHING_AROUND
+    return Around(senders_of(user_messages(session_id).filter(sequence__lt=summary.sequence)))
+
+
+def around_past_request(made: ModelRequest, rows: Sequence[ChatMessage]) -> Around:
+    """Return the same for the rows of a past request. Messages that were removed later count, too.
+
+    The place of the summary may have changed since, but it has the time of the last message that it replaces.
+    """
+    summary = _summary_in(rows)
+    if summary is None:
+        return NOTHING_AROUND
+    messages = ChatMessage.objects.filter(
+        Q(removed_at=None) | Q(removed_at__gt=made.created_at),
+        session=made.session_id,
+        type=MessageType.TEXT,
+        role=MessageRole.USER,
+        include_in_context=True,
+        timestamp__lte=summary.timestamp,
+    )
+    return Around(senders_of(messages.exclude(status=MessageStatus.QUEUED)))
+
+
+def _summary_in(rows: Sequence[ChatMessage]) -> ChatMessage | None:
+    """Return the summary with which the rows of a request begin. Only the system prompt may be before it."""
+    return next(filter(is_summary, rows[:2]), None)
