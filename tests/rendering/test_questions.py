@@ -53,6 +53,14 @@ def test_waiting_question_is_a_form_of_its_kind(kind: str) -> None:
     assert "tool-name" not in html
 
 
+def test_card_names_the_agent_that_asks() -> None:
+    """UI-06: in a session with several agents, the card has the agent's name, because agents can share a model."""
+    assert f'data-asks="Critic asks: {QUESTIONS["selection"]["question"]}"' in asked("selection", sender="Critic")
+    approval = text_of(asked("approval", {"command": "ls"}, tool_name="bash", sender="Critic"))
+    assert "Critic wants to run bash" in approval
+    assert "one wants" not in approval
+
+
 @pytest.mark.parametrize(
     ("kind", "answer", "words"),
     [

@@ -117,6 +117,12 @@ def test_markdown_keeps_speakers_apart_whatever_they_say(talk: Session) -> None:
     assert "The provider is busy." not in made
 
 
+def test_markdown_names_the_agents_of_a_session(talk: Session) -> None:
+    """CTX-06: agents that share a model have their own names in the headings."""
+    talk.chat_messages.filter(sequence=3).update(sender="Critic", model="one")
+    assert "### Critic ·" in "".join(export_markdown(talk))
+
+
 def test_markdown_is_in_the_language_of_who_asked(talk: Session) -> None:
     """UI-13: the language is the user's, also in pieces that are generated after the response began."""
     with override("zh-hans"):

@@ -105,7 +105,8 @@ class QuestionCard:
         if is_approval and not is_open:
             return None
         question = read_question(tool.question, {} if is_approval else tool.arguments)
-        return cls(question, tool, message.model or _("The agent"), is_open) if question else None
+        name = message.sender or message.model or _("The agent")
+        return cls(question, tool, name, is_open) if question else None
 
     @property
     def kind(self) -> str:

@@ -69,7 +69,7 @@ def _speaker(row: ChatMessage) -> str:
         return words % {"count": row.summarises}
     if row.role == MessageRole.SYSTEM:
         return _("System")
-    return row.model or _("Assistant")
+    return row.sender or row.model or _("Assistant")
 
 
 def _body(row: ChatMessage, text: str) -> list[str]:
