@@ -220,3 +220,28 @@ async def test_open_dialog_shows_changes_of_other_tabs(ana: Person, model: WireS
     await expect(dialog).to_contain_text("No schedules yet.")
     await expect(field).to_have_value("Half a mess")
     ana.check_console()
+
+
+async def test_queued_message_of_a_schedule_is_beside_its_sender(ana: Person, model: WireServer) -> None:
+    """UI-24: a run that waits for the present turn is queued, with the sign of a schedule between sender and text."""
+    gate = asyncio.Event()
+    model.script(reply("Busy", gate=gate), reply("All quiet."))
+    await ana.say("Begin")
+    await expect(ana.answers.first).to_contain_text("Busy")
+    await ana.say("/schedule Report")
+    dialog = ana.page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    await dialog.get_by_role("button", name="Run now").click()
+    await ana.page.keyboard.press("Escape")
+    queued = ana.page.locator(".queued:has(.scheduled)")
+    sign, text = queued.locator(".scheduled"), queued.locator(".queued-text")
+    await expect(text).to_have_text("Report")
+    for width in (1280, 390):
+        await ana.page.set_viewport_size({"width": width, "height": 800})
+        boxes = [await each.bounding_box() for each in (queued.locator(".queued-by"), sign, text)]
+        assert all(boxes)
+        [by, clock, words] = [box for box in boxes if box]
+        is_beside = by["x"] + by["width"] < clock["x"] < words["x"] < clock["x"] + 40
+        assert (is_beside, words["x"] == by["x"]) == (width == 1280, width == 390)
+    gate.set()
+    await ana.sees_state("idle")
