@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -51,7 +50,6 @@ def apply_action(request: SignedInRequest) -> HttpResponse:
 def undelete(request: SignedInRequest, session_id: str) -> HttpResponse:
     """Restore a deleted session and open it."""
     actions.undelete(user=request.user, session_id=session_id)
-    messages.success(request, _("Session restored"))
     return redirect("session", session_id)
 
 

@@ -68,6 +68,7 @@ def test_owner_restores_a_session_from_its_address(client: Client, own: Session,
     assert "You deleted this session" in page.content.decode()
     restored = client.post(reverse("session-undelete", args=[own.pk]), follow=True)
     assert restored.redirect_chain == [(address, 302)]
+    assert "Session restored" not in client.get(reverse("home")).content.decode()
     assert status(own) == Session.Status.ACTIVE
     delete(client, own)
     client.force_login(bo)

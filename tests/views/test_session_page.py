@@ -90,6 +90,7 @@ def test_viewer_reads_without_controls(signed_in: SignIn, bo: User, session: Ses
         'id="model"',
     )
     assert [control for control in controls if control in html] == []
+    assert "Your draft is kept." not in html
 
 
 def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
@@ -98,6 +99,7 @@ def test_editor_writes(signed_in: SignIn, bo: User, session: Session) -> None:
     html = page_of(signed_in(bo), session)
     controls = ('id="composer"', 'x-data="title"', 'id="model"', 'data-action="stop"')
     assert [control for control in controls if control not in html] == []
+    assert "Your draft is kept." in html
 
 
 @pytest.mark.parametrize(("role", "manages"), [("owner", "yes"), ("admin", "yes"), ("member", "no"), ("guest", "no")])
