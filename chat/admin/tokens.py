@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -31,12 +31,25 @@ LAST_USED = time_column(ApiToken, "last_used_at")
 EXPIRES = time_column(ApiToken, "expires_at")
 
 
+class ScopeFilter(admin.SimpleListFilter):
+    """A filter by what a token may do."""
+
+    title = _("access")
+    parameter_name = "scope__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(str(scope), label) for scope, label in api_tokens.SCOPES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        return queryset.filter(scope=self.value()) if self.value() else queryset
+
+
 @admin.register(ApiToken)
 class TokenAdmin(ReadOnly, Admin):
     when_empty = _("No API tokens yet. People create them in their settings, for their own programs.")
-    fields = ("name", "user", "scope", CREATED, LAST_USED, EXPIRES, time_column(ApiToken, "revoked_at"))
-    list_display = ("name", "user", "scope", LAST_USED, EXPIRES, "works")
-    list_filter = ("scope",)
+    fields = ("name", "user", "access", CREATED, LAST_USED, EXPIRES, time_column(ApiToken, "revoked_at"))
+    list_display = ("name", "user", "access", LAST_USED, EXPIRES, "works")
+    list_filter = (ScopeFilter,)
     show_facets = admin.ShowFacets.NEVER
     list_select_related = ("user",)
     search_fields = ("name", "user__username", "user__display_name")
@@ -51,6 +64,10 @@ class TokenAdmin(ReadOnly, Admin):
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may run the action `revoke`. Staff cannot change anything else of a token."""
         return request.user.has_perm("chat.change_apitoken")
+
+    @admin.display(description=_("access"), ordering="scope")
+    def access(self, token: ApiToken) -> str:
+        return str(api_tokens.SCOPES[ApiToken.Scope(token.scope)])
 
     @admin.display(description=_("active"), boolean=True)
     def works(self, token: ApiToken) -> bool:

@@ -199,9 +199,11 @@ def _home(
     workspaces = listed_workspaces(request.user)
     first_name = next(iter(request.user.sender.split()), "")
     if workspaces.here is None and not may_begin_sessions(request.user):
+        found = recent(request.user, RECENT)
         values = {
             "first_name": first_name,
-            "recent": recent(request.user, RECENT),
+            "recent": found,
+            "has_own": any(each.owner is None for each in found),  # of a workspace that the user is no longer in
             **rail_values(request, workspaces),
         }
         return render(request, "chat/guest_home.html", values, status=status)

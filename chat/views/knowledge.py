@@ -73,9 +73,13 @@ def upload(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 def file(request: SignedInRequest, file_id: str) -> HttpResponse:
     """Show the text of a file from the passage `start` on.
 
-    With `passage`, mark that passage as cited and begin two passages before it.
+    With `passage`, mark that passage as cited and begin two passages before it. Guests who follow a citation get a page
+    that says who can open files. It is the same for files that do not exist, so that ids cannot be guessed.
     """
-    row = _fetch(request, file_id)
+    try:
+        row = queries.fetch(request.user, file_id)
+    except queries.NoSuchKnowledgeFile:
+        return render(request, "workspace/no_knowledge_file.html", status=404)
     cited = number(request.GET.get("passage", "")) or 0
     start = max(1, cited - BEFORE if cited else number(request.GET.get("start", "")) or 1)
     passages = queries.passages_of(row, start, PASSAGES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any, TypedDict, get_args
 
 from django.conf import settings
@@ -180,6 +181,12 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
     }
 
 
+def _time_until(moment: datetime) -> str:
+    """Return the time until a moment in words, or "" if it is less than a minute."""
+    now = timezone.now()
+    return timeuntil(moment, now, depth=1) if moment - now >= timedelta(minutes=1) else ""
+
+
 def _row(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_schedule: bool) -> Values:
     row, is_own = listed.row, listed.row.owner_id == request.user.pk
     rhythm = from_cron(row.cron)
@@ -192,7 +199,7 @@ def _row(listed: Listed, request: SignedInRequest, role: SessionRole, *, may_sch
         "may_remove": may_schedule and (is_own or role == SessionRole.OWNER),
         "rhythm": rhythm_words(rhythm),
         "pause": pause_words(row.paused),
-        "next_in": timeuntil(row.next_at, timezone.now(), depth=1) if row.next_at else "",
+        "next_in": _time_until(row.next_at) if row.next_at else "",
         "outcome": outcome_words(listed.outcome, row.last_error),
         "is_bad": listed.outcome in ("failed", "refused"),
         "has_message": listed.has_message,

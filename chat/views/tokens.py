@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.models import ApiToken
 from chat.services.people import api_tokens
 from chat.views.requests import SignedInRequest, number
 
@@ -27,7 +26,7 @@ def values(request: SignedInRequest) -> dict[str, Any]:
     return {
         "tokens": api_tokens.tokens_of(request.user),
         "now": timezone.now(),
-        "scopes": [(ApiToken.Scope.READ, _("read only")), (ApiToken.Scope.WRITE, _("read and write"))],
+        "scopes": list(api_tokens.SCOPES.items()),
         "lives": [(str(days), _life(days)) for days in api_tokens.LIVES],
         "asked": {},
     }

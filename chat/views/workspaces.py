@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.approval import MOST_APPROVALS
 from chat.access import may
@@ -71,7 +72,15 @@ def _remove(request: SignedInRequest, workspace: Workspace) -> None:
         messages.success(request, _("You have left “%(workspace)s”.") % {"workspace": workspace.name})
     else:
         undo = f"bring-back {removed.undo}" if removed.undo else ""
-        messages.success(request, _("%(name)s was removed.") % {"name": removed.user.sender}, extra_tags=undo)
+        words = _("%(name)s was removed.")
+        if removed.links:
+            words = ngettext(
+                "%(name)s was removed. %(count)d invitation link ended.",
+                "%(name)s was removed. %(count)d invitation links ended.",
+                removed.links,
+            )
+        values = {"name": removed.user.sender, "count": removed.links}
+        messages.success(request, words % values, extra_tags=undo)
 
 
 def _invite(request: SignedInRequest, workspace: Workspace) -> HttpResponse:

@@ -207,6 +207,13 @@ def test_buttons_are_the_products(root: Client, session: Session) -> None:
         assert [button for button in buttons if "button" not in (button.get("class") or [])] == []
 
 
+def test_form_of_a_new_user_is_in_one_language(root: Client) -> None:
+    """UI-13: Django's sentence above the form has no translation, so the product has its own."""
+    page = said(root.get("/admin/chat/user/add/", headers={"Accept-Language": "zh-hans"}))
+    assert "After you’ve created" not in page
+    assert "保存后可编辑更多选项。" in page
+
+
 def test_account_theme_and_clock_hold_in_the_admin(staff_with: Callable[..., User]) -> None:
     """UI-02: the admin uses the account's settings, like the product's pages."""
     user = staff_with("view_session")

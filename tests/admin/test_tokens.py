@@ -36,7 +36,8 @@ def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana:
     person = reverse("admin:chat_user_change", args=[ana.pk])
     assert "2 API tokens" in said(keeper.get(person))
     shown = keeper.get(LIST, {"user__id__exact": ana.pk})
-    assert all(words in said(shown) for words in ("Backup", "Other", "ana"))
+    assert all(words in said(shown) for words in ("Backup", "Other", "ana", "read only", "read and write"))
+    assert "Other" not in said(keeper.get(LIST, {"scope__exact": "write"}))
     page = keeper.get(reverse("admin:chat_apitoken_change", args=[token.pk]))
     for each in (shown, page):
         assert not any(hidden in each.content.decode() for hidden in (secret, token.digest))

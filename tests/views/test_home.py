@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import ChatMessage, Session, SessionRun, User
+from chat.models import ChatMessage, Membership, Session, SessionRun, User
 from chat.services.messages.sending import send_message
 from chat.services.sessions.lifecycle import create_session
 from tests.support.rows import say
@@ -161,3 +161,12 @@ def test_the_palette_gets_recent_sessions_or_hits_with_marks(signed_in: SignIn, 
     assert "A &lt;b&gt;bold&lt;/b&gt; <mark>plan</mark>" in html
     assert "<mark>Plan</mark>" in html
     assert "role=" not in client.get(reverse("search"), {"q": "nowhere"}).content.decode()
+
+
+def test_home_of_a_removed_member_lists_their_own_sessions(signed_in: SignIn, ana: User, session: Session) -> None:
+    """LIVE-06: without a workspace, users keep their own sessions, which no one has shared with them."""
+    Membership.objects.filter(user=ana).delete()
+    User.objects.filter(pk=ana.pk).update(can_own_workspace=False)
+    html = signed_in(ana).get(reverse("home")).content.decode()
+    assert "You can still use these sessions:" in html
+    assert not any(words in html for words in ("You are a guest here", "Shared with you"))

@@ -9,7 +9,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import KnowledgeFile, KnowledgePassage, User, Workspace
+from chat.models import KnowledgeFile, KnowledgePassage, Membership, User, Workspace
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
 PASSAGES = 120
@@ -63,3 +63,13 @@ def test_refused_rename_says_why_and_keeps_the_name(client: Client, ana: User, p
     client.post(where, {"part": "remove", "file_id": file.pk})
     refused = client.post(where, {**rename, "name": "Short.md"}).content.decode()
     assert '<p class="errors" role="alert">This file no longer exists.</p>' in refused
+
+
+def test_guests_read_who_can_open_a_cited_file(client: Client, bo: User, page: str) -> None:
+    """CTX-09: the page for a citation says that only members can open the file, and does not tell whether it exists."""
+    client.force_login(bo)
+    Membership.objects.filter(user=bo).update(role=Membership.Role.GUEST)
+    found, other = client.get(f"{page}?passage=1"), client.get(reverse("knowledge-file", args=["k_" + "1" * 24]))
+    assert (found.status_code, other.status_code) == (404, 404)
+    assert "Only members of its workspace can open it." in found.content.decode()
+    assert found.content == other.content

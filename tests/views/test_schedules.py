@@ -161,6 +161,8 @@ def test_dialog_says_how_a_schedule_is(signed_in: SignIn, ana: User, session: Se
     row = Schedule.objects.get()
     assert "Every day at 09:30" in page(client, session)
     assert "Next run:" in page(client, session)
+    Schedule.objects.update(next_at=timezone.now() + timedelta(seconds=50))
+    assert "(in less than a minute)" in page(client, session)
     answer = post(client, session, part="run", schedule=row.pk)
     assert answer.json()["done"] == "Run started."
     html = page(client, session)

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
@@ -27,6 +28,7 @@ LONGEST_NAME = 80
 MOST = 50
 # The lifetimes in days that users can choose; 0 means no end.
 LIVES = (30, 90, 365, 0)
+SCOPES = {ApiToken.Scope.READ: gettext_lazy("read only"), ApiToken.Scope.WRITE: gettext_lazy("read and write")}
 # The shortest time between two updates of a token's last use, so that not every request writes.
 NOTED_EVERY = timedelta(minutes=1)
 

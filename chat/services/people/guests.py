@@ -73,17 +73,19 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
 
 
 @transaction.atomic
-def remove(*, author: User, workspace_id: int, user_id: int) -> None:
+def remove(*, author: User, workspace_id: int, user_id: int) -> int:
     """Remove a guest from a workspace that the author manages, with all shares in it. Raise as `make_member` does.
 
-    Invitation links to the workspace and to these sessions end, because the guest may know one.
+    Invitation links to the workspace and to these sessions end, because the guest may know one. Return the number of
+    links to the workspace that were valid.
     """
     if not may(author, Permission.MANAGE_MEMBERS, workspace_id):
         raise NoSuchWorkspace
     guest = Membership.objects.filter(workspace=workspace_id, user=user_id, role=Role.GUEST).first()
     if guest is None:
         raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
-    workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
+    links = workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
+    return links

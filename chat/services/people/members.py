@@ -25,10 +25,14 @@ UNDO_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A removed member. `undo` is a token for `bring_back`, valid for an hour; "" for guests, whose shares are gone."""
+    """A removed member. `undo` is a token for `bring_back`, valid for an hour; "" for guests, whose shares are gone.
+
+    `links` is the number of valid invitation links to the workspace that have ended.
+    """
 
     user: User
     undo: str
+    links: int
 
 
 def given_roles(author_role: str) -> list[str]:
@@ -75,16 +79,16 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
     membership, mine = _lock(author, workspace_id, user_id)
     lapse_in_workspace_later(workspace_id)
     if membership.role == Role.GUEST:
-        guests.remove(author=author, workspace_id=workspace_id, user_id=user_id)
-        return Removed(membership.user, "")
+        return Removed(membership.user, "", guests.remove(author=author, workspace_id=workspace_id, user_id=user_id))
+    links = 0
     if user_id != author.pk:
         _require_rank(mine, membership.role)
-        workspace_invitations.end_known_links(author=author, workspace=membership.workspace, user_id=user_id)
+        links = workspace_invitations.end_known_links(author=author, workspace=membership.workspace, user_id=user_id)
     _keep_an_owner(membership)
     undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
     membership.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=membership.workspace, role=membership.role)
-    return Removed(membership.user, undo)
+    return Removed(membership.user, undo, links)
 
 
 @transaction.atomic

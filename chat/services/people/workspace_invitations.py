@@ -64,13 +64,16 @@ def revoke_invitations(*, author: User, workspace_id: int) -> None:
     end_all(author=author, workspace=workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id))
 
 
-def end_known_links(*, author: User, workspace: Workspace, user_id: int) -> None:
+def end_known_links(*, author: User, workspace: Workspace, user_id: int) -> int:
     """End the links that a removed user may know: those to the workspace, and to sessions shared with the user.
 
-    Must be called in a transaction, before the shares are deleted.
+    Return the number of links to the workspace that were valid. Must be called in a transaction, before the shares are
+    deleted.
     """
+    valid = valid_invitations().filter(workspace=workspace).count()
     end_all(author=author, workspace=workspace)
     end_links_to_shared(author=author, workspace_id=workspace.pk, user_id=user_id)
+    return valid
 
 
 def end_all(*, author: User, workspace: Workspace) -> None:
