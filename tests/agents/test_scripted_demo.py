@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -27,12 +28,13 @@ from agents.events import (
 from agents.loop import Agent, run
 from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.base import Request
+from agents.providers.demo import chinese, texts
 from agents.providers.demo import provider as demo
-from agents.providers.demo import texts
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.scripted import Pause
 from agents.sandbox.command import Sandbox
 from agents.toolbox import DEFAULT_TOOLS, TOOLBOX
+from chat.projections.views import YOU_ARE
 
 TOOLS = tuple(tool.name for tool in DEFAULT_TOOLS)
 
@@ -88,6 +90,32 @@ async def test_demo_answers_chinese_in_chinese(text: str) -> None:
     said = await answer(text)
     assert "不是人工智能" in said
     assert "OPENAI_BASE_URL" in said
+
+
+@pytest.mark.parametrize("prompt", ["你能提供哪些帮助？", "使用你的工具", "给我看表格、列表和代码", "先思考，再回答"])
+async def test_demo_answers_its_chinese_prompts_in_chinese(prompt: str) -> None:
+    """UI-13: the prompts that a Chinese page suggests are answered in Chinese, with the tools' results."""
+    said = await answer(prompt)
+    assert said in chinese.TEXTS.values() or said.startswith("工具的结果：")
+    assert not set(chinese.TEXTS.values()) & set(chinese.TEXTS)
+    assert [words for words in chinese._OF_MARKDOWN if words not in texts.MARKDOWN] == []
+
+
+async def test_demo_s_chinese_help_names_what_it_understands() -> None:
+    """UI-13: the Chinese help has the same rows as the English one, with words that the demo agent understands."""
+    for text in (texts.HELP, chinese.HELP):
+        words = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+        assert len(words) == 15
+        assert [word for word in words if not demo._COMMAND.search(word)] == []
+    assert "演示助手" not in "".join(chinese.TEXTS.values())
+
+
+@pytest.mark.parametrize(("text", "kinds"), [("提问", ["form", "selection"]), ("计划", ["plan_review"])])
+async def test_demo_asks_in_chinese(text: str, kinds: list[str]) -> None:
+    """UI-12, UI-13: the questions are valid, and Chinese."""
+    asked = [event for event in await answer_events(text) if isinstance(event, ToolWaiting)]
+    assert [event.kind for event in asked] == kinds
+    assert all(re.search("[一-鿿]", str(event.call.arguments)) for event in asked)
 
 
 async def test_demo_streams_markdown_token_by_token() -> None:
@@ -184,6 +212,24 @@ async def test_demo_knows_who_speaks_in_a_shared_session() -> None:
 async def test_demo_answers_the_last_message() -> None:
     assert await answer("think", Message("assistant", (Text("…"),)), "echo last") == "last"
     assert await answer(Message("user", (Text("think"), Text("echo last")))) == "last"
+
+
+async def test_demo_answers_the_message_that_mentions_it() -> None:
+    """RUN-17: of several new messages, the demo agent answers the last one for it, not one for other people."""
+    assert await answer("@agent echo x", "@Eddie can you look?") == "x"
+    assert await answer("[Olive] @Assistant echo x", "[Eddie] @Olive look") == "x"
+    assert await answer("@agent echo x", Message("assistant", (Text("x"),)), "echo y") == "y"
+    assert await answer("@Eddie hello", "echo mail to a@agent.example") == "mail to a@agent.example"
+    summary = Message("user", (Text("They wrote: @agent echo x", foreign=True, origin="summary"),))
+    assert await answer(summary, "echo y") == "y"
+
+
+async def test_demo_answers_as_one_of_several_agents() -> None:
+    """CTX-06, RUN-17: the second agent answers the user's message, and not the first agent's answer to it."""
+    system = f"Be kind.\n\n{YOU_ARE.format(title='Code Critic', name='critic')}"
+    for mention in ("@critic", "@Code Critic"):
+        asked = [user(f"[Olive] @assistant {mention} who"), user("[Assistant] This message is from **Olive**.")]
+        assert demo._answer(Request("demo", tuple(asked), system)) == [texts.WHO.format(speaker="Olive")]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ async def test_a_request_for_a_summary_is_recognized(keyword: str) -> None:
         f"<summary_so_far>\n{text}\n</summary_so_far>\n\n<conversation>\n## User\n多谢\n</conversation>\n\nMerge them."
     )
     assert merged.splitlines()[2:] == [f"- Ana: {keyword}", "- And the second question?", "- 多谢"]
-    assert merged.startswith("演示助手")
+    assert merged.startswith("演示智能体")
 
 
 async def summarized(asked: str) -> str:

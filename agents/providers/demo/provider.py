@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
 
@@ -13,7 +13,7 @@ from agents.events import ProviderEvent, ReasoningDelta, ToolCallDelta, Usage
 from agents.foreign_text import unmarked
 from agents.messages import File, Message, Text, ToolCall, ToolResult
 from agents.providers.base import Request
-from agents.providers.demo import texts
+from agents.providers.demo import chinese, texts
 from agents.providers.scripted import Pause, Reply, Sign, Step, play
 
 MODEL = "demo"
@@ -34,6 +34,9 @@ _TO_SUMMARIZE = re.compile(
 _SAID = re.compile(r"^## User(?: \((?P<name>[^\n]+)\))?\n(?P<text>.+?)(?=\n\n## |\Z)", re.DOTALL | re.MULTILINE)
 # CTX-06: in a shared session, the context has the sender's name before the text.
 _SPEAKER = re.compile(r"\[(?P<name>[^\[\]\n]{1,80})\]:?\s+")
+# In a session with several agents, the system prompt has the agent's name. Other names after an @ may be people.
+_AGENT = re.compile(r"^You are (?P<title>.+) \(@(?P<name>\S+)\), one of several agents", re.MULTILINE)
+_MENTION = re.compile(r"(?<![A-Za-z0-9_.@])@(?=\w)")
 
 
 class DemoProvider:
@@ -73,20 +76,28 @@ class _Question:
     calls: tuple[ToolCall, ...]
     request: Request = field(repr=False)
 
+    @property
+    def is_chinese(self) -> bool:
+        return _CHINESE.search(self.text) is not None
+
+    def words(self, words: str) -> str:
+        """Return words of the demo agent in the language of the message."""
+        return _in_language_of(self.text, words)
+
 
 def _answer(request: Request) -> Reply:
     if request.system.startswith(texts.SUMMARIZER) and (asked := _TO_SUMMARIZE.fullmatch(_last_words(request))):
         return [_summary(asked["before"] or "", asked["text"])]
     question = _question(request)
     if request.tool_choice == "none":
-        return [texts.ROUND_LIMIT]
+        return [question.words(texts.ROUND_LIMIT)]
     if question.results:
         return _with_results(question)
     if question.command:
         return _COMMANDS[question.command](question)
     if question.files:
-        return [texts.SEEN.format(files="\n".join(f"- {file}" for file in question.files))]
-    return [texts.HELLO_CHINESE if _CHINESE.search(question.text) else texts.HELP]
+        return [question.words(texts.SEEN).format(files="\n".join(f"- {file}" for file in question.files))]
+    return [question.words(texts.HELP)]
 
 
 def _last_words(request: Request) -> str:
@@ -102,15 +113,18 @@ def _summary(before: str, conversation: str) -> str:
     kept = [line.removeprefix("- ") for line in before.splitlines() if line.startswith("- ")]
     short = [shorten(line, texts.LONGEST_SAID, placeholder=" …") for line in [*kept, *said]]
     lines = "\n".join(f"- {line}" for line in short[-texts.MOST_SAID :])
-    return (texts.SUMMARY_CHINESE if _CHINESE.search(lines) else texts.SUMMARY).format(lines=lines).strip()
+    return _in_language_of(lines, texts.SUMMARY).format(lines=lines).strip()
+
+
+def _in_language_of(text: str, words: str) -> str:
+    """Return words of the demo agent in Chinese if a text contains Chinese."""
+    return chinese.TEXTS.get(words, words) if _CHINESE.search(text) else words
 
 
 def _question(request: Request) -> _Question:
-    asked, since = "", request.messages
-    files: tuple[str, ...] = ()
-    for index, message in enumerate(request.messages):
-        if message.role == "user" and message.text:
-            asked, files, since = _last_text(message), tuple(_files(message)), request.messages[index + 1 :]
+    new, since = _new_messages(request.messages)
+    message = _addressed(new, request.system)
+    asked = _last_text(message) if message else ""
     speaker = _SPEAKER.match(asked)
     text = asked[speaker.end() :] if speaker else asked
     command = _COMMAND.search(text)
@@ -119,17 +133,53 @@ def _question(request: Request) -> _Question:
         command=command[0].lower() if command else "",
         rest=text[command.end() :].strip(" :：\n") if command else "",
         speaker=speaker["name"] if speaker else "",
-        files=files,
+        files=tuple(_files(message)) if message else (),
         results=tuple(unmarked(result) for message in since for result in message.tool_results),
         calls=tuple(call for message in since for call in message.tool_calls),
         request=request,
     )
 
 
+def _new_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Return the last users' messages that no answer is between, and the messages after them."""
+    end = next((at for at in range(len(messages), 0, -1) if _is_from_user(messages[at - 1])), 0)
+    start = next((at for at in range(end, 0, -1) if not _is_from_user(messages[at - 1])), 0)
+    return messages[start:end], messages[end:]
+
+
+def _is_from_user(message: Message) -> bool:
+    return message.role == "user" and bool(message.text)
+
+
+def _addressed(messages: Sequence[Message], system: str) -> Message | None:
+    """Return the message that the agent has to answer (RUN-17): the last that mentions it, or else the last for anyone.
+
+    A provider does not know which names are agents, so a message that mentions only others counts if it has a command.
+    """
+    written = [message for message in messages if not _last_part(message).foreign]  # not a summary
+    agent = _AGENT.search(system)
+    names = [agent["name"], agent["title"]] if agent else []
+    tests: list[Callable[[str], object]] = [
+        *(_mention_of(name).search for name in [*names, "agent"]),
+        lambda text: not _MENTION.search(text),
+        _COMMAND.search,
+    ]
+    found = (message for test in tests for message in reversed(written) if test(_last_text(message)))
+    return next(found, messages[-1] if messages else None)
+
+
+def _mention_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"{_MENTION.pattern}(?<=@){re.escape(name)}(?![A-Za-z0-9_-])", re.IGNORECASE)
+
+
 def _last_text(message: Message) -> str:
     """Return the user's own text, which comes after the files, or "" if the message has only files."""
-    last = [part.text for part in message.parts if isinstance(part, Text)][-1]
+    last = _last_part(message).text
     return "" if _LABEL.match(last) else last
+
+
+def _last_part(message: Message) -> Text:
+    return [part for part in message.parts if isinstance(part, Text)][-1]
 
 
 def _files(message: Message) -> Iterator[str]:
@@ -145,13 +195,15 @@ def _with_results(question: _Question) -> Reply:
     results = {result.call_id: result for result in question.results}
     if sources := [source for result in question.results for source in result.sources]:
         found = "\n".join(f"- {source.title} [{source.number}]" for source in dict.fromkeys(sources))
-        return [texts.FOUND.format(found=found)]
-    lines = [texts.result_line(call, results[call.id]) for call in question.calls if call.id in results]
-    return [texts.TOOL_ANSWER.format(results="\n".join(lines))]
+        return [question.words(texts.FOUND).format(found=found)]
+    failed = question.words(texts.FAILED)
+    lines = [texts.result_line(call, results[call.id], failed) for call in question.calls if call.id in results]
+    return [question.words(texts.TOOL_ANSWER).format(results="\n".join(lines))]
 
 
 def _think(question: _Question) -> Reply:
-    return [*map(ReasoningDelta, _TOKEN.findall(texts.THOUGHTS)), Sign({"signature": "demo"}), texts.THOUGHT_ANSWER]
+    thoughts, answer = question.words(texts.THOUGHTS), question.words(texts.THOUGHT_ANSWER)
+    return [*map(ReasoningDelta, _TOKEN.findall(thoughts)), Sign({"signature": "demo"}), answer]
 
 
 def _tools(question: _Question) -> Reply:
@@ -170,15 +222,14 @@ def _calculate(question: _Question) -> Reply:
 
 
 def _ask(question: _Question) -> Reply:
-    wanted = [
-        ToolCall(_call_id(question, 1), "form", texts.LUNCH),
-        ToolCall(_call_id(question, 2), "selection", texts.PAYMENT),
-    ]
+    form, choice = (chinese.LUNCH, chinese.PAYMENT) if question.is_chinese else (texts.LUNCH, texts.PAYMENT)
+    wanted = [ToolCall(_call_id(question, 1), "form", form), ToolCall(_call_id(question, 2), "selection", choice)]
     return _calls(question, wanted, texts.BEFORE_QUESTIONS)
 
 
 def _plan(question: _Question) -> Reply:
-    return _calls(question, [ToolCall(_call_id(question, 1), "plan_review", texts.PLAN)], texts.BEFORE_PLAN)
+    plan = chinese.PLAN if question.is_chinese else texts.PLAN
+    return _calls(question, [ToolCall(_call_id(question, 1), "plan_review", plan)], texts.BEFORE_PLAN)
 
 
 def _bash(question: _Question) -> Reply:
@@ -204,9 +255,8 @@ def _find(question: _Question) -> Reply:
 
 def _draft(question: _Question) -> Reply:
     path = _PATH.match(question.rest)
-    call = ToolCall(
-        _call_id(question, 1), "write_file", {"path": path[0] if path else "example.py", "content": texts.FILE}
-    )
+    file = {"path": path[0] if path else "example.py", "content": question.words(texts.FILE)}
+    call = ToolCall(_call_id(question, 1), "write_file", file)
     return _calls(question, [call], texts.BEFORE_DRAFT, texts.NO_DRAFT)
 
 
@@ -217,49 +267,43 @@ def _call_id(question: _Question, number: int) -> str:
 def _calls(question: _Question, calls: list[ToolCall], introduction: str, without_tools: str = texts.NO_TOOLS) -> Reply:
     available = {spec.name for spec in question.request.tools}
     usable = [call for call in calls if call.name in available]
-    return [introduction, *usable] if usable else [without_tools]
+    return [question.words(introduction), *usable] if usable else [question.words(without_tools)]
 
 
 def _error(question: _Question) -> Reply:
     kind = question.rest.lower()
     if kind.startswith("mid"):
-        return [texts.BEFORE_ERROR, ConnectionLost(texts.ERROR_MID)]
+        return [question.words(texts.BEFORE_ERROR), ConnectionLost(question.words(texts.ERROR_MID))]
     if kind.startswith("busy"):
-        return [Overloaded(texts.ERROR_BUSY, retry_after=1.0)]
-    return [RequestRejected(texts.ERROR)]
+        return [Overloaded(question.words(texts.ERROR_BUSY), retry_after=1.0)]
+    return [RequestRejected(question.words(texts.ERROR))]
 
 
 def _slow(question: _Question) -> Reply:
-    tokens = _TOKEN.findall(texts.SLOW)
+    tokens = _TOKEN.findall(question.words(texts.SLOW))
     return [step for token in tokens for step in (Pause(SLOW_SECONDS / len(tokens)), token)]
 
 
 def _echo(question: _Question) -> Reply:
-    return [question.rest or texts.NOTHING_TO_ECHO]
+    return [question.rest or question.words(texts.NOTHING_TO_ECHO)]
 
 
 def _who(question: _Question) -> Reply:
-    return [texts.WHO.format(speaker=question.speaker) if question.speaker else texts.WHO_UNKNOWN]
+    words = question.words(texts.WHO if question.speaker else texts.WHO_UNKNOWN)
+    return [words.format(speaker=question.speaker)]
 
 
 def _say(text: str) -> Callable[[_Question], Reply]:
-    return lambda question: [text]
+    return lambda question: [question.words(text)]
 
 
 _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "help": _say(texts.HELP),
-    "帮助": _say(texts.HELLO_CHINESE),
-    "幫助": _say(texts.HELLO_CHINESE),
     "table": _say(texts.MARKDOWN),
     "markdown": _say(texts.MARKDOWN),
-    "表格": _say(texts.MARKDOWN),
     "think": _think,
-    "思考": _think,
     "tools": _tools,
-    "工具": _tools,
     "calculate": _calculate,
-    "计算": _calculate,
-    "計算": _calculate,
     "ask": _ask,
     "plan": _plan,
     "bash": _bash,
@@ -269,10 +313,28 @@ _COMMANDS: dict[str, Callable[[_Question], Reply]] = {
     "slow": _slow,
     "long": _say(texts.LONG),
     "error": _error,
-    "错误": _error,
     "echo": _echo,
     "who": _who,
 }
+# In simplified and, where it differs, in traditional characters.
+_CHINESE_WORDS = {
+    "help": ("帮助", "幫助"),
+    "table": ("表格",),
+    "think": ("思考",),
+    "tools": ("工具",),
+    "calculate": ("计算", "計算"),
+    "ask": ("提问", "提問"),
+    "plan": ("计划", "計劃", "計畫"),
+    "bash": ("命令",),
+    "draft": ("草稿",),
+    "find": ("查找", "尋找"),
+    "slow": ("慢慢说", "慢慢說"),
+    "long": ("长文", "長文"),
+    "error": ("错误", "錯誤"),
+    "echo": ("复述", "複述"),
+    "who": ("我是谁", "我是誰"),
+}
+_COMMANDS |= {word: _COMMANDS[name] for name, words in _CHINESE_WORDS.items() for word in words}
 
 
 _COMMAND = re.compile("|".join(rf"(?<![a-z]){word}(?![a-z])" for word in _COMMANDS), re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The texts of the demo agent."""
+"""The English texts of the demo agent. The module `chinese` has their translations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ MOST_SAID = 8
 LONGEST_SAID = 120
 SUMMARY = """\
 A summary by the demo agent, which only lists what people wrote:
-
-{lines}
-"""
-SUMMARY_CHINESE = """\
-演示助手的摘要，只列出大家写过的内容：
 
 {lines}
 """
@@ -64,15 +59,6 @@ A real model would now read them.
 """
 SEEN_FILE = "**{name}** ({about})"
 READ_FILE = "**{name}** ({count} words)"
-
-HELLO_CHINESE = """\
-你好！我是 Parley 的**演示助手**：我只是一段脚本，不是人工智能，会按你消息里的词播放准备好的回答。
-
-可以试试：`表格`、`思考`、`工具`、`计算 2 ** 64 / 3`、`错误`，或者英文的 `slow`、`long`、`echo …`、`who`。
-
-**要使用真正的模型**，请停止 Parley，设置环境变量 `ANTHROPIC_API_KEY`、`OPENAI_API_KEY` 或 `OPENAI_BASE_URL`\
-（任何兼容 OpenAI 的服务，例如 Ollama、vLLM），然后重新启动。
-"""
 
 MARKDOWN = '''\
 ## Markdown examples
@@ -213,6 +199,7 @@ to call when the log shows what you did not expect.
 """
 NO_BASH = "This agent cannot run commands. Add `bash` to its tools in the configuration; docs/sandbox.md says how."
 TOOL_ANSWER = "Results of the tools:\n\n{results}\n"
+FAILED = " (failed)"
 ROUND_LIMIT = "This turn has reached its limit of tool rounds, so I stop here. The results so far are above."
 
 BEFORE_ERROR = "This answer starts normally, but in the middle of a sentence the connection is"
@@ -255,13 +242,13 @@ def _section(number: int) -> str:
 LONG = "## Thirty walks\n\n" + "\n".join(_section(number) for number in range(1, 31))
 
 
-def result_line(call: ToolCall, result: ToolResult) -> str:
-    """Return the line of the answer that shows a tool call and its result."""
+def result_line(call: ToolCall, result: ToolResult, failed: str = FAILED) -> str:
+    """Return the line of the answer that shows a tool call and its result. `failed` marks an error."""
     asked = call.arguments.get("title") or call.arguments.get("question")
     if asked:
         return f"- **{asked}** {result.content}"
     arguments = shorten(", ".join(str(value) for value in call.arguments.values()), LONGEST_ARGUMENTS, placeholder=" …")
-    state = " (failed)" if result.is_error else ""
+    state = failed if result.is_error else ""
     if "\n" in result.content:
         return f"- `{call.name}({arguments})`{state}:\n\n```\n{result.content.replace('```', '` ` `')}\n```\n"
     return f"- `{call.name}({arguments})`{state}: {result.content}"
