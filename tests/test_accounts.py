@@ -40,7 +40,7 @@ def register(token: str, **changes: str) -> tuple[User, Session]:
     return user, joined
 
 
-def test_first_administrator_is_made_where_nobody_is(administrator: User) -> None:
+def test_first_administrator_has_all_rights_and_no_usable_password(administrator: User) -> None:
     """The one who comes in by the printed link may do everything, and has no password to be guessed."""
     assert (administrator.username, administrator.sender) == ("admin", "Admin")
     assert administrator.is_superuser
@@ -117,7 +117,7 @@ def test_link_expires(administrator: User) -> None:
     assert accounts.redeem(token) is None
 
 
-def test_link_of_a_deactivated_person_signs_nobody_in(administrator: User) -> None:
+def test_link_of_a_deactivated_user_does_not_sign_in(administrator: User) -> None:
     token = accounts.sign_in_link(user=administrator)
     User.objects.update(is_active=False)
 
@@ -125,7 +125,7 @@ def test_link_of_a_deactivated_person_signs_nobody_in(administrator: User) -> No
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "\0", "ключ", "x" * 10_000])
-def test_unknown_link_signs_nobody_in(token: str) -> None:
+def test_unknown_link_does_not_sign_in(token: str) -> None:
     assert accounts.redeem(token) is None
 
 

@@ -32,7 +32,7 @@ def record(name: str = "chat.db", message: str = "It is away: %s", *args: Any, *
     )
 
 
-def test_outage_is_told_now_and_then_with_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_log_lines_are_omitted_and_later_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty lines a second went to a log on the disk that was full."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)

@@ -30,7 +30,7 @@ def key_of(client: Client) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-def test_row_signs_nobody_in(ana: User) -> None:
+def test_key_in_the_database_does_not_sign_in(ana: User) -> None:
     """LIVE-06: who reads the database, or a backup, cannot use what is there."""
     client = signed_in(ana)
     [row] = LoginSession.objects.all()
@@ -68,7 +68,7 @@ def test_async_methods_do_the_same(ana: User) -> None:
     assert async_to_sync(use)() == ({"_auth_user_id": str(ana.pk)}, True, False)
 
 
-def test_expired_row_signs_nobody_in(ana: User) -> None:
+def test_expired_row_does_not_sign_in(ana: User) -> None:
     """It may be there until the next maintenance."""
     client = signed_in(ana)
     LoginSession.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
@@ -141,7 +141,7 @@ def test_only_logins_are_prolonged(ana: User) -> None:
 
 
 @pytest.mark.parametrize("others", [1, 30])
-def test_signing_out_elsewhere_costs_the_same_whoever_else_is_signed_in(
+def test_signing_out_elsewhere_costs_the_same_with_many_logins_of_other_users(
     ana: User, bo: User, others: int, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     """No login of anybody else is read."""

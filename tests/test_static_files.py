@@ -135,7 +135,7 @@ def test_pages_from_before_an_update_still_find_their_files(prepared: Path) -> N
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # whitenoise does not end its listing
-def test_what_others_are_at_work_on_holds_nobody_up(prepared: Path) -> None:
+def test_delivery_ignores_unfinished_and_vanishing_versions(prepared: Path) -> None:
     """Of processes that start together one makes a version, or takes an old one away, while another looks."""
     half, going = prepared.parent / ".making-half", prepared.parent / GOING
     for folder in (half, going):

@@ -184,7 +184,7 @@ def test_all_pages_open_for_those_who_may_everything(people: People) -> None:
         assert client.get(address(people, route, model), follow=True).status_code in (200, 403), route
 
 
-def test_nobody_is_let_in_by_a_session_of_their_own(people: People) -> None:
+def test_owning_a_session_gives_staff_no_access_to_it_in_the_admin(people: People) -> None:
     """LIVE-06: owning a session gives staff no further access to it in the admin."""
     people.session.owner = insider(people, CLERK)
     people.session.save()

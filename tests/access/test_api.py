@@ -333,7 +333,7 @@ def test_every_operation_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("actor", ACTORS)
-def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
+def test_each_role_gets_the_answers_of_the_access_matrix(people: People, actor: str) -> None:
     """Each role gets exactly the answers of the access matrix (LIVE-06)."""
     client = client_of(people, actor)
     got = {row: ask(client, row, people.session.pk)[0] for row in MATRIX}
@@ -349,13 +349,13 @@ def test_strangers_do_not_learn_whether_a_session_exists(people: People, actor: 
     assert known == [ask(client, row, unknown, attachment_id="a_unknown") for row in about]
 
 
-def test_description_is_for_everybody(people: People) -> None:
+def test_api_description_is_public(people: People) -> None:
     """The description is public, because it contains only what the documentation has."""
     for address in ("/api/openapi.json", "/api/docs"):
         assert [client_of(people, actor).get(address).status_code for actor in ACTORS] == [200] * len(ACTORS)
 
 
-def test_other_sites_cannot_act_in_somebody_s_name(people: People) -> None:
+def test_request_with_only_a_cookie_may_read_but_not_write(people: People) -> None:
     """LIVE-06: a request with only a cookie may read, but not write."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(people[OWNER])

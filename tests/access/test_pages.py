@@ -373,7 +373,7 @@ def test_every_route_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("actor", EVERYONE)
-def test_everybody_gets_what_the_matrix_says(people: People, actor: str) -> None:
+def test_each_role_gets_the_answers_of_the_access_matrix(people: People, actor: str) -> None:
     """Each role gets exactly the answers of the access matrix (LIVE-06)."""
     assert {row: ask(people, actor, row)[0] for row in MATRIX} == {row: row.expected[actor] for row in MATRIX}
 

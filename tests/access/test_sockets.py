@@ -223,7 +223,7 @@ async def test_commands_are_for_editors(node: TestNode, people: People, actor: s
 
 
 @pytest.mark.parametrize("actor", [OWNER, EDITOR, VIEWER])
-async def test_whoever_may_read_may_fork(node: TestNode, people: People, actor: str) -> None:
+async def test_all_users_who_may_read_may_fork(node: TestNode, people: People, actor: str) -> None:
     """RUN-13: a fork belongs to the user who made it, also to a viewer, in the same workspace. The original does not
     change."""
     async with Socket(path_of(people.session), people[actor]) as socket:
@@ -447,7 +447,7 @@ async def test_access_lost_without_a_word_closes_the_socket_soon(node: TestNode,
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize("actor", [OWNER, EDITOR])
-async def test_nothing_is_done_for_somebody_who_has_lost_access(node: TestNode, people: People, actor: str) -> None:
+async def test_commands_of_a_user_who_has_lost_access_are_refused(node: TestNode, people: People, actor: str) -> None:
     """LIVE-06: commands are refused even before the socket has learned of the lost access."""
     sockets = [await Socket(path_of(people.session), people[actor]).open() for _ in range(2)]
     for socket in sockets:
@@ -550,7 +550,7 @@ async def test_changed_role_reaches_open_pages(node: TestNode, people: People) -
 
 @pytest.mark.usefixtures("_no_beacon")
 @pytest.mark.parametrize(("drawn_for", "again"), [("owner", True), ("editor", False), ("viewer", True), ("", False)])
-async def test_page_that_was_drawn_for_another_role_is_drawn_anew(
+async def test_page_that_was_rendered_for_another_role_reloads(
     node: TestNode, people: People, drawn_for: str, again: bool
 ) -> None:
     """LIVE-06: a page that was rendered for another role, and disconnected while the role changed, reloads."""

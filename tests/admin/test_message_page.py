@@ -82,7 +82,7 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
     assert (current(rows[1]).text, current(rows[2]).provider_data) == ("a\r\nb", CALL["provider_data"])
 
 
-def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+def test_stale_edit_of_a_text_is_refused_and_keeps_the_input(admin: Client, ana: User, session: Session) -> None:
     """ADM-02, MSG-11: the page shows both texts; saving again replaces the text that it shows."""
     row = fill(session, START, HI, DONE)[1]
     form = form_in(admin.get(message_page(row)), FORM)
@@ -96,7 +96,7 @@ def test_stale_text_is_told_so_and_loses_nothing(admin: Client, ana: User, sessi
     assert current(row).text == "Mia's"
 
 
-def test_stale_call_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+def test_stale_edit_of_a_tool_call_is_refused_and_keeps_the_input(admin: Client, ana: User, session: Session) -> None:
     """A stale edit of a tool call is refused and keeps the input (ADM-02, MSG-11)."""
     row = fill(session, START, HI, CALL, DONE)[2]
     form = form_in(admin.get(message_page(row)), FORM)

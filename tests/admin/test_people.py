@@ -113,7 +113,7 @@ def test_person_is_made_without_a_password_and_let_in_by_a_link(root: Client) ->
     assert LogEntry.objects.filter(object_id=mei.pk, change_message="Created a sign-in link.").count() == 1
 
 
-def test_nobody_takes_more_rights_than_they_were_given(
+def test_staff_who_may_change_users_cannot_change_rights_or_accounts_with_rights(
     staff_with: Callable[..., User], ana: User, root: Client
 ) -> None:
     """LIVE-06: staff who may change users can neither change rights nor change accounts that have some."""
@@ -168,7 +168,7 @@ def test_who_looks_after_people_cannot_become_them(staff_with: Callable[..., Use
     assert User.objects.get(pk=ana.pk).check_password("correct horse")
 
 
-def test_who_may_read_everything_may_let_people_in_and_they_are_told(
+def test_user_is_notified_of_a_sign_in_link_and_a_new_password_from_staff(
     staff_with: Callable[..., User], ana: User
 ) -> None:
     """LIVE-06: the user sees it on the next page and in the security log; a new password ends their sign-ins."""
@@ -281,7 +281,7 @@ def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> 
 
 
 @pytest.mark.both_databases
-def test_who_stands_in_the_audit_log_is_not_deleted(root: Client, staff_with: Callable[..., User]) -> None:
+def test_user_with_entries_in_the_audit_log_is_not_deleted(root: Client, staff_with: Callable[..., User]) -> None:
     """MSG-11: deleting such a user would delete their log entries."""
     clerk = staff_with()
     LogEntry.objects.create(user=clerk, action_flag=2, object_id="1", object_repr="x")

@@ -109,7 +109,7 @@ def test_prompt_has_a_heading_and_an_icon(root: Client, ana: User) -> None:
     ],
 )
 @pytest.mark.both_databases
-def test_wrong_values_are_told_and_nothing_typed_is_lost(root: Client, field: str, value: Any, words: str) -> None:
+def test_wrong_values_are_reported_and_the_input_is_kept(root: Client, field: str, value: Any, words: str) -> None:
     """MSG-12, ADM-01: the errors name the valid choices."""
     answer = root.post(ADD, {**WRITER, field: value})
     assert answer.status_code == 200

@@ -67,7 +67,7 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
     assert not LogEntry.objects.filter(action_flag=2).exists()
 
 
-def test_stale_form_is_told_so_and_loses_nothing(admin: Client, ana: User, session: Session) -> None:
+def test_stale_form_is_refused_and_keeps_the_input(admin: Client, ana: User, session: Session) -> None:
     """ADM-02: the page shows both texts; saving again replaces the other user's text."""
     form = form_in(admin.get(page_of(session)), "session_form")
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Ana's")
@@ -203,7 +203,7 @@ def test_hand_written_rows_are_shown(admin: Client, session: Session) -> None:
     assert len(soup_of(admin.get(page_of(session))).select(".message-row")) == 4
 
 
-def test_state_tells_of_the_run(admin: Client, session: Session) -> None:
+def test_state_address_returns_the_state_of_the_run(admin: Client, session: Session) -> None:
     """ADM-01, RUN-03: the address that the page's script polls has the state of the run."""
     address = soup_of(admin.get(page_of(session))).select_one("#session-facts")["data-state-url"]  # type: ignore[index]  # there is one
     assert admin.get(str(address)).json()["works"] is False

@@ -26,7 +26,9 @@ def working(keeper: Client) -> list[str]:
     return [str(mark["alt"]) for mark in page.select(".field-works img")]
 
 
-def test_list_says_which_still_let_somebody_in(staff_with: Callable[..., User], ana: User, session: Session) -> None:
+def test_list_shows_which_invitations_are_still_valid(
+    staff_with: Callable[..., User], ana: User, session: Session
+) -> None:
     """LIVE-06: expired invitations, and those of users who left the workspace, do not. Queries are constant."""
     keeper = signed_in(staff_with("view_invitation"))
     for _ in range(2):

@@ -59,7 +59,7 @@ prose = st.text(max_size=60)
 
 @settings(deadline=None)
 @given(url=urls, form=around, before=prose, after=prose)
-def test_address_that_stands_in_a_text_is_known(url: str, form: str, before: str, after: str) -> None:
+def test_address_in_a_text_is_known(url: str, form: str, before: str, after: str) -> None:
     """An address in a text is known, whatever characters surround it."""
     if url[-1] in ".,;:!?)*_~&":
         url += "x"
@@ -325,7 +325,7 @@ async def test_calls_of_one_response_are_bounded() -> None:
         (f"Read https://a.example/x?{'y' * 5_000}", True),
     ],
 )
-def test_a_task_with_an_address_that_nobody_gave(task: str, is_new: bool) -> None:
+def test_new_address_in_a_task_is_detected(task: str, is_new: bool) -> None:
     """UI-15, RUN-18: a task must not carry data in an address to another agent, which would take it for a user's."""
     assert has_new_address(task, ["See https://a.example/x"]) is is_new
 
@@ -353,6 +353,6 @@ PAGES = ["See https://a.example/x and b.example."]
         ({"url": "http://localhost:8000/x"}, False),
     ],
 )
-def test_arguments_with_an_address_that_nobody_gave(arguments: dict[str, Any], is_new: bool) -> None:
+def test_only_addresses_that_no_one_gave_count_as_new_in_arguments(arguments: dict[str, Any], is_new: bool) -> None:
     """UI-15: a search with names that look like hosts does not count, but each address that a tool could open does."""
     assert arguments_have_new_address(arguments, PAGES) is is_new

@@ -71,7 +71,7 @@ async def test_listed_models_stay_while_the_server_is_asked_again() -> None:
     assert models.problem == ""
 
 
-async def test_everybody_waits_for_the_same_question() -> None:
+async def test_concurrent_refreshes_share_one_request_even_if_one_is_cancelled() -> None:
     server, gate = Server(), asyncio.Event()
     models = listing(server, gate)
     first, second = asyncio.create_task(models.refresh()), asyncio.create_task(models.refresh())

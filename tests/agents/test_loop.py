@@ -303,7 +303,7 @@ async def test_refusal_is_shown_with_the_providers_explanation() -> None:
     assert str(failure.error.words).endswith("The provider says: It could enable harm.")
 
 
-async def test_unexpected_failure_is_told_without_its_insides(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_failure_is_reported_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
     """RUN-10: the user reads a general message, and the log has the traceback."""
     helper, _ = agent([ValueError("sk-secret")])
     failure = (await collect(helper))[-1]

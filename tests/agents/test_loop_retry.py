@@ -76,7 +76,7 @@ async def test_retry_after_is_honored() -> None:
     assert waits == [17]
 
 
-async def test_server_that_asks_for_too_much_patience_is_told_at_once() -> None:
+async def test_retry_after_beyond_the_limit_is_reported_immediately() -> None:
     """RUN-10: a Retry-After beyond the limit is reported immediately instead of waiting for an hour."""
     error = RateLimited("tomorrow", retry_after=MAX_RETRY_DELAY + 1)
     events, waits = await play(ScriptedProvider([[error]]))
@@ -94,7 +94,7 @@ async def test_server_that_asks_for_too_much_patience_is_told_at_once() -> None:
         ProviderError("other"),
     ],
 )
-async def test_lasting_failure_is_told_at_once(error: ProviderError) -> None:
+async def test_permanent_failure_is_reported_without_retries(error: ProviderError) -> None:
     """A permanent failure is reported without retries (RUN-10)."""
     events, waits = await play(ScriptedProvider([[error]]))
     assert (events, waits) == ([STARTED, TurnFailed(error)], [])

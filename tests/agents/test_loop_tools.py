@@ -20,7 +20,7 @@ def tools(*given: Tool) -> dict[str, Tool]:
     return {one.name: one for one in given}
 
 
-async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
+async def test_safe_tools_run_together_and_are_reported_as_they_finish() -> None:
     """RUN-11: the tools wait for each other, so running them one after another would never end."""
     turns = {"a": asyncio.Event(), "b": asyncio.Event()}
 
@@ -48,7 +48,7 @@ async def test_safe_tools_run_together_and_are_told_as_they_finish() -> None:
     ]
 
 
-async def test_tools_start_only_after_all_that_start_together_are_told() -> None:
+async def test_tools_that_start_together_run_only_after_all_starts_are_reported() -> None:
     """RUN-15: the consumer stores "running" before a tool has an effect, so that none runs twice unnoticed."""
     ran: list[int] = []
 

@@ -56,7 +56,7 @@ async def test_others_run_and_the_turn_ends_as_waiting() -> None:
     assert len(provider.requests) == 1
 
 
-async def test_turn_goes_on_with_approved_calls_and_asks_again_about_the_others() -> None:
+async def test_turn_continues_with_approved_calls_and_asks_again_about_the_others() -> None:
     """RUN-12: approved calls of the history run and the others wait again, without a request to the model."""
     helper, provider = agent(["Done."])
     said = Message("assistant", (ASK, replace(SEND, approved=True)))

@@ -85,7 +85,7 @@ async def test_cancelling_is_not_taken_for_silence() -> None:
     timeout.close()
 
 
-async def test_cancelling_wins_over_silence_at_the_same_time() -> None:
+async def test_cancelling_takes_precedence_over_a_simultaneous_timeout() -> None:
     """RUN-07: a stop at the moment of the timeout is a stop."""
     timeout = made()
 

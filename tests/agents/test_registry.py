@@ -365,7 +365,7 @@ def test_file_with_agents_only_takes_providers_from_the_environment(file: Callab
     assert isinstance(registry.build_agent(registry.preset()).provider, DemoProvider)
 
 
-def test_bad_base_url_in_the_environment_is_told() -> None:
+def test_bad_base_url_in_the_environment_is_reported() -> None:
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL is not a web address: 'localhost:1'"):
         load(None, {"OPENAI_BASE_URL": "localhost:1"})
 
@@ -379,7 +379,9 @@ def test_bad_base_url_in_the_environment_is_told() -> None:
         ("claude", "claude-1", "Choose one of: claude-opus-5-5, house-model"),
     ],
 )
-def test_unknown_model_is_told_in_words(file: Callable[..., Path], provider: str, model: str, words: str) -> None:
+def test_unknown_model_or_provider_is_refused_with_a_reason(
+    file: Callable[..., Path], provider: str, model: str, words: str
+) -> None:
     registry = load(file(FULL), FULL_ENV)
     with pytest.raises(ModelNotFound, match=words):
         registry.build_agent(replace(registry.preset(), provider=provider, model=model))

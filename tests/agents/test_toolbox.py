@@ -57,7 +57,7 @@ async def test_current_time_is_now_in_the_zone(zone: str) -> None:
         ("Europe", "There is no time zone 'Europe'. Did you mean "),
     ],
 )
-async def test_unknown_time_zone_is_told(zone: str, words: str) -> None:
+async def test_unknown_time_zone_is_reported(zone: str, words: str) -> None:
     result = await current_time.run(ToolCall("c", "current_time", {"timezone": zone}))
     assert result.is_error
     assert result.content.startswith(words)

@@ -85,7 +85,7 @@ async def test_tavily_gets_its_key_and_its_parameters(service: Service) -> None:
 @pytest.mark.parametrize(
     "answer", [{"results": []}, {"results": [{"url": "javascript:alert(1)"}, {"url": "http://[a]@"}, 3, {}]}]
 )
-async def test_without_a_result_the_model_is_told(service: Service, answer: Any) -> None:
+async def test_search_without_results_is_reported_to_the_model(service: Service, answer: Any) -> None:
     service.answer = answer
     result = await search(config(service))
     assert (result.is_error, result.content) == (False, "No pages found. Search for other words.")

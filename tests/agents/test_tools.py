@@ -103,7 +103,7 @@ def half(n: int, unit: str = "") -> str:
         ({"_raw": '{"n": 1'}, "The arguments of half are not a JSON object. Call it again with valid JSON."),
     ],
 )
-async def test_bad_arguments_are_told_to_the_model(arguments: dict[str, Any], words: str) -> None:
+async def test_bad_arguments_are_reported_to_the_model(arguments: dict[str, Any], words: str) -> None:
     """RUN-11: the model reads which arguments are wrong."""
     result = await half.run(use(arguments))
     assert result.is_error

@@ -74,7 +74,7 @@ def test_broken_body_is_refused(client: Client, address: str, body: bytes, statu
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_json_is_told_so(client: Client, session: Session, ana: User, kind: str) -> None:
+def test_body_that_is_not_sent_as_json_is_refused(client: Client, session: Session, ana: User, kind: str) -> None:
     """MSG-12: a body that is not sent as JSON, as by a form of another site, is refused with a token or a cookie."""
     page = Client()
     page.force_login(ana)

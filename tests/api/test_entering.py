@@ -40,7 +40,7 @@ def test_token_and_cookie_say_who_asks(ana: User) -> None:
     assert client.get(ME).json()["scope"] == "write"
 
 
-def test_who_is_not_known_is_told_how_to_be(ana: User) -> None:
+def test_unauthenticated_request_gets_a_problem_and_the_authentication_scheme(ana: User) -> None:
     """LIVE-06: an unauthenticated request gets a problem and a header that explain how to authenticate."""
     answer = Client().get(ME)
     assert (answer.status_code, answer["Content-Type"]) == (401, "application/problem+json")

@@ -67,7 +67,7 @@ def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> 
     assert asker.post(f"/api/sessions/{session.pk}/cancel").json() == {"stopping": True}
 
 
-def test_changed_message_is_told_as_it_is(asker: Asker, session: Session) -> None:
+def test_changed_message_is_returned_as_it_is_now(asker: Asker, session: Session) -> None:
     """A changed message is returned as it is now (MSG-09, MSG-11)."""
     row = fill(session, *TURN)[1]
     returned = asker.patch(path(session, row), {"text": "Hello", "include_in_context": False}).json()
@@ -199,7 +199,7 @@ def test_messages_of_other_sessions_are_not_found(asker: Asker, session: Session
     assert code(asker.patch(path(session, row), {})) == (404, "no_such_message")
 
 
-def test_what_stands_before_is_left_out_and_taken_in(asker: Asker, session: Session) -> None:
+def test_messages_before_a_place_are_excluded_and_included_again(asker: Asker, session: Session) -> None:
     """MSG-09: messages before a place are excluded in one request, and included again by the id in its answer."""
     rows = fill(session, *TURN, *TURN)
     asker.patch(path(session, rows[1]), {"include_in_context": False})
@@ -252,7 +252,7 @@ def test_key_of_another_request_is_refused(asker: Asker, session: Session) -> No
         assert asker.post(address, {**body, "key": "k1"}).status_code == 200
 
 
-def test_usage_is_told(asker: Asker, session: Session) -> None:
+def test_usage_has_turns_tokens_and_models(asker: Asker, session: Session) -> None:
     """The usage of a session has its turns, tokens and models (MSG-06)."""
     fill(session, *TURN, START, HI, DONE)
     usage = asker.get(f"/api/sessions/{session.pk}/usage").json()

@@ -42,7 +42,7 @@ def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
     assert Client().head(here).status_code == 401
 
 
-def test_options_says_what_there_is(session: Session) -> None:
+def test_options_lists_the_methods_without_revealing_whether_an_object_exists(session: Session) -> None:
     """MSG-12: OPTIONS lists the methods to every client, without revealing whether an object exists."""
     allowed = "DELETE, GET, HEAD, OPTIONS, PATCH"
     for session_id in (session.pk, "s_none"):

@@ -138,7 +138,7 @@ def test_reasoning_is_chosen_as_the_model_offers_it(asker: Asker, session: Sessi
     assert (shown["reasoning_effort"], shown["config"]["reasoning_effort"]) == ("", "high")
 
 
-def test_who_has_not_seen_the_present_is_told(asker: Asker, session: Session) -> None:
+def test_change_with_an_outdated_tag_or_prompt_is_refused(asker: Asker, session: Session) -> None:
     """LIVE-02, MSG-11: a change is refused if the session's tag or the prompt that the client has seen is outdated."""
     tag = asker.get(path(session))["ETag"]
     assert asker.patch(path(session), {"title": "A"}, if_match=tag).status_code == 200

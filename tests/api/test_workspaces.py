@@ -32,7 +32,9 @@ def test_who_asks_learns_where_they_are(asker: Asker, ana: User, workspace: Work
     assert (me["workspaces"], me["workspace"]) == (named, other.pk)
 
 
-def test_sessions_begin_where_they_are_told_to(asker: Asker, ana: User, workspace: Workspace, other: Workspace) -> None:
+def test_session_begins_in_the_named_or_the_current_workspace(
+    asker: Asker, ana: User, workspace: Workspace, other: Workspace
+) -> None:
     """A session begins in the named workspace, by default in the current one.
 
     A repeated request returns its session, even if the user has left that workspace.

@@ -60,7 +60,7 @@ def declared(size: int, *more: tuple[bytes, bytes]) -> Headers:
     return [(b"content-length", str(size).encode()), *more]
 
 
-async def test_small_body_passes_and_its_length_is_told() -> None:
+async def test_small_chunked_body_passes_and_gets_a_content_length() -> None:
     """A small chunked body gets a Content-Length, because Django would treat the form as empty without one."""
     assert await ask("/api/sessions", b"12345", b"67890") == (200, [10, "10"])
 

@@ -201,7 +201,7 @@ def test_postgresql_that_cannot_be_used_is_one_line_with_the_reason(tmp_path: Pa
         ("REDIS_URL", "http://u:secret@h", "REDIS_URL must be redis://"),
     ],
 )
-def test_bad_setting_is_told_without_a_traceback(tmp_path: Path, name: str, value: str, words: str) -> None:
+def test_bad_setting_is_reported_without_a_traceback(tmp_path: Path, name: str, value: str, words: str) -> None:
     assert_refused(manage("serve", data=tmp_path, **{name: value}), words)
 
 
@@ -215,7 +215,7 @@ def test_bad_setting_is_told_without_a_traceback(tmp_path: Path, name: str, valu
         ("PARLEY_CONFIG", "/no/such/file.toml", "/no/such/file.toml"),
     ],
 )
-def test_setting_that_fails_later_is_told_without_a_traceback(
+def test_setting_that_fails_later_is_reported_without_a_traceback(
     tmp_path: Path, name: str, value: str, words: str
 ) -> None:
     """The settings are loaded, so the test needs no interpreter of its own: a check or the start finds the error."""

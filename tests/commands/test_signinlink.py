@@ -22,7 +22,7 @@ def signinlink(*words: str) -> str:
     return out.getvalue().strip()
 
 
-def test_link_is_the_administrators_unless_somebody_is_named() -> None:
+def test_link_is_for_the_administrator_unless_a_user_is_named() -> None:
     ana = User.objects.create_user("ana")
     boss = User.objects.create_superuser("boss")
 

@@ -22,7 +22,7 @@ def test_a_pdf_is_counted_and_read() -> None:
     assert read(data) == Contents("pdf", "application/pdf", data, pages=2, text="[Page 1]\nHello\n\n[Page 2]\nWorld")
 
 
-def test_a_pdf_that_everybody_may_read_is_taken_and_a_locked_one_refused() -> None:
+def test_a_pdf_that_needs_no_password_is_accepted_and_a_locked_one_refused() -> None:
     """A PDF file that needs a password is refused, one that only restricts printing is accepted (MSG-12)."""
     assert read(files.locked_pdf("")).pages == 1
     with pytest.raises(Unusable, match="locked_pdf"):

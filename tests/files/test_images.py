@@ -138,7 +138,7 @@ def test_damaged_images_are_refused(kind: str) -> None:
                 assert error.problem in {"broken_image", "too_many_pixels"}  # noqa: PT017  # both are correct
 
 
-def test_an_image_that_strippers_do_not_understand_is_written_anew() -> None:
+def test_an_image_whose_metadata_cannot_be_stripped_is_encoded_again() -> None:
     """An image whose metadata can't be stripped is encoded again (MSG-12)."""
     without_end = picture("JPEG")[:-2]
     with Image.open(BytesIO(picture("JPEG"))) as image:

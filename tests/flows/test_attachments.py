@@ -79,7 +79,7 @@ async def test_a_model_that_takes_them_gets_the_files_themselves(node: TestNode,
     assert Image.open(BytesIO(b64decode(smaller.data))).size == (1568, 784)
 
 
-async def test_a_model_that_takes_none_is_told_of_them(node: TestNode, ana: User) -> None:
+async def test_a_model_that_accepts_no_files_gets_them_as_text(node: TestNode, ana: User) -> None:
     """RUN-16, CTX-01: a model that does not accept the files gets them as text."""
     provider = script(node, ["I see."], ["I read."])
     session = await node.session(ana)
@@ -97,7 +97,7 @@ async def test_a_model_that_takes_none_is_told_of_them(node: TestNode, ana: User
     ]
 
 
-async def test_what_is_too_much_for_one_request_is_told_the_oldest_first(
+async def test_the_oldest_files_are_replaced_by_a_note_if_a_request_is_too_large(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CTX-01: if the files exceed a request, the oldest ones are replaced by a note, because users refer to the newest

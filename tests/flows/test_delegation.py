@@ -299,7 +299,7 @@ async def test_a_deleted_session_ends_the_wait(node: TestNode, ana: User) -> Non
     assert await node.do(lambda: Session.objects.get(pk=child.pk).status) == "deleted"
 
 
-async def test_what_is_sent_meanwhile_is_queued(node: TestNode, ana: User) -> None:
+async def test_message_sent_during_the_wait_is_queued(node: TestNode, ana: User) -> None:
     """RUN-06, RUN-18: messages sent during the wait are queued, as while tools run, and do not end the wait."""
     gate = Gate()
     play(node, chief=[[ask()], ["And now this."]], helper=[[gate, "Found"]])
@@ -547,7 +547,7 @@ async def agreed_in(node: TestNode, session: Session) -> tuple[int, ...]:
     return snapshot.tool.subsession.wait.agreed
 
 
-async def test_who_has_approved_is_told_of_the_others_at_any_level(node: TestNode, ana: User) -> None:
+async def test_top_session_lists_who_has_approved_a_call_two_levels_below(node: TestNode, ana: User) -> None:
     """RUN-18, UI-12: a call two levels below needs two approvals. The sessions above list the user who has approved, so
     that they are not asked again."""
     session, bo, approve = await waiting_two_levels_below(node, ana)

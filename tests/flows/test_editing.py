@@ -22,7 +22,7 @@ async def said(node: TestNode, session: Session, text: str) -> str:
     return row.pk
 
 
-async def test_next_answer_is_to_what_stands_there_now(node: TestNode, ana: User) -> None:
+async def test_next_request_reflects_edits_exclusions_removals_and_restores(node: TestNode, ana: User) -> None:
     """ADM-02, MSG-09, MSG-11: the model gets edited and restored texts, and neither excluded nor removed ones."""
     provider = node.script([["One."], ["Two."], ["Three."], ["Four."]])
     session = await node.session(ana)
@@ -84,7 +84,7 @@ async def test_retry_of_an_edited_question_answers_the_new_one(node: TestNode, a
     await node.do(check_rest, session)
 
 
-async def test_retry_of_a_tool_asks_for_its_response_anew(node: TestNode, ana: User) -> None:
+async def test_retry_of_a_tool_call_requests_its_whole_response_again(node: TestNode, ana: User) -> None:
     """RUN-12, CTX-03: retrying a tool call withdraws its response's text and calls together."""
     bench = Workbench()
     bench.let_go(1, 2, 3)

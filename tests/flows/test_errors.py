@@ -167,7 +167,7 @@ async def test_retry_while_the_agent_works_is_refused(node: TestNode, ana: User)
         await node.retry(session, ana, sent.id)
 
 
-async def test_failing_tool_is_told_to_the_model(node: TestNode, ana: User) -> None:
+async def test_failing_tool_returns_an_error_result_to_the_model(node: TestNode, ana: User) -> None:
     """RUN-11, MSG-07: an exception of a tool is a result with is_error, and the turn continues."""
     provider = node.script([[ToolCall("c1", "calculator", {"expression": "1/0"})], ["Oh."]])
     session = await node.session(ana)

@@ -151,7 +151,7 @@ async def test_lost_event_is_made_good_by_the_beacon(
     await viewer.cut()
 
 
-async def test_error_queue_and_end_are_told(node: TestNode, ana: User) -> None:
+async def test_stream_has_queued_messages_and_ends_of_turns(node: TestNode, ana: User) -> None:
     """RUN-02, RUN-06: a program with a token gets the events of queued messages and of the ends of turns."""
     gate = Gate()
     node.script([["One", gate], ["Two"]])

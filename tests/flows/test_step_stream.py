@@ -115,7 +115,7 @@ async def test_resume_brings_what_changed_alone(node: TestNode, ana: User) -> No
     await viewer.cut()
 
 
-async def test_what_is_taken_away_is_told(node: TestNode, ana: User) -> None:
+async def test_excluded_and_withdrawn_steps_are_removed_from_the_stream(node: TestNode, ana: User) -> None:
     """LIVE-03, MSG-09, RUN-12: excluded, removed and withdrawn steps are removed, and steps that are included again are
     added."""
     node.script([["First."], ["Second."]])

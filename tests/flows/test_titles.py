@@ -79,7 +79,7 @@ async def test_model_names_a_session_after_its_first_turn(node: TestNode, ana: U
     await node.do(check_rest, session)
 
 
-async def test_title_is_nobody_s_hindrance(node: TestNode, ana: User) -> None:
+async def test_session_answers_while_its_title_is_generated(node: TestNode, ana: User) -> None:
     """RUN-01: while a title is generated, the session is idle and answers the next message."""
     gate = Gate()
     provider = node.script([["One."], [gate, "A title"], ["Two."]], REAL)
@@ -95,7 +95,7 @@ async def test_title_is_nobody_s_hindrance(node: TestNode, ana: User) -> None:
 
 
 @pytest.mark.parametrize("given", ["Tills", "Why is the till slow?"])
-async def test_title_that_somebody_gives_meanwhile_stays(node: TestNode, ana: User, given: str) -> None:
+async def test_title_set_by_a_user_while_one_is_generated_stays(node: TestNode, ana: User, given: str) -> None:
     """UI-11: a title that a user sets in the meantime stays, even if it equals Parley's earlier one."""
     gate = Gate()
     node.script([["One."], [gate, "A title"], ["Two."]], REAL)
@@ -142,7 +142,7 @@ async def test_title_that_does_not_come_about_is_no_damage(node: TestNode, ana: 
 
 
 @pytest.mark.parametrize("titles", ["words", "model"])
-async def test_nobody_is_asked_where_words_do_or_the_agent_plays(
+async def test_no_title_is_generated_with_the_setting_words_or_for_the_demo_agent(
     node: TestNode, ana: User, settings: Settings, titles: str
 ) -> None:
     """UI-11: no title is generated with the setting "words", or for the demo agent, as which the test node's own agent

@@ -42,7 +42,7 @@ async def test_counts_that_are_no_numbers_do_not_end_a_turn(node: TestNode, ana:
     assert (answer.input_tokens, answer.output_tokens, answer.total_tokens) == (None, None, None)
 
 
-async def test_tool_round_is_told_to_the_model(node: TestNode, ana: User) -> None:
+async def test_next_request_has_the_calls_and_results_of_the_tool_round(node: TestNode, ana: User) -> None:
     """CTX-01, MSG-07, MSG-08: the text and the calls of a response stay together, and the results follow."""
     provider = node.script(
         [

@@ -249,7 +249,7 @@ def present(*names: str) -> Presence:
         ("ABCDEF", "Online: A, B and 4 others", 4, "+2+4"),
     ],
 )
-def test_some_faces_stand_for_all(names: str, words: str, faces: int, more: str) -> None:
+def test_first_faces_are_shown_with_a_count_of_the_others(names: str, words: str, faces: int, more: str) -> None:
     """Of many users only the first avatars are shown, with a count (LIVE-05)."""
     frame = presence_frame(present(*names))
     drawn = Names(frame["html"])

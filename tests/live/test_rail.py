@@ -206,7 +206,7 @@ async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node:
             await here.until(lambda heard=heard: rings(here) > heard[0])  # type: ignore[misc]  # see above
 
 
-async def test_waiting_page_is_told_of_all_that_is_new(
+async def test_delayed_notice_covers_all_changes_until_it_is_sent(
     node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that waits for its notification loads its list if any change until then requires it."""

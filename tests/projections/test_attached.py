@@ -36,7 +36,7 @@ def user_message(text: str) -> Message:
     return Message("user", (Text(text),))
 
 
-def test_a_text_file_is_told_between_fences_before_the_words(session: Session) -> None:
+def test_a_text_file_comes_in_fences_before_the_text_of_the_message(session: Session) -> None:
     """CTX-01: the fences are longer than those in the file."""
     row = said(session, "Read it.", {"name": "a.md", "kind": "text", "text": "x\n````\ny"})
     file = Text("[File a.md]\n`````\nx\n````\ny\n`````", foreign=True)
@@ -80,7 +80,7 @@ def test_the_sender_s_name_comes_first(session: Session) -> None:
     ]
 
 
-def test_the_reason_is_told(session: Session) -> None:
+def test_the_label_says_why_a_file_is_not_shown(session: Session) -> None:
     """The context says why a file is not included (CTX-01)."""
     row = said(session, "", image("a.png"))
     assert as_text(row.attachments.get(), "the file is lost") == (

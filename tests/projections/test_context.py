@@ -197,7 +197,7 @@ def test_senders_cannot_pass_for_others() -> None:
     assert [message.text for message in context(rows)] == ["[Bo) I am (Ana] Hi", "[User] Yo", "[Cy] Hm"]
 
 
-def test_people_of_one_name_are_told_apart() -> None:
+def test_users_with_similar_names_are_distinguished_by_account() -> None:
     """CTX-06: similar names are distinguished by account. A user may change their name."""
     rows = [user("Hi", 2, "Ana"), user("Yo", 1, "Аna\u200b"), user("Hm", 1, "Ana B"), user("Ha", None, "ana")]
     assert [message.text for message in context(rows)] == ["[Ana (2)] Hi", "[Аna] Yo", "[Ana B] Hm", "[ana (3)] Ha"]

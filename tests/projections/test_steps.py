@@ -174,7 +174,7 @@ def test_response_and_its_tools_are_steps_of_the_model() -> None:
     assert (result.metrics.tool_exec_time_ms, result.metrics.total_tokens) == (5, None)
 
 
-def test_call_at_work_has_no_result_yet() -> None:
+def test_running_call_has_no_result_yet() -> None:
     """CTX-04, MSG-07: a running call has no result, unlike in a request, which needs a placeholder."""
     rows = [row(1, role="user", text="Dig"), row(2, type="tool_group", tool_call_id="c1", status="running")]
     assert [step.id for step in projected(rows)] == ["m_1", "m_2"]

@@ -75,7 +75,7 @@ def test_streaming_message_comes_without_its_text() -> None:
     assert "so far" in frames.message_html(given)
 
 
-def test_message_frame_names_nobody_as_mine() -> None:
+def test_message_frame_names_the_sender_and_is_not_marked_as_mine() -> None:
     """Every viewer gets the same frame: data-user-id names the sender, and the browser compares."""
     html = frames.message_html(message(role="user", user_id=5, sender="Ana", text="x"))
     assert 'data-user-id="5"' in html
@@ -155,7 +155,7 @@ def test_turn_start_is_never_drawn() -> None:
         (None, "complete", ""),
     ],
 )
-def test_turn_done_tells_of_long_and_interrupted_turns(seconds: float | None, status: str, words: str) -> None:
+def test_turn_done_is_shown_for_long_and_interrupted_turns(seconds: float | None, status: str, words: str) -> None:
     """UI-04: a turn shows nothing below 60 s, and a line from 60 s on.
 
     An interrupted turn is reported and can be continued.
@@ -267,7 +267,7 @@ def test_error_offers_a_retry_of_itself() -> None:
         ({"remedy": "reboot"}, "retry"),
     ],
 )
-def test_error_offers_what_can_mend_it(kept: object, remedy: str) -> None:
+def test_error_offers_its_remedy_or_a_retry(kept: object, remedy: str) -> None:
     """RUN-10: another model if a retry would fail again; errors with data of unknown origin offer a retry."""
     given = message(type="error", text="No.", provider_data={"error": kept})
     html = frames.message_html(given)

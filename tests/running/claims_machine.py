@@ -126,12 +126,12 @@ def able_to_claim(machine: Claims) -> list[Node]:
     return [node for node in connected(machine) if machine.now < node.safe_until]
 
 
-def at_work(machine: Claims) -> list[At]:
+def running(machine: Claims) -> list[At]:
     return [(node, run) for node in machine.nodes if not node.paused for run in node.runs.values() if run.turn]
 
 
 def able_to_write(machine: Claims) -> list[At]:
-    return [(node, run) for node, run in at_work(machine) if run.pending is None]
+    return [(node, run) for node, run in running(machine) if run.pending is None]
 
 
 def able_to_speak(machine: Claims) -> list[At]:
@@ -139,7 +139,7 @@ def able_to_speak(machine: Claims) -> list[At]:
 
 
 def in_doubt(machine: Claims) -> list[At]:
-    return [(node, run) for node, run in at_work(machine) if run.pending is not None]
+    return [(node, run) for node, run in running(machine) if run.pending is not None]
 
 
 def rule_of(choose: Callable[[Claims], Sequence[Any]], **drawn: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
@@ -363,7 +363,7 @@ class Claims(RuleBasedStateMachine):
         else:
             node.runs.pop(run.claim.session_id)  # the writer's `on_fenced`
 
-    @rule_of(at_work)
+    @rule_of(running)
     def publish(self, at: At) -> None:
         """Publish live text, which no transaction protects."""
         node, run = at

@@ -306,7 +306,7 @@ async def test_edited_message_addresses_others(node: TestNode, ana: User) -> Non
     assert [row[0] for row in await answers(node, session)] == ["critic"]
 
 
-async def test_queued_messages_come_after_the_agents_at_work(node: TestNode, ana: User) -> None:
+async def test_queued_message_is_answered_after_the_agent_that_is_working(node: TestNode, ana: User) -> None:
     """RUN-06: the break for a queued message does not end an agent's work.
     It continues in the next turn, before the agents that the message addresses.
     """

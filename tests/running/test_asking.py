@@ -215,7 +215,7 @@ async def test_call_can_ask_only_so_much(node: TestNode, ana: User) -> None:
     assert json.loads(row.result)[-1] == {"action": "cancel"}
 
 
-async def test_run_without_people_is_told_so(node: TestNode, ana: User) -> None:
+async def test_tool_in_a_session_in_the_mode_run_cannot_ask_questions(node: TestNode, ana: User) -> None:
     """MSG-09: in a session in the mode `run`, a tool cannot ask questions, so nothing waits."""
     node.script([[CALL], ["Done."]], tools=[booking()])
     session = await node.session(ana)

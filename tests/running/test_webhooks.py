@@ -130,7 +130,9 @@ async def test_a_stopped_turn_says_so(node: TestNode, ana: User, workspace: Work
     assert (finished.type, finished.data()["status"]) == ("turn.finished", "stopped")
 
 
-async def test_waiting_for_people_is_told(node: TestNode, ana: User, workspace: Workspace, receiver: Receiver) -> None:
+async def test_event_is_sent_for_a_turn_that_waits_and_for_a_call_that_asks(
+    node: TestNode, ana: User, workspace: Workspace, receiver: Receiver
+) -> None:
     """HOOK-02: an event is sent for a turn that waits, and for a call that asks while it runs."""
     node.script([[ASK], ["Done."]], CONFIG)
     await node.do(added, ana, workspace, receiver.url, "agent.waiting")

@@ -325,7 +325,7 @@ async def test_a_command_may_close_its_output(sandbox: Sandbox, monkeypatch: pyt
     assert await bash(sandbox, "exec >&- 2>&-; sleep 0.2; exit 3") == (Ended("exit", 3), "")
 
 
-async def test_a_command_that_cannot_start_is_told_from_one_that_fails(sandbox: Sandbox) -> None:
+async def test_a_command_that_cannot_start_is_distinguished_from_one_that_fails(sandbox: Sandbox) -> None:
     assert (await finish(sandbox, "false")).ended == Ended("exit", 1)
     hidden = replace(sandbox, hidden=(Path("/usr/bin"),))
     assert (await finish(hidden, "true")).ended.reason == "failed"

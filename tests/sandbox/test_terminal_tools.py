@@ -84,7 +84,7 @@ UNMEASURED = (
 )
 
 
-async def test_the_reason_why_no_file_can_be_written_is_told(sandbox: Sandbox) -> None:
+async def test_the_reason_why_no_file_can_be_written_is_reported(sandbox: Sandbox) -> None:
     """A folder that cannot be measured counts as full, but it may be small, and deleting other files would not help."""
     assert (await call(sandbox, "bash", command=f"{DEEP}; sleep 20")).content == f"[Stopped. {UNMEASURED}]"
     note = f"[No file could be written. {UNMEASURED}]"
@@ -159,7 +159,7 @@ async def test_without_a_session_there_is_no_workspace() -> None:
     assert await call(None, "list_files") == ToolResult("c", "There are no session files here.", is_error=True)
 
 
-async def test_a_workspace_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+async def test_a_workspace_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = await call(Sandbox(tmp_path / "file" / "s_1"), "bash", command="ls")
     assert result == ToolResult("c", "The sandbox is not available: File exists.", is_error=True)

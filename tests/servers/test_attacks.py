@@ -224,7 +224,7 @@ def test_handshake_that_cannot_be_read_is_answered(running: Running, more: tuple
         assert raw.ask(*UPGRADE, *more, body=b"123456789")[0] >= 400
 
 
-def test_other_addresses_are_told_in_plain_text(running: Running) -> None:
+def test_malformed_request_outside_the_api_gets_a_plain_text_error(running: Running) -> None:
     with Raw(running) as raw:
         status, media_type, body = raw.ask("GET / NOT-HTTP")
         assert (status, media_type) == (400, "text/plain; charset=utf-8")

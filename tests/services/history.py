@@ -269,7 +269,7 @@ class History(People):
                 self.player.begin()
 
     @rule(calls=st.integers(2, 3), reported=st.integers(1, 5), at_once=st.booleans(), resumes=st.booleans())
-    def crash_at_work(self, calls: int, reported: int, at_once: bool, resumes: bool) -> None:
+    def crash_while_tools_run(self, calls: int, reported: int, at_once: bool, resumes: bool) -> None:
         """Let the process die while tools run."""
         self.work(calls, reported=reported, at_once=at_once, done=True)
         self.crash(resumes=resumes, found=True)

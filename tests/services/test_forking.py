@@ -154,7 +154,7 @@ def test_fork_at_an_excluded_message_runs_only_with_a_new_text(
     assert not ChatMessage.objects.get(pk=row.pk).include_in_context
 
 
-def test_fork_of_a_session_that_was_deleted_meanwhile(session: Session, ana: User) -> None:
+def test_fork_of_a_deleted_session_is_refused(session: Session, ana: User) -> None:
     """RUN-13: forking a session that was deleted in the meantime is refused."""
     row = fill(session, START, HI)[1]
     Session.objects.filter(pk=session.pk).update(status="deleted")

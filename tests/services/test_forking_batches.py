@@ -134,7 +134,9 @@ def test_key_of_an_unfinished_fork_waits(session: Session, ana: User, between: C
 
 
 @pytest.mark.django_db
-def test_messages_changed_meanwhile_are_copied(session: Session, ana: User, between: Callable[[Any], None]) -> None:
+def test_messages_changed_during_the_copy_are_copied(
+    session: Session, ana: User, between: Callable[[Any], None]
+) -> None:
     """RUN-13: a message that is removed during the copy is in the copy.
 
     A message that is edited has its old or its new text.
@@ -152,7 +154,7 @@ def test_messages_changed_meanwhile_are_copied(session: Session, ana: User, betw
 
 
 @pytest.mark.django_db
-def test_fork_of_a_session_that_is_erased_meanwhile_fails(
+def test_fork_of_a_session_that_is_erased_during_the_copy_fails(
     session: Session, ana: User, between: Callable[[Any], None]
 ) -> None:
     """RUN-13: if the original is erased during the copy, no row of the copy stays."""
@@ -164,7 +166,7 @@ def test_fork_of_a_session_that_is_erased_meanwhile_fails(
 
 
 @pytest.mark.django_db
-def test_fork_of_someone_who_loses_access_meanwhile_fails(
+def test_fork_by_a_user_who_loses_access_during_the_copy_fails(
     session: Session, ana: User, bo: User, between: Callable[[Any], None]
 ) -> None:
     """LIVE-06: a user who loses access during the copy gets no fork.

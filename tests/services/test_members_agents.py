@@ -275,7 +275,7 @@ def test_guests_make_none(ana: User, place: int) -> None:
     assert seen_agents(ana, place) == []
 
 
-def test_forbidden_is_told_apart(ana: User, bo: User, place: int) -> None:
+def test_changing_a_visible_agent_without_permission_is_forbidden(ana: User, bo: User, place: int) -> None:
     """A user who sees an agent but may not change it is refused with "forbidden", not "not found"."""
     row = make(ana, place)
     members_agents.share(author=ana, workspace_id=place, name=row.name, shared=True)

@@ -81,7 +81,7 @@ def test_row_that_is_not_offered_is_hidden_from_new_sessions_alone(ana: User) ->
     assert (names(), presets.offered_preset("")) == (["reviewer"], presets.preset("reviewer"))
 
 
-def test_somebody_answers_when_all_are_hidden(ana: User) -> None:
+def test_default_agent_is_offered_when_all_are_hidden(ana: User) -> None:
     for name in FILE:
         row(name, is_offered=False, system_prompt=f"I am {name}.")
     assert names() == ["assistant"]
@@ -196,7 +196,7 @@ def test_every_change_of_a_session_is_recorded(ana: User, bo: User) -> None:
     assert Session.objects.get(pk=session.pk).revision == 4
 
 
-def test_agent_s_own_prompt_and_model_are_on_record_as_such(ana: User) -> None:
+def test_change_of_agent_records_the_changed_prompt_and_model(ana: User) -> None:
     """MSG-11: the prompt's history shows that another agent brought another prompt."""
     session = create_session(owner=ana)
     set_agent(session=session, author=ana, agent="reviewer")

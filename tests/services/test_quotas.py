@@ -140,7 +140,9 @@ def test_every_way_to_begin_a_turn_is_bounded(ana: User, session: Session, setti
 # --- turns ---------------------------------------------------------------------------------------------------------
 
 
-async def test_agents_at_work_are_bounded_for_each_person(node: TestNode, ana: User, settings: Settings) -> None:
+async def test_running_turns_of_a_user_are_limited_and_queued_messages_do_not_count(
+    node: TestNode, ana: User, settings: Settings
+) -> None:
     """Queued messages do not count as turns. When a turn ends, another one can begin."""
     settings.QUOTAS = "running_turns=1"
     end = Gate()

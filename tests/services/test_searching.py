@@ -126,7 +126,7 @@ async def test_an_answer_is_found_when_it_is_finished(node: TestNode, ana: User)
     assert await node.do(texts, ana, "hole sent") == ["A whole sentence."]
 
 
-def test_rows_at_work_are_not_in_the_index(ana: User, session: Session) -> None:
+def test_streaming_rows_are_not_in_the_index(ana: User, session: Session) -> None:
     """Streaming rows are not indexed, so that tokens do not cost index writes."""
     row = say(session, None, "Half an ans", status="streaming")
     assert (texts(ana, "half"), documents()) == ([], 0)

@@ -43,7 +43,7 @@ def test_one_workspace_is_no_choice(ana: User, workspace: Workspace) -> None:
     assert (workspaces.several, workspaces.within, workspaces.here and workspaces.here.name) == (False, None, "Team")
 
 
-def test_somebody_without_any_gets_one_with_their_first_session() -> None:
+def test_user_without_a_workspace_gets_one_with_their_first_session() -> None:
     loner = User.objects.create_user("loner")
     assert listed_workspaces(loner) == UserWorkspaces((), None)
     session = begin_session(owner=loner)

@@ -55,7 +55,7 @@ class Player:
                     stopped = ReportCompaction("stopped")
                     self.end_compaction(stopped if opening.cancelling else self.summary())
                 else:
-                    self._mend(opening)
+                    self._repair(opening)
         return self.state is not None
 
     def summary(self) -> InsertSummary | ReportCompaction:
@@ -104,7 +104,7 @@ class Player:
             else:
                 lease.give_back(claim)
 
-    def _mend(self, opening: TurnSnapshot) -> None:
+    def _repair(self, opening: TurnSnapshot) -> None:
         if opening.cancelling:
             self._apply(TurnFinished("done") if opening.answered and not opening.cut else Stopped())
         elif opening.cut:

@@ -169,7 +169,7 @@ def steps(talk: Json, owner: User, **options: Any) -> Iterator[tuple[SessionImpo
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.both_databases
-def test_nobody_sees_a_session_before_it_is_whole_and_others_write_meanwhile(
+def test_import_commits_in_batches_and_shows_the_session_only_when_complete(
     ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIVE-01: batches are separate transactions, and the last one makes the session visible."""
@@ -248,7 +248,7 @@ def test_leftovers_of_a_crash_give_their_ids_back(ana: User) -> None:
 
 
 @pytest.mark.both_databases
-def test_ids_that_are_taken_meanwhile_give_way_to_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_taken_by_a_concurrent_import_are_replaced_by_new_ones(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-02: if another import of the same file was faster, the session gets new ids."""
     talk = talk_of({"id": "m_" + "1" * 24, "role": "user", "text": "Hi"})
     import_file(owner=ana, file=file_of(talk))

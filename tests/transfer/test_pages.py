@@ -92,7 +92,7 @@ async def test_compressed_export_is_one_stream(transactional_db: None, own_files
     assert all(text in content for text in texts)
 
 
-def test_dialogs_say_what_there_is(talk: Session, site: Client, settings: Any) -> None:
+def test_dialogs_show_the_export_formats_and_the_import_limit(talk: Session, site: Client, settings: Any) -> None:
     """The export dialog lists what can be exported (UI-11)."""
     settings.MAX_IMPORT_MB = 7
     export = site.get(f"/sessions/{talk.pk}/export").content.decode()

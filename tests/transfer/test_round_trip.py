@@ -97,7 +97,7 @@ def test_copy_has_new_ids_throughout(talk: Session, bo: User) -> None:
 
 
 @pytest.mark.both_databases
-def test_what_is_at_work_comes_in_at_rest(talk: Session, ana: User) -> None:
+def test_queued_message_is_removed_by_the_import_and_reported(talk: Session, ana: User) -> None:
     """CTX-03, MSG-07, RUN-06: queued messages are withdrawn, and the import reports it."""
     made = imported(document(talk), ana)
     assert made.notes == ["1 message was still queued. It was removed."]

@@ -147,7 +147,7 @@ def test_citations_become_links(given: str, metadata: Json, wanted: str, lost: i
     assert found.document["messages"][0]["text"] == wanted
 
 
-def test_claude_s_citations_stand_behind_what_they_support() -> None:
+def test_claude_s_citations_follow_the_text_that_they_support() -> None:
     cited = [
         {"end_index": 4, "details": {"type": "web_search_citation", "url": "https://a.example"}},
         {"end_index": 99, "url": "https://b.example", "title": "B"},

@@ -176,7 +176,7 @@ def test_attempts_of_a_file_are_restored(ana: User, status: str) -> None:
     check_rest(made.session)
 
 
-def test_nobody_else_is_made_to_have_said_anything(ana: User, bo: User) -> None:
+def test_imported_messages_are_not_attributed_to_other_users(ana: User, bo: User) -> None:
     """MSG-04: names stay texts, and ids of users in the file do not refer to users here."""
     before = {**snapshot(), "user_id": bo.pk}
     made = imported(
@@ -222,7 +222,7 @@ RESPONSE = "r_" + "a" * 24
 
 
 @pytest.mark.parametrize("shared", [0, 5])
-def test_what_a_model_was_sent_shows_nobody_else_s_rows(talk: Session, bo: User, shared: int) -> None:
+def test_imported_request_shows_no_rows_of_other_users(talk: Session, bo: User, shared: int) -> None:
     """LIVE-06: a recorded request in a file may name any row, and other requests that the file lacks; neither shows
     rows of others."""
     foreign = ChatMessage.objects.filter(session=talk, type="text").first()

@@ -71,7 +71,7 @@ def test_an_unknown_field_of_an_import_is_refused(client: Client) -> None:
     assert not Session.objects.exists()
 
 
-def test_nobody_else_reads_an_upload(client: Client, bo: User) -> None:
+def test_upload_cannot_be_used_by_another_user(client: Client, bo: User) -> None:
     """Another user can't use an upload (LIVE-06)."""
     address = uploaded(client)["Location"]
     stranger = Client(headers={"Authorization": f"Bearer {token_of(bo)}"})
@@ -98,7 +98,9 @@ def test_uploads_go_after_an_hour_and_by_number(client: Client, ana: User, monke
     assert not list(stored_names(default_storage))
 
 
-def test_uploads_that_nobody_imports_go_once_a_day(client: Client, ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_uploads_are_deleted_by_the_maintenance(
+    client: Client, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     uploaded(client)
     monkeypatch.setattr(import_uploads, "KEPT", LONG_AGO)
     jobs.delete_expired(Deadline())

@@ -61,7 +61,7 @@ def test_sign_in_leads_where_one_wanted_to_go(client: Client, ana: User, target:
     assert signed_in_user(client) == str(ana.pk)
 
 
-def test_wrong_password_is_told_in_words(client: Client, ana: User) -> None:
+def test_wrong_password_is_reported_and_its_field_gets_the_focus(client: Client, ana: User) -> None:
     response = client.post(reverse("sign-in"), {"username": ana.username, "password": "no"})
     html = response.content.decode()
     assert "Wrong user name or password" in html
@@ -414,7 +414,7 @@ def test_link_of_another_person_ends_the_login_that_was(client: Client, ana: Use
 # --- with an invitation ------------------------------------------------------------------------------------------
 
 
-def test_somebody_new_joins_with_an_account(client: Client, session: Session, invitation: str) -> None:
+def test_invitation_creates_an_account_and_opens_the_session(client: Client, session: Session, invitation: str) -> None:
     """An invitation creates the account, the membership and the share, and opens the session."""
     assert "Ana invited you" in client.get(invitation).content.decode()
     values = {"display_name": "Cleo", "username": "cleo", "password": "nine lives 9"}

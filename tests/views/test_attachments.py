@@ -126,7 +126,7 @@ def test_names_lead_nowhere(ana_s: Client, session: Session) -> None:
     assert stored() == [f"attachments/{session.pk}/{described['id']}"]
 
 
-def test_nobody_fills_the_disk_with_what_is_never_sent(
+def test_number_of_unsent_files_is_limited_and_old_ones_are_deleted(
     ana_s: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-12: the number of unsent files is limited, and old ones are deleted."""
@@ -168,7 +168,7 @@ def test_a_file_is_not_sent_twice_to_a_browser_that_has_it(ana_s: Client, sessio
     assert ana_s.get(reverse("attachment-thumb", args=[text["id"]])).status_code == 404
 
 
-def test_a_file_of_somebody_who_was_let_out_is_not_theirs_any_more(session: Session, bo: User) -> None:
+def test_user_who_lost_access_cannot_open_or_remove_their_files(session: Session, bo: User) -> None:
     """A user who lost access can't open their files in the session (LIVE-06)."""
     let_in(session, bo, SessionRole.EDITOR)
     client = signed_in(bo)

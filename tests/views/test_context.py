@@ -146,7 +146,7 @@ def test_queries_do_not_grow(session: Session, ana: User, said: Said, past: bool
     assert len(counts) == 1
 
 
-def test_what_was_sent_is_told_from_what_would_be(session: Session, ana: User) -> None:
+def test_differences_between_the_sent_and_the_current_context_are_marked(session: Session, ana: User) -> None:
     """MSG-11: edited, excluded, removed and new messages and another prompt are marked, with old and new texts."""
     lifecycle.set_system_prompt(session=session, author=ana, system_prompt="Be kind.")
     rows = fill(session, START, {**HI, "user": ana}, {**HI, "text": "Two"}, {**HI, "text": "Three"}, OWN, DONE)

@@ -97,7 +97,9 @@ def test_text_is_highlighted_and_escaped(ana_s: Client, session: Session, folder
     assert "<script>alert" not in text(get(ana_s, session, path="page.html"))
 
 
-def test_tables_and_images_are_shown_as_such(ana_s: Client, session: Session, folder: Path) -> None:
+def test_tables_and_images_have_a_preview_and_other_binary_files_have_none(
+    ana_s: Client, session: Session, folder: Path
+) -> None:
     page = text(get(ana_s, session, path="数据 1.csv"))
     assert '<th scope="col" dir="auto">a,b</th>' in page
     assert '<td dir="auto">&lt;i&gt;</td>' in page

@@ -124,7 +124,7 @@ def test_organising_tells_what_was_done_and_what_undoes_it(signed_in: SignIn, an
     ]
 
 
-def test_organising_many_tells_of_those_that_are_left_out(
+def test_bulk_deletion_reports_that_sessions_of_others_are_left_out(
     signed_in: SignIn, ana: User, bo: User, session: Session
 ) -> None:
     let_in(theirs := create_session(owner=bo, workspace=session.workspace), ana, "editor")

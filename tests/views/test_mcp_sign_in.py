@@ -249,7 +249,7 @@ def test_token_that_is_renewed_while_its_server_is_removed_is_kept(page: Client,
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("moment", [(mcp_sign_in, "begin_renewal"), (mcp_sign_in, "end_renewal")])
-def test_token_of_a_server_that_is_disconnected_meanwhile_is_not_used(
+def test_token_of_a_server_that_is_disconnected_during_the_renewal_is_not_used(
     page: Client, server: McpServer, monkeypatch: pytest.MonkeyPatch, moment: tuple[object, str]
 ) -> None:
     """UI-19: after a disconnect, neither the old token nor one that was just renewed is used."""

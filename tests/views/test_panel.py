@@ -49,7 +49,7 @@ def test_archived_session_is_read(session: Session, ana: User) -> None:
     assert "<textarea" not in page(session, ana)
 
 
-def test_prompt_that_was_changed_meanwhile_is_not_written_over(session: Session, ana: User, bo: User) -> None:
+def test_prompt_changed_by_another_user_is_not_overwritten(session: Session, ana: User, bo: User) -> None:
     """UI-11: the refusal has the current prompt; sending the same prompt twice is not a conflict."""
     set_system_prompt(session=session, author=bo, system_prompt="Bo's", seen="Be <b>brief</b>.")
     with pytest.raises(ServiceError) as refused:

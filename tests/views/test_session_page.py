@@ -275,7 +275,9 @@ def test_source_is_the_message_to_the_letter(signed_in: SignIn, ana: User, sessi
     assert answers[1].content.decode() == '**bash**\n\n```json\n{\n  "command": "ls"\n}\n```\n\n```\na\nb\n```'
 
 
-def test_details_tell_of_an_answer(signed_in: SignIn, ana: User, session: Session, said: Said) -> None:
+def test_details_of_an_answer_have_its_figures_and_a_link_to_the_history(
+    signed_in: SignIn, ana: User, session: Session, said: Said
+) -> None:
     """MSG-06, MSG-11: the details have model, provider, tokens, times and id, and a link to the history."""
     row = said(8)[4]
     figures = {"input_tokens": 15_234, "output_tokens": 812, "first_token_latency_ms": 840, "provider": "demo"}

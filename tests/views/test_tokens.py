@@ -78,7 +78,7 @@ def test_refused_form_is_explained_and_keeps_what_was_typed(
     assert not ApiToken.objects.exists()
 
 
-def test_nobody_has_more_tokens_than_they_can_look_after(signed_in: SignIn, ana: User) -> None:
+def test_number_of_tokens_is_limited_and_revoked_ones_do_not_count(signed_in: SignIn, ana: User) -> None:
     """MSG-12: revoked tokens do not count."""
     tokens = [ApiToken(user=ana, name="x", digest=f"{number}") for number in range(api_tokens.MOST)]
     ApiToken.objects.bulk_create(tokens)
@@ -88,7 +88,7 @@ def test_nobody_has_more_tokens_than_they_can_look_after(signed_in: SignIn, ana:
     assert client.post(SETTINGS, FORM).status_code == 200
 
 
-def test_expired_token_is_told_as_one(signed_in: SignIn, ana: User) -> None:
+def test_expired_token_stays_in_the_list_and_is_marked(signed_in: SignIn, ana: User) -> None:
     """LIVE-06: an expired token stays in the list, so that the user sees why a program is rejected."""
     api_tokens.create(user=ana, name="Old", scope="read", days=30)
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(days=1))

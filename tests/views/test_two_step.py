@@ -332,7 +332,7 @@ def test_who_came_by_a_link_can_set_it_up(browser: Client, ana: User) -> None:
 # --- signing in ----------------------------------------------------------------------------------------------------
 
 
-def test_password_alone_signs_nobody_in_who_has_an_app(browser: Client, ana: User) -> None:
+def test_password_alone_does_not_sign_in_a_user_with_an_app(browser: Client, ana: User) -> None:
     """LIVE-06: pages, API and admin stay closed before the code; each code leads to `next`, once."""
     secret = give_app(ana)
     answer = sign_in(browser, ana, next="/settings/")
@@ -474,7 +474,7 @@ def test_passkey_that_cannot_be_stored_is_refused(browser: Client, ana: User) ->
     assert not Authenticator.objects.exists()
 
 
-def test_passkey_of_somebody_else_or_of_another_site_is_refused(browser: Client, ana: User, bo: User) -> None:
+def test_forged_passkey_and_passkey_of_a_deactivated_user_are_refused(browser: Client, ana: User, bo: User) -> None:
     passkey = with_passkey(signed_in(browser, ana))
 
     def tried(**changed: Any) -> int | None:

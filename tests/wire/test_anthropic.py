@@ -116,7 +116,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("reason", "expected"), STOPS)
-async def test_stop_reason_is_told(wire: WireServer, claude: AnthropicProvider, reason: str, expected: str) -> None:
+async def test_stop_reason_is_reported(wire: WireServer, claude: AnthropicProvider, reason: str, expected: str) -> None:
     """RUN-10: the stop reason of the model determines how the turn continues."""
     wire.script(Reply(api.sse(api.message_start(), *api.text(0, "a"), *api.end(reason))))
     assert done(await ask(claude)).stop_reason == expected

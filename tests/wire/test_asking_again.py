@@ -106,7 +106,7 @@ async def test_answer_that_breaks_off_before_its_first_word_is_asked_again(wire:
     assert (len(waits), len(wire.requests), events[-1]) == (1, 2, TurnFinished("done"))
 
 
-async def test_server_out_of_reach_is_told_after_the_sdks_attempts(vendor: Vendor) -> None:
+async def test_unreachable_server_is_reported_after_the_sdks_retries(vendor: Vendor) -> None:
     """An unreachable server is reported after the SDK's retries (RUN-10)."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))

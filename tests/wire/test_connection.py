@@ -236,7 +236,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-async def test_garbage_is_told_as_what_it_is(wire: WireServer, vendor: Vendor, kind: str) -> None:
+async def test_garbage_is_reported_as_a_broken_response(wire: WireServer, vendor: Vendor, kind: str) -> None:
     """RUN-10: an answer that is not from a model is a permanent error and not repeated."""
     body, content_type = GARBAGE[kind]
     wire.script(Reply([body], content_type=content_type))

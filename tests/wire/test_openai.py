@@ -139,7 +139,9 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("reason", "expected"), STOPS)
-async def test_finish_reason_is_told(wire: WireServer, gpt: OpenAIProvider, reason: str, expected: str) -> None:
+async def test_finish_reason_is_reported_as_a_stop_reason(
+    wire: WireServer, gpt: OpenAIProvider, reason: str, expected: str
+) -> None:
     """RUN-10: the finish reason determines how the turn continues; without a call there is no tool round."""
     assert done(await hear(wire, gpt, *api.text("a"), api.finish(reason))).stop_reason == expected
 

@@ -74,7 +74,7 @@ async def test_events_that_repeat_others_are_not_needed(wire: WireServer, o: Ope
     assert await hear(wire, o, *(event for event in EVERYTHING if event["type"].endswith(needed))) == HEARD
 
 
-async def test_items_without_deltas_are_told_at_their_end(wire: WireServer, o: OpenAIProvider) -> None:
+async def test_response_without_deltas_gives_the_same_events(wire: WireServer, o: OpenAIProvider) -> None:
     """RUN-02: some servers send whole items, or only the whole response."""
     whole = [event for event in EVERYTHING if "delta" not in event["type"]]
     assert await hear(wire, o, *whole) == HEARD
@@ -244,7 +244,7 @@ FAILURES: list[tuple[str, str, type[ProviderError]]] = [
 
 @pytest.mark.parametrize(("code", "words", "expected"), FAILURES)
 @pytest.mark.parametrize("make", [api.failed, api.error_event], ids=["failed", "error"])
-async def test_failure_inside_the_stream_is_told_as_what_it_is(
+async def test_failure_inside_the_stream_raises_the_matching_error_and_keeps_the_text(
     wire: WireServer, o: OpenAIProvider, make: object, code: str, words: str, expected: type[ProviderError]
 ) -> None:
     """RUN-10: the text before the failure stays."""

@@ -75,7 +75,7 @@ async def heard(wire: WireServer, vendor: Vendor, chunks: Sequence[bytes]) -> li
 
 
 @pytest.mark.parametrize(("vendor", "answer"), CASES, ids=lambda each: getattr(each, "name", ""))
-async def test_calls_are_told_while_they_are_written(wire: WireServer, vendor: Vendor, answer: object) -> None:
+async def test_calls_are_reported_while_they_are_written(wire: WireServer, vendor: Vendor, answer: object) -> None:
     """RUN-02, UI-10: the final call equals its partial states, whichever call grew in between."""
     assert callable(answer)
     events = await heard(wire, vendor, answer())

@@ -71,7 +71,7 @@ async def test_no_one_is_there_to_be_asked() -> None:
         assert (await run(found["book"], None)).content == "cancel []"
 
 
-async def test_resource_that_asks_is_told_that_no_one_is_there() -> None:
+async def test_question_of_a_resource_is_cancelled_without_asking_a_user() -> None:
     async with opened(program()) as servers:
         found = await tools(servers)
         tool = found["read_resource"]

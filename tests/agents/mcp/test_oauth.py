@@ -151,7 +151,7 @@ async def test_sign_in_that_has_ended_says_who_can_connect_again(address: str, m
         assert "an owner or admin of the workspace can connect it again" in result.content
 
 
-async def test_server_that_asks_for_a_sign_in_is_told_from_one_that_fails(address: str) -> None:
+async def test_examining_a_server_reports_that_it_requires_a_sign_in(address: str) -> None:
     assert (await examine(at(address))).problem == "it requires a sign-in (status 401)"
 
 
