@@ -162,7 +162,8 @@ def _runs_named_program(part: str, pattern: str) -> bool:
     """Return whether the program that a part of a command starts is one that a star in the pattern may stand for.
 
     `ls*` is for `lsblk`, but not for another program behind an assignment, `ls=1 rm x`, or in another folder,
-    `ls/../../usr/bin/rm x`. A pattern that begins with a star is for all programs.
+    `ls/../../usr/bin/rm x`. If a pattern begins with a star, the star can also
+    stand for a folder.
     """
     named, started = (next(iter(text.split(maxsplit=1)), "") for text in (pattern, part))
     if "*" not in named:

@@ -19,6 +19,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl, ValidationError
 from yarl import URL
 
+from agents.i18n import gettext as _
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import reason
 from agents.mcp.http import is_internal, open_client
@@ -38,10 +39,6 @@ INITIALIZE = {
     },
 }
 HEADERS = {"accept": "application/json, text/event-stream"}
-REGISTER = (
-    "Parley could not register itself at its authorization server. Register a client there with the redirect address "
-    "{}, and enter the client’s ID and secret under Edit › Advanced. The server’s answer: {}"
-)
 # Error codes with which no retry can help. Auth0 and Atlassian send them with the status 403, GitHub with 200.
 ENDED_CODES = frozenset({"invalid_grant", "bad_refresh_token", "unauthorized_client"})
 # Parameters that an authorization server requires to issue a refresh token, by its host.
@@ -180,9 +177,20 @@ async def _ask(server: AddedServer, provider: Provider) -> None:
     except TimeoutError as error:
         raise SignInFailed(f"it did not answer within {SECONDS:g} seconds") from error
     except OAuthRegistrationError as error:
-        raise SignInFailed(REGISTER.format(provider.redirect_uri, reason(error))) from error
+        raise SignInFailed(_register(provider.redirect_uri, reason(error))) from error
     except (httpx2.HTTPError, OAuthFlowError, OAuthTokenError, ValueError) as error:
         raise SignInFailed(reason(error)) from error
+
+
+def _register(address: str, answer: str) -> str:
+    """Return the reason if a client must be registered manually. It is translated, because it is an instruction."""
+    return _(
+        "the authorization server did not let Parley register itself. Register a client there with the redirect "
+        "address {address}, then enter its OAuth client ID and secret under Edit › Advanced. The server answered: "
+        "{answer}",
+        address=address,
+        answer=answer,
+    )
 
 
 def _check_address(url: URL, server: AddedServer) -> None:

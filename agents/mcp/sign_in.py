@@ -65,7 +65,7 @@ class Grant:
 
 
 class SignInFailed(Exception):
-    """The sign-in failed. The message is the reason."""
+    """The sign-in failed. The message is the reason: plain English, or a TranslatableText."""
 
 
 class SignInEnded(Exception):

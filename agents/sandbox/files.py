@@ -58,7 +58,7 @@ def why_full(reason: Reason | None, sandbox: Sandbox) -> str:
     match reason:
         case "folder":
             size = f"more than {limits.workspace_mb} MB or more than {limits.workspace_files:,} files"
-            return f"The session's folder has {size}. Delete some."
+            return f"The session's folder has {size}. Delete some files."
         case "unmeasured":
             return (
                 "The session's folder has a folder that cannot be read, or more than "

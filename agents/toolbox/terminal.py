@@ -88,7 +88,9 @@ def note(ended: Ended, seconds: int, sandbox: Sandbox) -> str:
     limits = sandbox.limits
     match ended.reason:
         case "exit":
-            full = f"[No file could be written. {why_full(ended.full, sandbox)}]" if ended.full else ""
+            # The command may have deleted files, so the folder need not be full any more.
+            why = f"The reason when it started: {why_full(ended.full, sandbox)}"
+            full = f"[This command could not write files. {why}]" if ended.full else ""
             code = f"[Exit code {ended.code}]" if ended.code else ""
             return "\n".join(filter(None, (full, code)))
         case "time":

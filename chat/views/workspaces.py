@@ -75,8 +75,8 @@ def _remove(request: SignedInRequest, workspace: Workspace) -> None:
         words = _("%(name)s was removed.")
         if removed.links:
             words = ngettext(
-                "%(name)s was removed. %(count)d invitation link ended.",
-                "%(name)s was removed. %(count)d invitation links ended.",
+                "%(name)s was removed. %(count)d invitation link was revoked.",
+                "%(name)s was removed. %(count)d invitation links were revoked.",
                 removed.links,
             )
         values = {"name": removed.user.sender, "count": removed.links}

@@ -211,6 +211,6 @@ async def test_a_full_workspace_keeps_the_file_that_is_edited(sandbox: Sandbox) 
     (sandbox.workspace / "kept").write_text("before")
     full = replace(sandbox, limits=Limits(workspace_files=0))
     result = await call(full, "edit_file", path="kept", old="before", new="after")
-    assert result == refused("The session's folder has more than 1024 MB or more than 0 files. Delete some.")
+    assert result == refused("The session's folder has more than 1024 MB or more than 0 files. Delete some files.")
     assert (sandbox.workspace / "kept").read_text() == "before"
     assert await call(full, "read_file", path="gone") == refused("No such file or directory: /workspace/gone")

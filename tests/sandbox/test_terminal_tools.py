@@ -84,15 +84,17 @@ UNMEASURED = (
 )
 
 
+NOTE = f"[This command could not write files. The reason when it started: {UNMEASURED}]"
+
+
 async def test_the_reason_why_no_file_can_be_written_is_reported(sandbox: Sandbox) -> None:
     """A folder that cannot be measured counts as full, but it may be small, and deleting other files would not help."""
     assert (await call(sandbox, "bash", command=f"{DEEP}; sleep 20")).content == f"[Stopped. {UNMEASURED}]"
-    note = f"[No file could be written. {UNMEASURED}]"
     failed = "bash: line 1: echo: write error: File too large"
     result = await call(sandbox, "bash", command="echo text > file")
-    assert result.content == f"{failed}\n{note}\n[Exit code 1]"
+    assert result.content == f"{failed}\n{NOTE}\n[Exit code 1]"
     assert await call(sandbox, "write_file", path="file", content="text") == ToolResult("c", UNMEASURED, is_error=True)
-    assert (await call(sandbox, "bash", command="rm -r d")).content == note
+    assert (await call(sandbox, "bash", command="rm -r d")).content == NOTE
     assert (await call(sandbox, "bash", command="echo text > file; cat file")).content == "text"
 
 
@@ -107,7 +109,7 @@ async def test_a_folder_that_cannot_be_read_is_named_as_the_reason(
         return os.scandir(path)
 
     monkeypatch.setattr(usage, "os", SimpleNamespace(scandir=scandir))
-    assert (await call(sandbox, "bash", command="ls")).content == f"closed\n[No file could be written. {UNMEASURED}]"
+    assert (await call(sandbox, "bash", command="ls")).content == f"closed\n{NOTE}"
 
 
 async def test_a_command_on_a_full_disk_is_stopped_with_this_reason(

@@ -168,5 +168,5 @@ def test_home_of_a_removed_member_lists_their_own_sessions(signed_in: SignIn, an
     Membership.objects.filter(user=ana).delete()
     User.objects.filter(pk=ana.pk).update(can_own_workspace=False)
     html = signed_in(ana).get(reverse("home")).content.decode()
-    assert "You can still use these sessions:" in html
+    assert "You are no longer a member of the workspace, but you can still use your sessions." in html
     assert not any(words in html for words in ("You are a guest here", "Shared with you"))

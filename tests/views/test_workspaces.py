@@ -214,22 +214,23 @@ def test_settings_of_a_workspace_say_what_they_are(
     assert "Your role in this workspace doesn’t allow that. Ask an owner or admin." in refused.content.decode()
 
 
-def test_removal_tells_which_links_end(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
-    """UI-20: the form and the toast tell that the invitation links end, so that no one wonders why they do."""
+def test_removal_says_which_links_are_revoked(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    """UI-20: the form and the toast say that the invitation links are revoked, so that no one wonders why they fail."""
     workspace = session.workspace
     Membership.objects.get_or_create(workspace=workspace, user=bo)
     Membership.objects.filter(workspace=workspace, user=ana).update(role=Membership.Role.OWNER)
     client, settings = signed_in(ana), reverse("workspace-settings", args=[workspace.pk])
     remove = {"part": "remove", "user_id": bo.pk}
-    warning = "Their messages stay. Active invitation links end, too."
+    warning = "Their messages stay. Active invitation links will be revoked, too."
     assert warning not in page(client, settings)
     client.post(settings, {"part": "invite", "uses": "5"})
     assert warning in page(client, settings)
-    assert "Bo was removed. 1 invitation link ended." in client.post(settings, remove, follow=True).content.decode()
+    html = client.post(settings, remove, follow=True).content.decode()
+    assert "Bo was removed. 1 invitation link was revoked." in html
     Membership.objects.create(workspace=workspace, user=bo)
     html = client.post(settings, remove, follow=True).content.decode()
     assert "Bo was removed." in html
-    assert "link ended" not in html
+    assert "revoked." not in html
 
 
 def test_newer_name_is_not_overwritten_unseen(client: Client, ana: User) -> None:

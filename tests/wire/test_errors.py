@@ -306,7 +306,7 @@ async def test_refused_tools_are_named(wire: WireServer, server: str) -> None:
     status, words = NO_TOOLS[server]
     wire.script(Reply.of_json({"error": {"message": words, "code": status}}, status))
     provider = OPENAI.make(wire)
-    with pytest.raises(ToolsRefused, match="model-1 accepts no tools at openai") as caught:
+    with pytest.raises(ToolsRefused, match="model-1 on openai doesn’t support tools") as caught:
         await ask(provider, request(tools=(ToolSpec("add", "Adds.", {}),)))
     assert "“Chat without tools”" in str(caught.value)
     assert (len(wire.requests), words in str(caught.value)) == (1, True)

@@ -260,8 +260,8 @@ class Endpoint:
             return CallBroken(self._quote(problem, body), status=status)
         if NO_TOOLS.search(about):
             problem = _(
-                "{model} accepts no tools at {name}. Switch the session to “Chat without tools”, or choose an agent "
-                "without tools or another model.",
+                "{model} on {name} doesn’t support tools. Switch the session to “Chat without tools”, or choose "
+                "another model or an agent without tools.",
                 name=self.name,
                 model=model,
             )
