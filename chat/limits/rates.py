@@ -49,7 +49,9 @@ RATES: Mapping[str, Rate] = {
     "sign_ins_of_name": Rate(
         8, 10 * MINUTE, "passwords tried for one user name, from one network or one known browser"
     ),
-    "passkeys": Rate(200, 10 * MINUTE, "passkey sign-ins begun in one network: each creates a short-lived session row"),
+    "passkeys": Rate(
+        200, 10 * MINUTE, "passkey sign-ins started from one network: each creates a short-lived session row"
+    ),
     "passkey_checks": Rate(30, 10 * MINUTE, "passkeys tried as the second factor of one user"),
     "links": Rate(60, 10 * MINUTE, "sign-in links opened from one network"),
     "joins": Rate(60, HOUR, "accounts created from one network"),
