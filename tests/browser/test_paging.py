@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Route, expect
+from playwright.async_api import expect
 
 from tests.browser.crowd import Line
+from tests.browser.delays import delay_response
 from tests.browser.person import Person
 from tests.browser.test_messages import choose
 from tests.browser.test_page import fill
@@ -107,13 +108,7 @@ async def test_older_page_read_before_a_removal_is_corrected(reader: Person, oth
     one, at the new positions."""
     read, go_on = asyncio.Event(), asyncio.Event()
 
-    async def hold(route: Route) -> None:
-        response = await route.fetch()
-        read.set()
-        await go_on.wait()
-        await route.fulfill(response=response)
-
-    await reader.page.route("**/messages?*", hold, times=1)
+    await reader.page.route("**/messages?*", lambda route: delay_response(route, go_on, read), times=1)
     await log(reader).evaluate("log => log.scrollTop = 0")
     async with asyncio.timeout(20):
         await read.wait()

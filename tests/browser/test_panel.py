@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playwright.async_api import Browser, Locator, Route, expect
+from playwright.async_api import Browser, Locator, expect
 
+from tests.browser.delays import delay_response
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -52,15 +53,10 @@ async def test_late_update_does_not_replace_a_saved_prompt(ana: Person) -> None:
     """UI-11, LIVE-01: content that was requested before the user saved the prompt does not show the old one again."""
     arrives = asyncio.Event()
 
-    async def delay(route: Route) -> None:
-        response = await route.fetch()
-        await arrives.wait()
-        await route.fulfill(response=response)
-
     await ana.page.clock.install()
     await opened(ana)
     await prompt(ana).fill("Be kind.")
-    await ana.page.route("**/panel", delay, times=1)
+    await ana.page.route("**/panel", lambda route: delay_response(route, arrives), times=1)
     async with ana.page.expect_request("**/panel"):
         await press(ana, "Close").click()
         await ana.page.keyboard.press("Control+.")

@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Locator, Route, WebSocketRoute, expect
 
+from tests.browser.delays import delay_response
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -451,9 +452,7 @@ async def test_turn_while_the_list_loads_does_not_load_it_again(ana: Person, mod
 
     async def delay(route: Route) -> None:
         lists.append(route.request.url)
-        response = await route.fetch()
-        await arrives.wait()
-        await route.fulfill(response=response)
+        await delay_response(route, arrives)
 
     await page.route("**/rail?*", delay)
     async with page.expect_request("**/rail?*"):

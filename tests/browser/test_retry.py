@@ -6,8 +6,9 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Locator, Route, ViewportSize, expect
+from playwright.async_api import Browser, Locator, ViewportSize, expect
 
+from tests.browser.delays import delay_response
 from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -270,16 +271,11 @@ async def test_late_response_does_not_replace_newer_suggestions(
         await bo.page.get_by_role("textbox", name="Suggest an edit").fill(text)
         await button(bo, "Send suggestion").click()
 
-    async def delay(route: Route) -> None:
-        response = await route.fetch()
-        await arrives.wait()
-        await route.fulfill(response=response)
-
     await suggest("First words")
     opener = mine.locator("[data-action=suggestions]")
     await opener.click()
     await expect(mine.locator(".suggestions")).to_contain_text("First words")
-    await ana.page.route("**/suggestions?*", delay, times=1)
+    await ana.page.route("**/suggestions?*", lambda route: delay_response(route, arrives), times=1)
     async with ana.page.expect_request("**/suggestions?*"):
         await suggest("Second words")
     async with ana.page.expect_response("**/suggestions?*"):
@@ -291,7 +287,7 @@ async def test_late_response_does_not_replace_newer_suggestions(
     await expect(mine.locator(".suggestions")).to_contain_text("Third words")
 
     arrives.clear()
-    await ana.page.route("**/suggestions?*", delay, times=1)
+    await ana.page.route("**/suggestions?*", lambda route: delay_response(route, arrives), times=1)
     async with ana.page.expect_request("**/suggestions?*"):
         await suggest("Fourth words")
     await opener.click()
