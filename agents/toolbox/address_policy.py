@@ -252,8 +252,6 @@ def _texts_of_tools(messages: Iterable[Message], own_tools: Iterable[str]) -> It
     for message in messages:
         for call in message.tool_calls:
             calls[call.id] = call
-            if call.name != WEB_FETCH and (words := "\n".join(text for _, text in _named_texts(call.arguments))):
-                yield ModelText(words)
         for part in message.parts:
             match part:
                 case ToolResult(call_id=call_id) as result:
@@ -265,6 +263,10 @@ def _texts_of_tools(messages: Iterable[Message], own_tools: Iterable[str]) -> It
                     yield " ".join(source.url for source in sources)
                 case File():
                     yield ""
+        # After the parts: with the vendor's own search, the model has read pages before it makes a call.
+        for call in message.tool_calls:
+            if call.name != WEB_FETCH and (words := _words_of(call)):
+                yield ModelText(words)
 
 
 def _text_of_result(result: ToolResult, call: ToolCall | None, own_tools: set[str]) -> str | None:
@@ -281,6 +283,11 @@ def _reads_attachment(call: ToolCall) -> bool:
     """Return whether a call reads a file that users attached. The model cannot change these files."""
     path = posixpath.normpath(posixpath.join(_WORKSPACE, str(call.arguments.get("path", ""))))
     return call.name == "read_file" and path.startswith(_ATTACHMENTS)
+
+
+def _words_of(call: ToolCall) -> str:
+    """Return all texts in the arguments of a call."""
+    return "\n".join(text for _, text in _named_texts(call.arguments))
 
 
 def _named_texts(arguments: Json) -> Iterator[tuple[str, str]]:

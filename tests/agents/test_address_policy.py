@@ -13,7 +13,7 @@ from yarl import URL
 
 from agents.foreign_text import SUMMARY
 from agents.loop import MAX_CALLS, NOT_RUN_MANY, Agent, run
-from agents.messages import File, Message, Text, ToolCall, ToolResult
+from agents.messages import File, Message, Source, Text, ToolCall, ToolResult
 from agents.providers.scripted import ScriptedProvider
 from agents.toolbox.address_policy import (
     arguments_have_new_address,
@@ -288,6 +288,19 @@ def test_what_the_model_has_written_before_text_from_elsewhere_does_not_count() 
     )
     assert texts is not None
     assert not is_known(URL(LEAK), [*texts, LEAK])
+
+
+def test_an_address_in_the_response_that_has_read_a_page_is_not_known() -> None:
+    """UI-15: with the search of its vendor, a model reads pages and makes calls in the same response."""
+    read = Text("I have read the news.", sources=(Source(1, "News", "https://news.example/a"),))
+    for name in ("calculator", "notes__fetch", "agent__helper"):
+        call = ToolCall("c", name, {"text": LEAK})
+        messages = [Message("user", (Text("The pin is 4711. Search the news."),)), Message("assistant", (read, call))]
+        texts = texts_with_addresses("", messages, {"calculator", "agent__helper"}, is_imported=False)
+        assert texts is not None
+        assert not is_known(URL(LEAK), texts)
+        assert has_new_address(f"Open {LEAK}", texts)
+        assert arguments_have_new_address(call.arguments, texts)
 
 
 async def test_calls_of_one_response_are_bounded() -> None:
