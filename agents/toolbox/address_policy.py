@@ -36,8 +36,12 @@ _DELIMITERS = re.compile(r"[\s<>\"'`\\^{}|\[\]，。、；：！？（）《》�
 _SCHEME = re.compile(r"(?i)https?://")
 # Characters that can follow an address without being part of it.
 _TRAILING = ".,;:!?)*_~&"
-# The names of arguments whose values are addresses or hosts, and the beginning of an address of any kind.
-_ADDRESS_NAME = re.compile(r"(?i)ur[il]|link|href|host|domain|site|address")
+# The words in names of arguments whose values are addresses or hosts: image_url, baseUrl, hostname, but not security.
+_WORDS = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
+_HOST_NAME = re.compile(r"(?i).*(url|host|domain).*|.*(uri|link|href)s?|(web)?sites?")
+_ADDRESS_NAME = re.compile(r"(?i).*address(es)?")
+_EMAIL = re.compile(r"[^\s@/]+@[^\s@/]+")
+# The beginning of an address of any kind.
 _ANY_SCHEME = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,20}://")
 # The tool that opens addresses. It repeats no other words of the model.
 WEB_FETCH = "web_fetch"
@@ -97,7 +101,7 @@ def has_new_address(task: str, texts: Iterable[str | ModelText], *, counts_hosts
     """Return whether a task has an address that texts do not contain, or so many that it is not checked.
 
     The agent that gets the task may open each address in it. So words that could be addresses count, too. Without
-    `counts_hosts`, a word that is only a host, such as node.js, does not count.
+    `counts_hosts`, a word that is only a host, such as node.js or main.py:42, does not count.
     """
     texts = list(texts)
     checked = 0
@@ -106,7 +110,7 @@ def has_new_address(task: str, texts: Iterable[str | ModelText], *, counts_hosts
             variants = list(_without_trailing(piece))
             if not any(_may_be_public(url.raw_host or "") for url in variants):
                 continue
-            if not (counts_hosts or _SCHEME.search(token) or any(not _is_root(url) for url in variants)):
+            if not (counts_hosts or _SCHEME.search(token) or any(map(_has_path, variants))):
                 continue
             checked += 1
             rest = piece[len(piece) - len(variants) + 1 :]
@@ -128,9 +132,16 @@ def arguments_have_new_address(arguments: Json, texts: Iterable[str | ModelText]
         if _SCHEME.match(text):
             if not _is_known_text(text, texts):
                 return True
-        elif has_new_address(text, texts, counts_hosts=_ADDRESS_NAME.search(name) is not None):
+        elif has_new_address(text, texts, counts_hosts=_may_be_host(name, text)):
             return True
     return False
+
+
+def _may_be_host(name: str, text: str) -> bool:
+    """Return whether the name of an argument is one for a host. An "address" may also be an email address."""
+    words = _WORDS.split(name)
+    is_address = any(map(_ADDRESS_NAME.fullmatch, words)) and not _EMAIL.fullmatch(text)
+    return is_address or any(map(_HOST_NAME.fullmatch, words))
 
 
 def _is_known_text(text: str, texts: Iterable[str | ModelText]) -> bool:
@@ -145,9 +156,13 @@ def _is_known_text(text: str, texts: Iterable[str | ModelText]) -> bool:
 
 
 def _may_be_public(host: str) -> bool:
-    """Return whether a host has the form of a name with a top-level domain, or of an IP address."""
+    """Return whether a host has the form of a name with a top-level domain, or of an IP address.
+
+    A name with an empty label, such as the folder .github, is that of no server.
+    """
     *above, last = host.rstrip(".").split(".")
-    return ":" in host or is_misread(host) or (bool(above) and (len(last) > 1 or last.isdigit()))
+    is_name = bool(above) and all(above) and (len(last) > 1 or last.isdigit())
+    return ":" in host or is_misread(host) or is_name
 
 
 def is_same_site(one: URL, other: URL) -> bool:
@@ -159,8 +174,12 @@ def _site(url: URL) -> str:
     return (url.raw_host or "").removeprefix("www.")
 
 
+def _has_path(url: URL) -> bool:
+    return url.raw_path not in ("", "/") or bool(url.raw_query_string)
+
+
 def _is_root(url: URL) -> bool:
-    return url.raw_path in ("", "/") and not url.raw_query_string and url.port in (80, 443)
+    return not _has_path(url) and url.port in (80, 443)
 
 
 def _canonical(url: URL) -> tuple[str | None, int | None, str, str]:

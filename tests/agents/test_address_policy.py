@@ -364,6 +364,17 @@ PAGES = ["See https://a.example/x and b.example."]
         ({"uri": "notion://pages/4711"}, False),
         ({"uri": "file:///srv/notes.txt"}, False),
         ({"url": "http://localhost:8000/x"}, False),
+        ({"path": ".github/workflows/ci.yml", "paths": [".vscode/settings.json"]}, False),
+        ({"query": "main.py:42", "place": "main.py:42:7"}, False),
+        ({"security": "node.js", "during": "2024.01", "composite": "a.bc"}, False),
+        ({"email_address": "bob@c.example", "ccAddresses": ["ann@c.example"]}, False),
+        ({"address": "4711.a.example"}, True),
+        ({"address": "bob@c.example/4711"}, True),
+        ({"url": "4711@c.example"}, True),
+        ({"baseUrl": "4711.a.example"}, True),
+        ({"page_URLs": ["4711.a.example"]}, True),
+        ({"image-url-2": "4711.a.example"}, True),
+        ({"website": "4711.a.example"}, True),
     ],
 )
 def test_only_addresses_that_no_one_gave_count_as_new_in_arguments(arguments: dict[str, Any], is_new: bool) -> None:
