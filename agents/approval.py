@@ -166,10 +166,9 @@ def _runs_named_program(part: str, pattern: str) -> bool:
     stand for a folder.
     """
     named, started = (next(iter(text.split(maxsplit=1)), "") for text in (pattern, part))
-    if "*" not in named:
+    if "*" not in named or named.startswith("*"):
         return True
-    is_in_folder = named.startswith("*") or started.count("/") <= named.count("/")
-    return is_in_folder and _PROGRAM.fullmatch(started) is not None
+    return started.count("/") <= named.count("/") and _PROGRAM.fullmatch(started) is not None
 
 
 def _fits_anywhere(name: str, value: str, pattern: str) -> bool:
