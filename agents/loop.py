@@ -180,7 +180,7 @@ class _Turn:
         for place, call in enumerate(calls):
             surplus = ToolReturned(failed_result(call, NOT_RUN_MANY)) if place >= MAX_CALLS else None
             tool = tools.get(call.name)
-            can_send = origin != "" and tool is not None and await self._can_send(tool, call)
+            can_send = surplus is None and origin != "" and tool is not None and await self._can_send(tool, call)
             instead = surplus or before_running(tool, call, self.agent.rules, origin if can_send else "")
             if isinstance(instead, ToolDelegated) and not call.approved:
                 instead = replace(instead, has_new_address=await in_thread(self._has_new_address, call))

@@ -26,8 +26,8 @@ from agents.web_addresses import parse_address
 MOST_CANDIDATES = 5_000
 LONGEST_ADDRESS = 4_096
 MOST_TRAILING = 6
-# The most addresses of a task that are compared, and what may follow one. Otherwise a model could send data out as
-# punctuation, of which it is unclear whether it belongs to the address.
+# The most addresses of a task or a call that are compared, and what may follow one. Otherwise a model could send data
+# out as punctuation, of which it is unclear whether it belongs to the address.
 MOST_OF_TASK = 50
 _USUAL_ENDS = ("", *".,;:!?)*_", ").", "),", "**", "**.")
 _HOST = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -86,55 +86,83 @@ def is_known(target: URL, texts: Iterable[str | ModelText]) -> bool:
 
     For an address without path and query, its host is enough.
     """
-    wanted, folded, is_root = _canonical(target), _folded(target), _is_root(target)
-    for address, is_by_model in islice(_addresses(target, texts), MOST_CANDIDATES):
-        is_same_host = is_root and address.raw_host == target.raw_host
-        if is_by_model:
-            if is_same_host or _folded(address) == folded:
-                return False
-        elif is_same_host or _canonical(address) == wanted:
-            return True
-    return False
+    return _are_known([target], texts)
 
 
-def has_new_address(task: str, texts: Iterable[str | ModelText], *, counts_hosts: bool = True) -> bool:
-    """Return whether a task has an address that texts do not contain, or so many that it is not checked.
+def _are_known(targets: Sequence[URL], texts: Iterable[str | ModelText]) -> bool:
+    """Return whether all addresses are known (`is_known`). Read the texts once."""
+    # Where each host and address is first, in the texts that were read and in those of the model.
+    read: dict[object, int] = {}
+    written: dict[object, int] = {}
+    for place, (address, is_by_model) in enumerate(_addresses(targets, texts)):
+        found, key = (written, _folded(address)) if is_by_model else (read, _canonical(address))
+        found.setdefault(key, place)
+        found.setdefault(address.raw_host, place)
+    for target in targets:
+        is_root = _is_root(target)
+        first = read.get(target.raw_host if is_root else _canonical(target))
+        by_model = written.get(target.raw_host if is_root else _folded(target))
+        if first is None or (by_model is not None and by_model < first):
+            return False
+    return True
 
-    The agent that gets the task may open each address in it. So words that could be addresses count, too. Without
-    `counts_hosts`, a word that is only a host, such as node.js or main.py:42, does not count.
+
+def has_new_address(task: str, texts: Iterable[str | ModelText]) -> bool:
+    """Return whether a task has an address that texts do not contain, or too many to be checked.
+
+    The agent that gets the task may open each address in it. So words that could be addresses count, too.
     """
-    texts = list(texts)
-    checked = 0
-    for token in _DELIMITERS.split(task):
+    return _is_one_new(_addresses_in(task, counts_hosts=True), texts)
+
+
+def arguments_have_new_address(arguments: Json, texts: Iterable[str | ModelText]) -> bool:
+    """Return whether the arguments of a call have an address that texts do not contain, or too many to be checked.
+
+    An argument that begins like an address is compared as a whole, because its tool may open it with all its words.
+    """
+    named = _named_texts(arguments)
+    return _is_one_new((found for name, text in named for found in _addresses_of_argument(name, text)), texts)
+
+
+def _is_one_new(found: Iterable[URL | None], texts: Iterable[str | ModelText]) -> bool:
+    """Return whether one of the addresses is not known. None is an address that cannot be known."""
+    targets: list[URL] = []
+    for target in found:
+        if target is None or len(targets) == MOST_OF_TASK:
+            return True
+        targets.append(target)
+    return bool(targets) and not _are_known(targets, texts)
+
+
+def _addresses_in(text: str, *, counts_hosts: bool) -> Iterator[URL | None]:
+    """Yield the addresses in a text, and None for one that is too long or has unusual punctuation at its end.
+
+    Without `counts_hosts`, leave out words that are only a host, such as node.js or main.py:42.
+    """
+    for token in _DELIMITERS.split(text):
         for piece in _pieces(token):
             variants = list(_without_trailing(piece))
             if not any(_may_be_public(url.raw_host or "") for url in variants):
                 continue
             if not (counts_hosts or _SCHEME.search(token) or any(map(_has_path, variants))):
                 continue
-            checked += 1
             rest = piece[len(piece) - len(variants) + 1 :]
-            if checked > MOST_OF_TASK or len(piece) > LONGEST_ADDRESS or rest not in _USUAL_ENDS:
-                return True
-            if not is_known(variants[-1], texts):
-                return True
-    return False
+            yield variants[-1] if len(piece) <= LONGEST_ADDRESS and rest in _USUAL_ENDS else None
 
 
-def arguments_have_new_address(arguments: Json, texts: Iterable[str | ModelText]) -> bool:
-    """Return whether the arguments of a call have an address that texts do not contain.
-
-    An argument that begins like an address is compared as a whole, because its tool may open it with all its words.
-    """
-    texts = list(texts)
-    for name, text in _named_texts(arguments):
-        text = _ANY_SCHEME.sub("http://", text.strip())
-        if _SCHEME.match(text):
-            if not _is_known_text(text, texts):
-                return True
-        elif has_new_address(text, texts, counts_hosts=_may_be_host(name, text)):
-            return True
-    return False
+def _addresses_of_argument(name: str, text: str) -> Iterator[URL | None]:
+    """Yield the addresses in an argument, and None for one that cannot be known."""
+    text = _ANY_SCHEME.sub("http://", text.strip())
+    if not _SCHEME.match(text):
+        yield from _addresses_in(text, counts_hosts=_may_be_host(name, text))
+        return
+    try:
+        url = parse_address(text)
+    except ValueError:
+        yield None
+        return
+    if _may_be_public(url.raw_host or ""):
+        yield url if url.raw_user is None and len(text) <= LONGEST_ADDRESS else None
 
 
 def _may_be_host(name: str, text: str) -> bool:
@@ -142,17 +170,6 @@ def _may_be_host(name: str, text: str) -> bool:
     words = _WORDS.split(name)
     is_address = any(map(_ADDRESS_NAME.fullmatch, words)) and not _EMAIL.fullmatch(text)
     return is_address or any(map(_HOST_NAME.fullmatch, words))
-
-
-def _is_known_text(text: str, texts: Iterable[str | ModelText]) -> bool:
-    """Return whether a text that begins like an address is one that texts contain, or one of no public host."""
-    try:
-        url = parse_address(text)
-    except ValueError:
-        return False
-    if not _may_be_public(url.raw_host or ""):
-        return True
-    return url.raw_user is None and len(text) <= LONGEST_ADDRESS and is_known(url, texts)
 
 
 def _may_be_public(host: str) -> bool:
@@ -197,21 +214,25 @@ def _folded(url: URL) -> tuple[str | None, str, str]:
     return url.raw_host, path.removesuffix("/"), query
 
 
-def _addresses(target: URL, texts: Iterable[str | ModelText]) -> Iterator[tuple[URL, bool]]:
-    """Yield the addresses of a target's host in texts, and whether the model has written them.
+def _addresses(targets: Iterable[URL], texts: Iterable[str | ModelText]) -> Iterator[tuple[URL, bool]]:
+    """Yield the addresses of the targets' hosts in texts, and whether the model has written them.
 
     If it is unclear where an address ends, yield all variants.
     """
-    hosts = {host.lower() for host in (target.raw_host, target.host) if host}
+    hosts = {host.lower() for target in targets for host in (target.raw_host, target.host) if host}
+    return islice(_all_addresses(hosts, texts), MOST_CANDIDATES * len(hosts))
+
+
+def _all_addresses(hosts: set[str], texts: Iterable[str | ModelText]) -> Iterator[tuple[URL, bool]]:
     for each in texts:
         is_by_model = isinstance(each, ModelText)
         text = each.text if isinstance(each, ModelText) else each
-        if not any(host in text.lower() for host in hosts):
-            continue
-        for token in _DELIMITERS.split(text):
+        folded = text.lower()
+        present = {host for host in hosts if host in folded}
+        for token in _DELIMITERS.split(text) if present else ():
             for piece in _pieces(token):
                 folded = piece[:LONGEST_ADDRESS].lower()
-                if len(piece) <= LONGEST_ADDRESS and any(host in folded for host in hosts):
+                if len(piece) <= LONGEST_ADDRESS and any(host in folded for host in present):
                     yield from ((address, is_by_model) for address in _without_trailing(piece))
 
 

@@ -360,6 +360,9 @@ PAGES = ["See https://a.example/x and b.example."]
         ({"filter": {"urls": ["a.example", "4711.a.example"]}}, True),
         ({"filter": {"urls": ["a.example", "https://b.example/"]}}, False),
         ({"a.example/4711": 1}, True),
+        ({"urls": ["https://a.example/x"] * 50}, False),
+        ({"urls": ["https://a.example/x"] * 51}, True),
+        ({"pages": ["read a.example/x"] * 51}, True),
         ({"query": "node.js 3.14 for bo@c.example in README.md", "path": "src/main.py", "page": 2}, False),
         ({"uri": "notion://pages/4711"}, False),
         ({"uri": "file:///srv/notes.txt"}, False),
@@ -380,3 +383,16 @@ PAGES = ["See https://a.example/x and b.example."]
 def test_only_addresses_that_no_one_gave_count_as_new_in_arguments(arguments: dict[str, Any], is_new: bool) -> None:
     """UI-15: a search with names that look like hosts does not count, but each address that a tool could open does."""
     assert arguments_have_new_address(arguments, PAGES) is is_new
+
+
+def test_many_addresses_of_a_call_take_little_more_time_than_one() -> None:
+    """The texts are read once for all addresses of a call, because batch tools get lists of links."""
+    links = [f"https://docs.example.org/p{number}" for number in range(2_000)]
+    texts = ["".join(f"Some text {link} and more of it\n" for link in links)]
+
+    def seconds(number: int) -> float:
+        began = time.process_time()
+        assert not arguments_have_new_address({"urls": links[-number:]}, texts)
+        return time.process_time() - began
+
+    assert seconds(50) < 10 * max(seconds(1), 0.02)
