@@ -264,14 +264,16 @@ def texts_with_addresses(
     """Return the texts of a conversation that contain each address that a tool may open, or None if it may open any.
 
     The texts of the model since the first foreign text are among them: an address that it has made up does not become
-    known because a tool repeats it. Before, nothing could have asked it to put data in an address.
+    known because a tool repeats it. Before, nothing could have asked it to put data in an address. What users have
+    approved counts as given by them.
     """
     texts = list(_texts_of_tools(messages, own_tools))
     first = 0 if is_imported else next((place for place, text in enumerate(texts) if isinstance(text, str)), None)
     if first is None:
         return None
     before = [text.text for text in texts[:first] if isinstance(text, ModelText)]
-    return [system, *user_texts(messages), *before, *texts[first:]]
+    approved = [_words_of(call) for message in messages for call in message.tool_calls if call.approved]
+    return [system, *user_texts(messages), *approved, *before, *texts[first:]]
 
 
 def foreign_texts(messages: Iterable[Message], own_tools: Iterable[str]) -> Iterator[str]:

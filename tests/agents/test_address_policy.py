@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -278,6 +279,16 @@ def test_the_host_of_a_made_up_address_is_not_known_either() -> None:
 )
 def test_an_address_that_the_model_has_read_first_stays_known(steps: list[tuple[ToolCall, ToolResult]]) -> None:
     assert known_after(LEAK, READ_PAGE, *steps)
+
+
+@pytest.mark.parametrize("name", ["notes__fetch", "web_fetch"])
+def test_an_address_in_an_approved_call_counts_as_given_by_a_user(name: str) -> None:
+    """UI-15: a page that a tool reads in parts is not asked about for each part."""
+    call, result = step(name, {"url": LEAK}, f"The beginning of {LEAK}. Read on at 5000.")
+    approved = replace(call, approved=True), result
+    assert known_after(LEAK, READ_PAGE, approved)
+    assert known_after(LEAK, READ_PAGE, step("notes__find", {"text": LEAK}, LEAK), approved)
+    assert not known_after(f"{LEAK}&page=2", READ_PAGE, approved)
 
 
 def test_what_the_model_has_written_before_text_from_elsewhere_does_not_count() -> None:
