@@ -125,7 +125,10 @@ def _as_models(value: object) -> object:
 
 
 class ProviderConfig(_Strict):
-    """One endpoint. If `models` is empty, Parley requests the list of models from the endpoint."""
+    """One endpoint. If `models` is empty, Parley requests the list of models from the endpoint.
+
+    From servers of type "openai" other than OpenAI, it also requests the context windows that are not configured.
+    """
 
     type: Annotated[str, AfterValidator(vendor_type)]
     # The API that a server of type "openai" is asked with. Default: "responses" for OpenAI itself, "chat" for others.
@@ -168,7 +171,7 @@ class ProviderConfig(_Strict):
 
     @property
     def listed(self) -> list[str]:
-        """The models that are known without a request; empty if Parley requests the list from the server."""
+        """The models that are known without a request; empty if those in the server's list may be used."""
         return list(self.models) or (["demo"] if self.type == "demo" else [])
 
     @property

@@ -61,6 +61,14 @@ class Listing:
         """Whether only the listed models may be used."""
         return bool(self._config.listed)
 
+    @property
+    def _is_needed(self) -> bool:
+        """Whether the list can say what the configuration does not: models, or the windows of an own server."""
+        config = self._config
+        is_own_server = config.type == "openai" and not config.is_openai
+        has_windows = bool(config.context_window) or all(each.context_window for each in config.models.values())
+        return not self.is_complete or (is_own_server and not has_windows)
+
     def known(self) -> list[str]:
         """Return the known models, the default first. Without built-in models, it is [] until the server lists some."""
         return self._config.listed or self._found or self._built_in()
@@ -70,16 +78,16 @@ class Listing:
         return self._windows.get(model)
 
     async def refresh(self) -> None:
-        """Request the list if it is due. Wait for the answer only if the server has not listed any model yet.
+        """Request the list if it is needed and due. Wait for the answer only if no model is known without it.
 
         The time to wait counts from the request, so a silent server does not delay each page again.
         """
-        if self.is_complete or (self._clock() < self._due and not self._is_asking()):
+        if not self._is_needed or (self._clock() < self._due and not self._is_asking()):
             return
         if not self._is_asking():
             self._task = asyncio.create_task(self._update(), name=f"models of {self._name}")
             self._asked_at = self._clock()
-        if self._task is not None and not self._found:
+        if self._task is not None and not (self._found or self.is_complete):
             rest = self._asked_at + LISTING_SECONDS - self._clock()
             await asyncio.wait([self._task], timeout=max(0.0, rest))
             if not self._task.done():
@@ -103,7 +111,7 @@ class Listing:
         except ProviderError as error:
             self._note_failure(str(error))
         except Exception:  # the page must open, whatever the server sends
-            logger.exception("Could not list the models of %s", self._name)
+            logger.log(self._level(logging.ERROR), "Could not list the models of %s", self._name, exc_info=True)
             self._note_failure(f"{self._name} returned a list of models that Parley cannot read.")
         else:
             # The built-in ones come first, in their order. The others keep the order of the server.
@@ -111,13 +119,18 @@ class Listing:
             first = [name for name in self._built_in() if name in offered]
             self._found = [*first, *(name for name in offered if name not in first)]
             self._windows = models
-            self.problem = "" if self._found else _("{name} offers no chat models.", name=self._name)
+            has_models = self._found or self.is_complete
+            self.problem = "" if has_models else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS
 
     def _note_failure(self, problem: str) -> None:
-        self.problem = problem
+        self.problem = "" if self.is_complete else problem
         self._due = self._clock() + RETRY_SECONDS
-        logger.warning("Models of %s: %s", self._name, problem)
+        logger.log(self._level(logging.WARNING), "Models of %s: %s", self._name, problem)
+
+    def _level(self, level: int) -> int:
+        """Return the level for a failure. With configured models, it is normal that a server has no list."""
+        return logging.DEBUG if self.is_complete else level
 
     def _built_in(self) -> list[str]:
         if self._config.type == "openai" and not self._config.is_openai:

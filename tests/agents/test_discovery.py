@@ -183,11 +183,43 @@ async def test_window_that_the_server_states_is_kept() -> None:
     assert (models.window("a"), models.window("b"), models.window("c")) == (8192, None, None)
 
 
-async def test_configured_models_are_never_asked_for() -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"models": ["mine"], "context_window": 4096},
+        {"models": {"mine": {"context_window": 4096}}},
+        {"models": ["mine"], "base_url": None},
+        {"models": ["mine"], "type": "anthropic"},
+        {"models": ["mine"], "type": "demo", "base_url": None},
+    ],
+)
+async def test_configured_models_are_not_asked_for_without_need(config: dict[str, Any]) -> None:
     server = Server()
-    models = listing(server, models=["mine"])
+    models = listing(server, **config)
     await models.refresh()
+    await asyncio.sleep(0)
     assert (models.known(), server.asked) == (["mine"], 0)
+
+
+async def test_own_server_is_asked_for_the_windows_of_configured_models() -> None:
+    """RUN-05: pages do not wait for this answer, and the other models of the server are not offered."""
+    models = listing(Server(), {"mine": 8192, "other": 4096}, models={"mine": {"max_tokens": 8192}})
+    await models.refresh()
+    assert models.window("mine") is None
+    await until(lambda: models.window("mine") == 8192)
+    assert (models.known(), models.problem) == (["mine"], "")
+
+
+@pytest.mark.parametrize("answer", [ConnectionLost("No answer."), KeyError("data"), []])
+async def test_configured_models_have_no_problem_if_the_server_lists_none(answer: Any) -> None:
+    server = Server()
+    models = listing(server, answer, {"mine": 8192}, models=["mine"])
+    await models.refresh()
+    await until(lambda: server.asked == 1)
+    server.now = FRESH_SECONDS
+    await models.refresh()
+    await until(lambda: models.window("mine") == 8192)
+    assert (models.known(), models.problem) == (["mine"], "")
 
 
 async def test_closing_ends_a_question_that_is_open() -> None:
