@@ -242,14 +242,12 @@ def parse_rule(rule: object, approvals: object = 1, approvers: object = "") -> P
     return ParsedRule(check_rule(rule), Requirement(approvals, approvers))
 
 
-def stored_guards(guards: Iterable[ParsedRule]) -> list[Json]:
+def stored_guarded_rules(rules: Iterable[ParsedRule]) -> list[Json]:
     """Return guarded rules as JSON."""
-    return [
-        {"rule": each.rule, "approvals": each.needs.approvals, "approvers": each.needs.approvers} for each in guards
-    ]
+    return [{"rule": each.rule, "approvals": each.needs.approvals, "approvers": each.needs.approvers} for each in rules]
 
 
-def valid_guards(values: object) -> tuple[ParsedRule, ...]:
+def valid_guarded_rules(values: object) -> tuple[ParsedRule, ...]:
     """Return the valid guarded rules in a stored JSON list. Skip all others, because the list may have been edited."""
     found = []
     for each in values if isinstance(values, list) else []:

@@ -217,14 +217,14 @@ class AskConfig(_Strict):
     approvers: Approvers = ""
 
 
-RuleOrGuard = Annotated[Annotated[Rule, Tag("[text]")] | Annotated[AskConfig, Tag("[table]")], BY_SHAPE]
+RuleOrTable = Annotated[Annotated[Rule, Tag("[text]")] | Annotated[AskConfig, Tag("[table]")], BY_SHAPE]
 
 
 class ApprovalConfig(_Strict):
     """The rules for which tool calls of an agent need an approval. If no rule matches, the tool's setting decides."""
 
     allow: tuple[Rule, ...] = ()
-    ask: tuple[RuleOrGuard, ...] = ()
+    ask: tuple[RuleOrTable, ...] = ()
     deny: tuple[Rule, ...] = ()
 
     def rules(self) -> Rules:

@@ -215,6 +215,7 @@ class _Turn:
         return ", ".join(found[:MOST_ORIGINS])
 
     async def _can_send(self, tool: Tool, call: ToolCall) -> bool:
+        """Return whether a call can send data to others. An approved call can, whatever its addresses are."""
         if tool.sends_out == "address" and not call.approved:
             return await in_thread(self._sends_new_address, tool, call)
         return tool.can_send(self.agent.sandbox)

@@ -105,7 +105,7 @@ class Tool:
         return not self.approval and self.parallel and self.sends_out in ("never", "address")
 
     def can_send(self, sandbox: Sandbox | None) -> bool:
-        """Return whether some call can send data to others. Some tools can only if their sandbox has a network."""
+        """Return whether calls of this tool can send data to others. Some can only if their sandbox has a network."""
         has_network = sandbox is not None and sandbox.network
         return self.sends_out in ("always", "address") or (self.sends_out == "network" and has_network)
 

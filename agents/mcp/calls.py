@@ -13,7 +13,7 @@ from pydantic import ValidationError
 CALL = "tools/call"
 
 
-class Session(ClientSession):
+class LenientSession(ClientSession):
     """A session that accepts results without their tool's schema, because models get them as text."""
 
     async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:

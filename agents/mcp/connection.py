@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from agents.errors import ToolError
 from agents.mcp.asking import Ask, Questions
-from agents.mcp.calls import Session
+from agents.mcp.calls import LenientSession
 from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, has_no_session, needs_sign_in
 from agents.mcp.lists import LISTS, ListsDispatcher, all_pages, named, problem_of
 from agents.tools import Tool
@@ -295,7 +295,7 @@ class Connection:
         self._news.clear()
         async with (
             self._connect(self._on_end) as (incoming, outgoing),
-            Session(
+            LenientSession(
                 dispatcher=(dispatcher := ListsDispatcher(incoming, outgoing)),
                 read_timeout_seconds=self._answer_seconds,
                 message_handler=self._on_message,

@@ -74,9 +74,9 @@ class _Client(httpx2.AsyncClient):
             if request.method != "POST" or (await _message_of(request)).get("method") in HANDSHAKE:
                 raise
             text = _text_of(error)
-        told = {"code": types.INTERNAL_ERROR, "message": text}
+        error_data = {"code": types.INTERNAL_ERROR, "message": text}
         message_id = (await _message_of(request)).get("id")
-        return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message_id, "error": told})
+        return httpx2.Response(502, request=request, json={"jsonrpc": "2.0", "id": message_id, "error": error_data})
 
 
 async def _message_of(request: httpx2.Request) -> Json:

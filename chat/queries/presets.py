@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from agents.approval import Rules, stored_guards, valid_guards, valid_rules
+from agents.approval import Rules, stored_guarded_rules, valid_guarded_rules, valid_rules
 from agents.config import LEAST_SHARE, MOST_SHARE
 from agents.delegates import EVERY, PREFIX, is_delegate
 from agents.mcp.config import SEPARATOR, server_of
@@ -345,14 +345,14 @@ def icon_of(config: Json) -> str:
 
 def stored_rules(rules: Rules) -> Json:
     """Return an agent's own rules as JSON for a row or a session's copy of its agent."""
-    return {**{name: list(getattr(rules, name)) for name in RULES}, "guarded": stored_guards(rules.guarded)}
+    return {**{name: list(getattr(rules, name)) for name in RULES}, "guarded": stored_guarded_rules(rules.guarded)}
 
 
 def rules_of(value: object) -> Rules:
     """Parse what `stored_rules` returns. Entries that an edit has made invalid are left out."""
     found = value if isinstance(value, dict) else {}
     plain = {name: valid_rules(found.get(name)) for name in RULES}
-    return Rules(**plain, guarded=valid_guards(found.get("guarded")))
+    return Rules(**plain, guarded=valid_guarded_rules(found.get("guarded")))
 
 
 def stored_prompts(prompts: Iterable[str]) -> list[Any]:

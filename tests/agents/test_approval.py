@@ -17,8 +17,8 @@ from agents.approval import (
     check_rule,
     matches,
     parse_rule,
-    stored_guards,
-    valid_guards,
+    stored_guarded_rules,
+    valid_guarded_rules,
     valid_rules,
 )
 from agents.events import ToolReturned, ToolWaiting
@@ -207,11 +207,11 @@ def test_no_approval_in_advance_covers_calls_of_several_people_that_send_out() -
     assert replace(rules, guarded=()).verdict(bash("curl"), needs_approval=True, is_risky=True) == "run"
 
 
-def test_guards_survive_json_and_hands() -> None:
-    guards = (parse_rule("bash", 2, "owner"), parse_rule("web_fetch", 3))
+def test_guarded_rules_survive_json_and_hands() -> None:
+    rules = (parse_rule("bash", 2, "owner"), parse_rule("web_fetch", 3))
     odd = [{}, 5, {"rule": "bash", "approvals": 0}, {"rule": "(", "approvals": 2}, {"rule": "a", "approvers": "me"}]
-    assert valid_guards([*odd, *stored_guards(guards)]) == guards
-    assert valid_guards({"rule": "bash"}) == ()
+    assert valid_guarded_rules([*odd, *stored_guarded_rules(rules)]) == rules
+    assert valid_guarded_rules({"rule": "bash"}) == ()
 
 
 def get(**arguments: object) -> ToolCall:

@@ -332,8 +332,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         """
         if not isinstance(error, self.sdk_error):
             return False
-        is_left = is_long_wait(explained.retry_after) or isinstance(explained, CallBroken)
-        return self.max_retries == 0 or not is_left
+        is_repeated_by_sdk = not (is_long_wait(explained.retry_after) or isinstance(explained, CallBroken))
+        return self.max_retries == 0 or is_repeated_by_sdk
 
 
 def _key(part: Thinking) -> int:
