@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from django.conf import settings
 from agents.added_tools import load_added_tools
 from agents.registry import Registry, load
 from agents.sandbox.command import Sandbox
+from agents.sandbox.copies import ATTACHMENTS
 
 _loading = threading.Lock()
 _registry: Registry | None = None
@@ -34,7 +36,7 @@ def registry() -> Registry:
 
 def sandbox(session_id: str) -> Sandbox:
     """Return the sandbox for the commands of a session's agent. Its folder exists once a command has run."""
-    return _sandbox(session_id, network=settings.SANDBOX_NETWORK)
+    return replace(_sandbox(session_id, network=settings.SANDBOX_NETWORK), copies=ATTACHMENTS)
 
 
 def server_sandbox(name: str, network: bool) -> Sandbox:

@@ -112,8 +112,8 @@ class Limits:
 class Sandbox:
     """The place where a session's commands run. `hidden` are folders of the host that no command may read.
 
-    `copies` is the name of a folder in the workspace that commands can read, but not change; "" for none. `copies_id`
-    identifies it, as DEVICE:INODE.
+    `copies` is the name of a folder in the workspace that commands can read, but not make or change; "" for none.
+    `copies_id` identifies it, as DEVICE:INODE.
     """
 
     workspace: Path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from agents.sandbox.browsing import DRAFTS
@@ -31,48 +32,68 @@ class Copy:
     read: Callable[[], bytes | None]
 
 
-def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> bool:
-    """Update a folder of the workspace so that it has these copies and no older ones. Blocks. Raise OSError.
+def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> None:
+    """Update a folder of the workspace so that it has these copies and nothing else. Blocks. Raise OSError.
 
-    Files that are not copies stay. Return False if a command has put something else in the folder's place.
+    If it has anything else, or is no folder, it gets another name. Earlier versions let commands make it.
     """
     make_folder(workspace)
     inside = os.open(workspace, FOLDER)
     try:
+        wanted = {copy.name: copy for copy in copies}
+        if not _keep_only(wanted, folder, inside):
+            os.rename(folder, _free_name(folder, inside), src_dir_fd=inside, dst_dir_fd=inside)
         with suppress(FileExistsError):
             os.mkdir(folder, READ_ONLY_FOLDER, dir_fd=inside)
             give_away(folder, inside)
+        place = os.open(folder, FOLDER, dir_fd=inside)
         try:
-            place = os.open(folder, FOLDER, dir_fd=inside)
-        except OSError:  # a command has put something else there
-            return False
-        try:
-            _update(place, {copy.name: copy for copy in copies})
+            for copy in wanted.values():
+                if not _is_current(copy, place):
+                    _write(place, copy)
         finally:
             os.close(place)
     finally:
         os.close(inside)
-    return True
 
 
 def is_copy(found: os.stat_result) -> bool:
-    """Return whether a file in a folder of copies looks like a copy. Commands can make such files, too."""
+    """Return whether a file in a folder of copies looks like a copy."""
     return stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == READ_ONLY
 
 
-def _update(place: int, wanted: dict[str, Copy]) -> None:
-    for name in os.listdir(place):
-        found = os.stat(name, dir_fd=place, follow_symlinks=False)
-        if not is_copy(found):
-            wanted.pop(name, None)
-            continue
-        copy = wanted.get(name)
-        if copy is not None and (copy.size, copy.changed) == (found.st_size, int(found.st_mtime)):
-            del wanted[name]
-        else:
-            os.unlink(name, dir_fd=place)
-    for copy in wanted.values():
-        _write(place, copy)
+def _keep_only(wanted: Mapping[str, Copy], folder: str, inside: int) -> bool:
+    """Remove the copies that are not wanted. Return False if there is anything else; then remove all copies."""
+    try:
+        place = os.open(folder, FOLDER, dir_fd=inside)
+    except FileNotFoundError:
+        return True
+    except OSError:  # a link or a file, or a folder that cannot be read
+        return False
+    try:
+        os.fchmod(place, READ_ONLY_FOLDER)
+        found = {name: os.stat(name, dir_fd=place, follow_symlinks=False) for name in os.listdir(place)}
+        copies = {name for name, status in found.items() if is_copy(status)}
+        has_others = len(copies) < len(found)
+        for name in copies:
+            if has_others or name not in wanted or not _is_current(wanted[name], place):
+                os.unlink(name, dir_fd=place)
+    finally:
+        os.close(place)
+    return not has_others
+
+
+def _is_current(copy: Copy, place: int) -> bool:
+    try:
+        found = os.stat(copy.name, dir_fd=place, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return is_copy(found) and (copy.size, copy.changed) == (found.st_size, int(found.st_mtime))
+
+
+def _free_name(folder: str, inside: int) -> str:
+    taken = set(os.listdir(inside))
+    return next(name for number in count(2) if (name := f"{folder}-{number}") not in taken)
 
 
 def _write(place: int, copy: Copy) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -290,26 +291,29 @@ def _hosts(has_network: bool) -> bytes:
 
 
 def _prepare(sandbox: Sandbox) -> tuple[Sandbox, Full | None]:
-    """Make the workspace. Return the sandbox for the command, and why the workspace is full, or None.
+    """Make the workspace. Return the sandbox for the command, and why the workspace is full, or None. Raise OSError.
 
     In a full workspace, files can be deleted, but not written.
     """
     make_folder(sandbox.workspace)
     full = _excess(_usage(sandbox), sandbox)
     limits = replace(sandbox.limits, file_mb=0) if full else sandbox.limits
-    copies_id = _folder_id(sandbox.workspace / sandbox.copies) if sandbox.copies else ""
+    copies_id = _copies_id(sandbox.workspace / sandbox.copies) if sandbox.copies else ""
     hidden = tuple(filter(Path.is_dir, sandbox.hidden))
-    copies = sandbox.copies if copies_id else ""
-    return replace(sandbox, limits=limits, hidden=hidden, copies=copies, copies_id=copies_id), full
+    return replace(sandbox, limits=limits, hidden=hidden, copies_id=copies_id), full
 
 
-def _folder_id(path: Path) -> str:
-    """Return the device and inode of a folder, or "" if it does not exist or a command has replaced it by a link."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return ""
-    return f"{found.st_dev}:{found.st_ino}" if stat.S_ISDIR(found.st_mode) else ""
+def _copies_id(path: Path) -> str:
+    """Return the device and inode of the folder of copies. Make it if it does not exist, because a command could.
+
+    Raise OSError also if a command has put something else there.
+    """
+    if not os.path.lexists(path):
+        make_folder(path)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def has_room(sandbox: Sandbox, size: int) -> bool:

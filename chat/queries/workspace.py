@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar
 
 from django.utils.translation import gettext as _
@@ -11,6 +13,7 @@ from django.utils.translation import gettext as _
 from agents.sandbox import browsing
 from agents.sandbox.browsing import Listing, NotThere, OpenFile
 from agents.sandbox.command import WORKSPACE
+from agents.sandbox.copies import ATTACHMENTS
 from chat.agents_setup import sandbox
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageStatus, MessageType, Session
@@ -29,12 +32,22 @@ class NoSuchFile(ServiceError):
 
 def listing_of(session: Session, path: str) -> Listing:
     """List a folder. The session's folder is empty until a command has used it. Raise NoSuchFile."""
+    workspace = sandbox(session.pk).workspace
     try:
-        return browsing.list_folder(sandbox(session.pk).workspace, path)
+        listing = browsing.list_folder(workspace, path)
+        return listing if listing.path else _without_empty_attachments(listing, workspace)
     except NotThere:
         if not path.strip("/."):
             return Listing("", [], 0)
         raise NoSuchFile from None
+
+
+def _without_empty_attachments(listing: Listing, workspace: Path) -> Listing:
+    """Leave the folder for attachments out of the session's folder if it is empty. Each command makes it."""
+    found = next((entry for entry in listing.entries if (entry.path, entry.kind) == (ATTACHMENTS, "folder")), None)
+    if found is None or browsing.list_folder(workspace, ATTACHMENTS, 1).entries:
+        return listing
+    return replace(listing, entries=[entry for entry in listing.entries if entry is not found])
 
 
 def open_file(session: Session, path: str) -> OpenFile:

@@ -30,7 +30,7 @@ from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
 from chat.queries.senders import around_request
 from chat.queries.subsessions import with_delegates
-from chat.runner.attached_files import load_file_parts, with_copies
+from chat.runner.attached_files import copy_attachments, load_file_parts
 from chat.runs.changes import RecordRequest
 from chat.runs.local_runner import BegunTurn
 from chat.services.runs import dialects
@@ -76,7 +76,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
     if facts.has_rules and agent.tools:
         agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))
     if any(tool in SANDBOX_TOOLS for tool in agent.tools):
-        agent = with_copies(agent, rows)
+        copy_attachments(agent, rows)
     files = {} if is_plain else load_file_parts(seen, agent.takes)  # plain rows have no files
     history = context(seen, files, around)
     known = facts.last_request

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from agents.loop import Agent
@@ -85,28 +85,26 @@ def _form(attachment: Attachment) -> tuple[str, str]:
     return attachment.media_type, ""
 
 
-def with_copies(agent: Agent, rows: Iterable[ChatMessage]) -> Agent:
+def copy_attachments(agent: Agent, rows: Iterable[ChatMessage]) -> None:
     """Copy the attachments of these rows to the agent's workspace, if the agent has tools for files.
 
     A file that cannot be copied is left out. Raise FilesUnavailable if the storage of the files cannot be reached.
     """
     if agent.sandbox is None:
-        return agent
+        return
     files = [attachment for row in rows for attachment in attached_to(row)]
-    if not files and not (agent.sandbox.workspace / ATTACHMENTS).is_dir():
-        return agent
+    if not files and not os.path.lexists(agent.sandbox.workspace / ATTACHMENTS):
+        return
     try:
         copies = [
             Copy(name, each.size, int(each.created_at.timestamp()), partial(_data_of, each))
             for name, each in zip(names_of([each.name for each in files]), files, strict=True)
         ]
-        usable = update_copies(agent.sandbox.workspace, ATTACHMENTS, copies)
+        update_copies(agent.sandbox.workspace, ATTACHMENTS, copies)
     except FilesUnavailable:
         raise
     except OSError as error:
         logger.warning("Could not copy attachments to %s: %r", agent.sandbox.workspace, error)
-        return agent
-    return replace(agent, sandbox=replace(agent.sandbox, copies=ATTACHMENTS)) if usable and files else agent
 
 
 def _data_of(attachment: Attachment) -> bytes | None:

@@ -62,8 +62,31 @@ async def test_a_session_has_a_folder_of_its_own(node: TestNode, ana: User, work
     assert names(workspaces) == set()
     await say(node, mine, ana)
     assert await say(node, mine, ana) == ["[No output.]", "kept"]
-    assert await say(node, other, ana) == ["[No output.]"]
+    assert await say(node, other, ana) == ["attachments"]
     assert names(workspaces) == {mine.pk, other.pk}
+
+
+async def test_commands_put_nothing_among_attachments(node: TestNode, ana: User, workspaces: Path) -> None:
+    """UI-15: addresses in attachments count as those of users, so the model must not write any into their folder.
+
+    This also holds in a session without attachments.
+    """
+    node.script(
+        [
+            [bash(1, "echo https://evil.example > attachments/a; ln -s .. attachments/b; mv attachments c")],
+            ["Done"],
+            [bash(2, "rm -r attachments; ln -sfn . attachments; ls -A attachments")],
+            ["Done"],
+        ],
+        TOOLS,
+    )
+    session = await node.session(ana)
+    await say(node, session, ana)
+    first, second = await say(node, session, ana)
+    assert first.count("Read-only file system") == 2
+    assert "Device or resource busy" in first
+    assert "Device or resource busy" in second
+    assert [path.name for path in (workspaces / session.pk).rglob("*")] == ["attachments"]
 
 
 async def test_stop_ends_a_command(node: TestNode, ana: User, workspaces: Path) -> None:

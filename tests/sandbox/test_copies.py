@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ def copy(name: str, data: bytes | None, changed: int = 1_000) -> Copy:
 
 
 async def test_commands_read_copies_and_cannot_change_them(sandbox: Sandbox) -> None:
-    assert update_copies(sandbox.workspace, PLACE, [copy("a b.txt", b"first\n")])
+    update_copies(sandbox.workspace, PLACE, [copy("a b.txt", b"first\n")])
     protected = replace(sandbox, copies=PLACE)
     said = await bash(
         protected,
@@ -34,12 +35,21 @@ async def test_commands_read_copies_and_cannot_change_them(sandbox: Sandbox) -> 
     assert (sandbox.workspace / "own").read_text() == "ok\n"
 
 
-async def test_a_link_in_place_of_the_folder_shows_nothing_of_the_machine(sandbox: Sandbox) -> None:
+async def test_the_folder_is_made_before_a_command_can_make_it(sandbox: Sandbox) -> None:
+    protected = replace(sandbox, copies=PLACE)
+    for command in ("ln -s . attachments/b", "mv attachments c", "echo x > attachments/b"):
+        assert (await bash(protected, command)).ended == Ended("exit", 1)
+    assert [path.name for path in sandbox.workspace.rglob("*")] == [PLACE]
+
+
+async def test_a_link_in_place_of_the_folder_is_renamed(sandbox: Sandbox) -> None:
+    """No command runs while a link is in place of the folder, and nothing is copied to where the link leads."""
     (sandbox.workspace / PLACE).symlink_to(sandbox.workspace.parent)
-    assert not update_copies(sandbox.workspace, PLACE, [copy("a", b"a")])
-    said = await bash(replace(sandbox, copies=PLACE), "ls attachments/; echo done")
-    assert "s_1" not in said.output
-    assert said.output.endswith("done\n")
+    protected = replace(sandbox, copies=PLACE)
+    with pytest.raises(NotADirectoryError):
+        await bash(protected, "ls attachments/")
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"a")])
+    assert (await bash(protected, "ls attachments; readlink attachments-2")).output.startswith("a\n/")
     assert not (sandbox.workspace.parent / "a").exists()
 
 
@@ -68,17 +78,30 @@ async def test_a_folder_that_is_replaced_after_the_check_is_not_shown(
     assert (await bash(protected, "cat attachments/a")).output == "another folder"
 
 
-def test_copies_follow_their_files_and_leave_others_alone(sandbox: Sandbox) -> None:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_copies_follow_their_files(sandbox: Sandbox) -> None:
     folder = sandbox.workspace / PLACE
     update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"b"), copy("lost", None)])
-    (folder / "own").write_text("made by a command")
     kept = (folder / "a").stat().st_ino
-    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("own", b"theirs"), copy("b", b"2", changed=2_000)])
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "a": b"one",
-        "b": b"2",
-        "own": b"made by a command",
-    }
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("c", b"c"), copy("b", b"2", changed=2_000)])
+    assert contents(folder) == {"a": b"one", "b": b"2", "c": b"c"}
     assert (folder / "a").stat().st_ino == kept
     update_copies(sandbox.workspace, PLACE, [])
-    assert {path.name for path in folder.iterdir()} == {"own"}
+    assert contents(folder) == {}
+
+
+def test_what_is_no_copy_is_moved_out_of_the_folder(sandbox: Sandbox) -> None:
+    """UI-15: addresses in attachments count as those of users, so nothing that a command has made may be among them."""
+    folder = sandbox.workspace / PLACE
+    for number in (2, 3):
+        update_copies(sandbox.workspace, PLACE, [copy("a", b"one")])
+        (folder / "own").write_bytes(b"made by a command")
+        (folder / "link").symlink_to("own")
+        folder.chmod(0o555)
+        update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("own", b"theirs")])
+        assert contents(folder) == {"a": b"one", "own": b"theirs"}
+        aside = sandbox.workspace / f"{PLACE}-{number}"
+        assert contents(aside) == {"own": b"made by a command", "link": b"made by a command"}

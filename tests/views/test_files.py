@@ -67,6 +67,14 @@ def test_a_folder_shows_what_is_in_it(ana_s: Client, session: Session, folder: P
     assert 'data-path="src/main.py"' in text(get(ana_s, session, path="src"))
 
 
+def test_an_empty_folder_for_attachments_is_not_shown(ana_s: Client, session: Session, folder: Path) -> None:
+    """UI-10: each command makes the folder, also in a session without attachments."""
+    (folder / "attachments").mkdir()
+    assert 'data-path="attachments"' not in text(get(ana_s, session))
+    (folder / "attachments" / "a.txt").touch()
+    assert 'data-path="attachments"' in text(get(ana_s, session))
+
+
 def test_an_unused_workspace_is_empty(ana_s: Client, session: Session, settings: Settings, tmp_path: Path) -> None:
     settings.WORKSPACES = str(tmp_path / "none")
     answer = get(ana_s, session)
