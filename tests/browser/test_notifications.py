@@ -37,6 +37,18 @@ navigator.serviceWorker.getRegistration = async () => ({
 });
 """
 
+# A service worker, and another tab that alerts the user to the same event while this page asks for its notifications.
+OTHER_TAB = """
+navigator.serviceWorker.getRegistration = async () => ({
+  active: {},
+  getNotifications: async ({ tag }) => {
+    localStorage.setItem("parley:alert", `${tag} ${Date.now()}`);
+    return [];
+  },
+  showNotification: async (title, options) => void new Notification(title, options),
+});
+"""
+
 
 async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
     """Run a turn that takes this many seconds by the page's clock."""
@@ -173,6 +185,23 @@ async def test_notification_that_replaces_another_one_alerts_again(
     await bo.page.clock.fast_forward(20_000)
     await bo.page.evaluate(PUSHED)
     assert not await mentions_alert(ana, bo, 4)
+
+
+async def test_two_tabs_that_get_an_event_at_once_alert_once(ana: Person, server: Server, browser: Browser) -> None:
+    """LIVE-07: a tab notices that another tab has alerted the user while it looked for a shown notification."""
+    bo = await mentioned_by(ana, server, browser)
+    await bo.page.evaluate(OTHER_TAB)
+    assert not await mentions_alert(ana, bo, 1)
+
+
+async def test_notification_is_shown_without_the_server(ana: Person, server: Server, browser: Browser) -> None:
+    """LIVE-07: a page loads what it needs for notifications when it begins to listen, not with the first one."""
+    bo = await mentioned_by(ana, server, browser)
+    async with bo.page.expect_response(re.compile("-notification")):
+        await bo.page.reload()
+    await bo.sees_connection("Connected")
+    await bo.page.route("**/*.js", lambda route: route.abort())
+    assert await mentions_alert(ana, bo, 1)
 
 
 async def mentioned_by(ana: Person, server: Server, browser: Browser) -> Person:

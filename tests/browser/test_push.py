@@ -52,6 +52,18 @@ WORKER = """() => {
     self.shown.set(tag, [title, body, data.url]);
   };
 }"""
+HOLD = """(times) => {
+  const asked = Promise.withResolvers();
+  let left = times;
+  const { getNotifications } = ServiceWorkerRegistration.prototype;
+  ServiceWorkerRegistration.prototype.getNotifications = async (filter) => {
+    const found = await getNotifications(filter);
+    left -= 1;
+    if (left === 0) asked.resolve();
+    await asked.promise;
+    return found;
+  };
+}"""
 PRESS = """async () => {
   const opened = [];
   Object.defineProperty(self.clients, "openWindow", { value: async (address) => opened.push(address) });
@@ -193,6 +205,10 @@ class Worker:
             "(endpoint) => { self.registration.pushManager.getSubscription = async () => ({ endpoint }); }", endpoint
         )
 
+    async def hold_until_asked(self, times: int) -> None:
+        """Let the browser return the shown notifications only when it has been asked for them this many times."""
+        await self._script.evaluate(HOLD, times)
+
     async def shows(self, *expected: list[str]) -> None:
         """Wait until exactly these notifications are shown. Each is [title, text, address]."""
         shown: list[list[str]] = []
@@ -251,6 +267,18 @@ async def test_notification_that_replaces_another_one_alerts_again(settings_page
         await worker.deliver(message("/sessions/s_1/", text))
         await worker.shows(["Plan", text, "/sessions/s_1/#waiting"])
     assert await worker.alerts() == ["One", "Three"]
+
+
+async def test_messages_that_arrive_at_once_alert_once(settings_page: Page, server: Server) -> None:
+    """UI-22: the worker notices that it has alerted the user for another message while it looked for a shown one."""
+    await turn_on(settings_page)
+    worker = Worker(settings_page, server.address)
+    await worker.start()
+    await worker.hold_until_asked(2)
+    await worker.deliver(message("/sessions/s_1/", "One"))
+    await worker.deliver(message("/sessions/s_1/", "Two"))
+    await worker.shows(["Plan", "Two", "/sessions/s_1/#waiting"])
+    assert await worker.alerts() == ["One"]
 
 
 async def worker_with_session_in_view(person: Person, server: Server, name: str) -> tuple[Worker, str]:

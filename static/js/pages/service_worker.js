@@ -8,6 +8,7 @@ const TEST = "test";
 // A notification that replaces another one alerts the user only if the last alert is older. Otherwise the push message
 // about an event would repeat the alert of a page. ui/notification.js has the same rule.
 const QUIET_MS = 15_000;
+const lastAlerts = new Map(); // the time of this worker's last alert by tag
 const UNREADABLE = { title: self.location.hostname, body: "", url: "/", tag: "parley" };
 
 self.addEventListener("install", () => self.skipWaiting());
@@ -41,9 +42,12 @@ async function show({ title, body, url, tag }) {
   const inView = (await windows()).filter(({ visibilityState }) => visibilityState === "visible");
   if (tag !== TEST && findPage(inView, url) && !(await mustShowAll())) return;
   const [replaced] = await self.registration.getNotifications({ tag });
-  const lastAlert = replaced?.data?.alertedAt ?? 0;
+  // Another message may have alerted the user already. Nothing waits from here to lastAlerts.set.
+  const lastAlert = Math.max(lastAlerts.get(tag) ?? 0, replaced?.data?.alertedAt ?? 0);
   const renotify = Date.now() - lastAlert > QUIET_MS; // by default, browsers replace notifications silently
-  const data = { url, alertedAt: renotify ? Date.now() : lastAlert };
+  const alertedAt = renotify ? Date.now() : lastAlert;
+  lastAlerts.set(tag, alertedAt);
+  const data = { url, alertedAt };
   await self.registration.showNotification(title, { body, tag, renotify, icon: ICON, badge: BADGE, data });
 }
 

@@ -5,7 +5,7 @@ import { addCommand, onAction } from "../ui/commands.js";
 import { cloneTemplate, createElement } from "../ui/dom.js";
 import { format, words } from "../ui/i18n.js";
 import { navigate } from "../ui/navigation.js";
-import { notifyIfAway } from "../ui/notify.js";
+import { notifyIfAway, preload } from "../ui/notify.js";
 import { onLongPress, openMenu, suppressNextClick } from "../ui/popover.js";
 import { showToast } from "../ui/toast.js";
 import {
@@ -261,6 +261,7 @@ export function connect(isConnected) {
   connectWorkspaces();
   takeNewMentions(); // mentions from before the page was loaded cause no notification
   list.addEventListener("parley:list-updated", notifyMentions);
+  preload();
   connectSelection();
   list.addEventListener("pointerdown", handlePress);
   keepUpdated(isConnected);

@@ -1,4 +1,4 @@
-// A notification of the browser. This module is loaded with the first one.
+// A notification of the browser. Pages load this module only for users who have turned notifications on.
 import { readStored, writeStored } from "../net/storage.js";
 import { registration } from "./push.js";
 
@@ -10,7 +10,9 @@ const ALERT_NAME = "parley:alert"; // the tag and the time of the last alert of 
 /** Shows a notification. Prefers the service worker, which phones require and which can replace push messages. */
 export async function showNotification(title, { onclick, url, ...others }) {
   const worker = await registration();
-  const lastAlert = Math.max(lastAlertOf(others.tag), await alertTimeOfShown(worker, others.tag));
+  const shownAt = await alertTimeOfShown(worker, others.tag);
+  // Another tab may have alerted the user already. Nothing waits from here to writeStored.
+  const lastAlert = Math.max(lastAlertOf(others.tag), shownAt);
   const renotify = Date.now() - lastAlert > QUIET_MS; // by default, browsers replace notifications silently
   const alertedAt = renotify ? Date.now() : lastAlert;
   writeStored(ALERT_NAME, `${others.tag} ${alertedAt}`);

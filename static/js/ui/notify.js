@@ -13,16 +13,23 @@ export function showTabTitle(title, count) {
   document.title = `${count ? `(${count}) ` : ""}${title}`;
 }
 
+const areWanted = () => root.dataset.notify === "yes" && globalThis.Notification?.permission === "granted";
+const load = () => import("./notification.js");
+
+/** Loads the module for notifications, so that no notification is lost if the server cannot be reached later. */
+export function preload() {
+  if (areWanted()) load().catch(() => {});
+}
+
 /** Shows a notification about a session, in place of its last one. A click goes to `url`, if that is another page. */
 export function notifyIfAway(title, body, { session, url = location.pathname }) {
-  const wanted = root.dataset.notify === "yes" && globalThis.Notification?.permission === "granted";
-  if (!wanted || (!document.hidden && document.hasFocus())) return;
+  if (!areWanted() || (!document.hidden && document.hasFocus())) return;
   const onclick = () => {
     window.focus();
     if (url !== location.pathname) navigate(url);
   };
   const icon = document.getElementById("favicon")?.href;
-  import("./notification.js")
+  load()
     .then(({ showNotification }) => showNotification(title, { body, tag: session, icon, url, onclick }))
     .catch(() => {});
 }
