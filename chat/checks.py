@@ -197,8 +197,9 @@ def _problems_of_contact(subject: str) -> list[CheckMessage]:
     if not leads_nowhere(subject):
         return []
     if os.environ.get("VAPID_SUBJECT"):
-        text = f"VAPID_SUBJECT={subject} has no host on the internet. Apple's push service would refuse all messages."
-        return [Error(text, hint=SET_SUBJECT, id="parley.E016")]
+        text = f"VAPID_SUBJECT={subject} has no host on the internet, so Apple's push service refuses all messages: "
+        text += "Safari and iPhones get no notifications."
+        return [Warning(text, hint=SET_SUBJECT, id="parley.W013")]
     # Without HTTPS, only browsers on this machine have notifications.
     if not settings.HTTPS and not any(origin.startswith("https://") for origin in settings.CSRF_TRUSTED_ORIGINS):
         return []
