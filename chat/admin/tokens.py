@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -15,7 +15,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import audit_log
-from chat.admin.base import ReadOnly, time_column
+from chat.admin.base import NamedChoicesFilter, ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_touch
 from chat.errors import ServiceError
 from chat.models import ApiToken, User
@@ -31,17 +31,8 @@ LAST_USED = time_column(ApiToken, "last_used_at")
 EXPIRES = time_column(ApiToken, "expires_at")
 
 
-class ScopeFilter(admin.SimpleListFilter):
-    """A filter by what a token may do."""
-
-    title = _("access")
-    parameter_name = "scope__exact"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(str(scope), label) for scope, label in api_tokens.SCOPES.items()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
-        return queryset.filter(scope=self.value()) if self.value() else queryset
+class ScopeFilter(NamedChoicesFilter):
+    title, parameter_name, column, named_choices = _("access"), "scope__exact", "scope", api_tokens.SCOPES
 
 
 @admin.register(ApiToken)
