@@ -53,19 +53,22 @@ def past_request(session: Session, response_id: str) -> RecordedRequest | None:
     if made is None:
         return None
     try:
-        names = _names(made)
+        references = _references(made)
     except LookupError:  # an imported request may refer to others that were not imported
         return None
-    rows = _rows(session, [message_id for message_id, _revision in names])
+    rows = _rows(session, [message_id for message_id, _revision in references])
     fetch_attachments(list(rows.values()), with_text=True)
-    before = _records([name for name in names if name[0] in rows])
-    there = [name for name in names if name[0] in rows]
-    sent = [row_as_sent(rows[name[0]], before.get(name[0]), place) for place, name in enumerate(there, 1)]
+    found = [reference for reference in references if reference[0] in rows]
+    before = _records(found)
+    sent = [
+        row_as_sent(rows[message_id], before.get(message_id), place)
+        for place, (message_id, _revision) in enumerate(found, 1)
+    ]
     return RecordedRequest(
         made=made,
         rows=sent,
         now=rows,
-        lost=[message_id for message_id, _revision in names if message_id not in rows],
+        lost=[message_id for message_id, _revision in references if message_id not in rows],
         system_prompt=prompt_then(session, made.revision),
         around=around_past_request(made, sent),
     )
@@ -80,14 +83,14 @@ def prompt_then(session: Session, revision: int) -> str:
     return session.system_prompt
 
 
-def _names(made: ModelRequest) -> list[RowReference]:
+def _references(made: ModelRequest) -> list[RowReference]:
     """Return all row references of a request. Revisions order the requests, because clocks may be set back."""
     earlier = ModelRequest.objects.filter(session=made.session_id, revision__lte=made.revision)
     chain = earlier.order_by("-revision", "-created_at").values_list("shared", "rows")
-    return all_references(RequestRows(shared, tuple(map(_name, rows))) for shared, rows in chain.iterator())
+    return all_references(RequestRows(shared, tuple(map(_reference, rows))) for shared, rows in chain.iterator())
 
 
-def _name(pair: Sequence[Any]) -> RowReference:
+def _reference(pair: Sequence[Any]) -> RowReference:
     return str(pair[0]), int(pair[1])
 
 
@@ -99,17 +102,17 @@ def _rows(session: Session, ids: Sequence[str]) -> dict[str, ChatMessage]:
     return {pk: row for some in _batches(ids) for pk, row in rows.in_bulk(list(some)).items()}
 
 
-def _records(names: Sequence[RowReference]) -> Mapping[str, Json]:
-    """Return the earlier content of messages by id: the first that was replaced after the named revision.
+def _records(references: Sequence[RowReference]) -> Mapping[str, Json]:
+    """Return the earlier content of messages by id: the first that was replaced after the given revision.
 
     Rows whose content has not changed are missing.
     """
-    named = dict(names)
+    revisions = dict(references)
     found: dict[str, Json] = {}
-    for some in _batches(list(named)):
+    for some in _batches(list(revisions)):
         records = MessageRevision.objects.filter(message__in=some).order_by("pk")
         for message_id, before in records.values_list("message_id", "before"):
-            if keeps_content(before) and before.get("revision", -1) >= named[message_id]:
+            if keeps_content(before) and before.get("revision", -1) >= revisions[message_id]:
                 found.setdefault(message_id, before)
     return found
 
