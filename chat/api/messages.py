@@ -175,7 +175,7 @@ def list_messages(request: ApiRequest, session_id: str, query: Query[MessageQuer
         page = message_queries.page_after(session, query.after, query.limit, API_PAGE_CHARS, query.turn)
         more = page.has_newer
     else:
-        page = message_queries.newest_page(session, query.before, query.limit, API_PAGE_CHARS, query.turn)
+        page = message_queries.page_before(session, query.before, query.limit, API_PAGE_CHARS, query.turn)
         more = page.has_older
     messages, queued = ([each.to_json() for each in some] for some in (page.messages, page.queued))
     return json_response(request, {"messages": messages, "queued": queued, "more": more})

@@ -61,23 +61,23 @@ class Changes:
         return self.session.revision
 
 
-def newest_page(
+def page_before(
     session: Session,
-    before_sequence: int | None = None,
+    sequence: int | None = None,
     limit: int = PAGE_MESSAGES,
     chars: int = PAGE_CHARS,
     turn_id: str | None = None,
 ) -> Page:
-    """Read the newest messages, or the newest before a sequence number; fewer if their texts exceed `chars` characters.
+    """Read the last messages before a sequence number, or of the session; fewer if they exceed `chars` characters.
 
     `limit` is at most `MOST_PAGE_MESSAGES`. `turn_id` restricts the page to one turn, which has no queued messages.
     """
     limit = max(1, min(limit, MOST_PAGE_MESSAGES))
-    before = NO_END if before_sequence is None else before_sequence
+    before = NO_END if sequence is None else sequence
     turn = () if turn_id is None else (turn_id,)
     found = _newest(limit + 1).read(session.pk, before, *turn)
     shown, has_older = _fill_page(found, limit, chars)
-    queued = _QUEUED.read(session.pk) if before_sequence is None and turn_id is None else []
+    queued = _QUEUED.read(session.pk) if sequence is None and turn_id is None else []
     return Page(snapshots(shown[::-1]), snapshots(queued), has_older)
 
 
@@ -99,7 +99,7 @@ def page_around(session: Session, message_id: str) -> Page | None:
     sequence = sequence_of(session, message_id)
     if sequence is None:
         return None
-    before = newest_page(session, before_sequence=sequence + 1, limit=NEIGHBORS)
+    before = page_before(session, sequence + 1, limit=NEIGHBORS)
     after = page_after(session, sequence, limit=NEIGHBORS)
     return Page([*before.messages, *after.messages], [], before.has_older, after.has_newer)
 

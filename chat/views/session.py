@@ -47,7 +47,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         return render(request, "chat/deleted_session.html", {"deleted": deleted}, status=404)
     # The revision is read before the messages. The socket continues from it, so no change of a message is missed.
     snapshot = reading.session_snapshot(row)
-    page = reading.newest_page(row)
+    page = reading.page_before(row)
     inside = members(row)
     if all(member.user.pk != request.user.pk for member in inside):
         take_into_list(session=row, user=request.user)  # before `rail_values` reads the list
@@ -150,12 +150,12 @@ def _page(row: Session, asked: dict[str, str]) -> reading.Page:
             raise Http404
         return page
     if "since" in asked:
-        return reading.page_since(row, moment_or_404(asked["since"])) or reading.newest_page(row)
+        return reading.page_since(row, moment_or_404(asked["since"])) or reading.page_before(row)
     if "start" in asked:
         return replace(reading.page_after(row, 0), has_older=False)
     if "after" in asked:
         return reading.page_after(row, _cursor(row, asked, "after"))
-    return reading.newest_page(row, before_sequence=_cursor(row, asked, "before") if "before" in asked else None)
+    return reading.page_before(row, _cursor(row, asked, "before") if "before" in asked else None)
 
 
 def _cursor(row: Session, asked: dict[str, str], name: str) -> int:

@@ -11,7 +11,7 @@ from agents.messages import ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
 from chat.models import ChatMessage, SessionRun, User
-from chat.queries.messages import newest_page
+from chat.queries.messages import page_before
 from chat.services.messages.sending import edit_queued, withdraw
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
@@ -32,7 +32,7 @@ async def test_queued_messages_are_delivered_after_the_tool_round(node: TestNode
     assert (await node.send(session, ana, "Another")).queued
     bench.let_go(1)
     await node.until(lambda: ChatMessage.objects.filter(session=session, result="did 1").exists())
-    assert [message.text for message in (await node.do(newest_page, session)).queued] == ["One thing", "Another"]
+    assert [message.text for message in (await node.do(page_before, session)).queued] == ["One thing", "Another"]
     bench.let_go(2)
     await node.idle(session)
     assert await node.shown(session) == [

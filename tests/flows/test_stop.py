@@ -20,7 +20,7 @@ from chat.bus import wakeups
 from chat.bus.wakeups import Wakeup, WakeupKind
 from chat.models import ChatMessage, Session, SessionRun, User
 from chat.projections.context import TOOL_INTERRUPTED
-from chat.queries.messages import newest_page
+from chat.queries.messages import page_before
 from chat.runner import agent_input
 from chat.runner.runner import Runner
 from chat.services.messages import sending
@@ -268,15 +268,15 @@ async def test_stop_holds_the_queue(node: TestNode, ana: User, bo: User) -> None
     await node.send(session, ana, "And this")
     await node.cancel(session, bo)
     await node.idle(session)
-    queued = (await node.do(newest_page, session)).queued
+    queued = (await node.do(page_before, session)).queued
     assert [(message.text, message.held) for message in queued] == [("Something else", True), ("And this", True)]
-    end = (await node.do(newest_page, session)).messages[-1]
+    end = (await node.do(page_before, session)).messages[-1]
     assert (end.status, end.end_reason, end.stopped_by, end.stopped_by_id) == ("interrupted", "stopped", "Bo", bo.pk)
     await node.restart()
     await node.send(session, ana, "Rather this")
     await node.idle(session)
     assert [message.text for message in provider.requests[-1].messages][-1] == "Rather this"
-    assert len((await node.do(newest_page, session)).queued) == 2
+    assert len((await node.do(page_before, session)).queued) == 2
     assert await node.do(sending.send_now, session=session, author=ana, message_id=first.id) == 1
     await node.idle(session)
     assert await node.do(sending.send_now, session=session, author=bo) == 1
@@ -300,7 +300,7 @@ async def test_held_message_joins_the_queue_while_the_agent_works(node: TestNode
     await node.send(session, ana, "On")
     await gates[1].reached()
     await node.do(sending.send_now, session=session, author=ana, message_id=held.id)
-    assert [message.held for message in (await node.do(newest_page, session)).queued] == [False]
+    assert [message.held for message in (await node.do(page_before, session)).queued] == [False]
     gates[1].open()
     await node.idle(session)
     texts = [text for kind, _, text in await node.shown(session) if kind == "text"]

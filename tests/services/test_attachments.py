@@ -62,7 +62,7 @@ def test_files_go_with_their_message_in_the_order_of_the_sender(session: Session
     ids = [uploaded(session, ana, name=name) for name in ("one.txt", "two.txt", "three.txt")]
     ids.append(uploaded(session, ana, files.picture("PNG", (30, 20)), "four.png"))
     sent = send_message(session=session, author=ana, text="Look", attachment_ids=ids[::-1])
-    shown = reading.newest_page(session).messages
+    shown = reading.page_before(session).messages
     assert names(shown) == [["four.png", "three.txt", "two.txt", "one.txt"]]
     size = Attachment.objects.get(pk=ids[3]).size
     picture = AttachmentSnapshot(ids[3], "four.png", "image", "image/png", size, 30, 20, None)
@@ -103,7 +103,7 @@ def test_a_message_may_be_files_alone(session: Session, ana: User) -> None:
     """A message can consist of files only (UI-09)."""
     assert refusal(lambda: send_message(session=session, author=ana, text=" ")) == "empty"
     send_message(session=session, author=ana, text="", attachment_ids=[uploaded(session, ana)])
-    assert names(reading.newest_page(session).messages) == [["a.txt"]]
+    assert names(reading.page_before(session).messages) == [["a.txt"]]
 
 
 def test_a_file_is_sent_once_and_a_repeated_send_adds_nothing(session: Session, ana: User) -> None:
@@ -144,13 +144,13 @@ def test_queued_messages_keep_their_files(session: Session, ana: User) -> None:
     waiting = send_message(session=session, author=ana, text="This", attachment_ids=[file])
     Attachment.objects.update(created_at=timezone.now() - timedelta(days=3))
     edit_queued(session=session, author=ana, message_id=waiting.id, text="")
-    queued = reading.newest_page(session).queued
+    queued = reading.page_before(session).queued
     assert (names(queued), queued[0].text) == ([["a.txt"]], "")
     assert [each.pk for each in withdraw(session=session, author=ana, message_id=waiting.id)] == [file]
-    assert reading.newest_page(session).queued == []
+    assert reading.page_before(session).queued == []
     uploaded(session, ana, name="b.txt")  # deletes old files that were not sent
     send_message(session=session, author=ana, text="This again", attachment_ids=[file])
-    assert names(reading.newest_page(session).queued) == [["a.txt"]]
+    assert names(reading.page_before(session).queued) == [["a.txt"]]
     before = MessageRevision.objects.get(message=waiting.id, kind="withdraw").before
     assert [each["name"] for each in before["attachments"]] == ["a.txt"]
 
@@ -170,7 +170,7 @@ def test_text_of_a_message_with_a_file_can_be_emptied(session: Session, ana: Use
     rows = [ChatMessage.objects.create(session=session, sequence=place, role="user", text="A") for place in (1, 2)]
     Attachment.objects.filter(pk=uploaded(session, ana)).update(message=rows[0])
     edit(session=session, author=ana, message_id=rows[0].pk, text="")
-    assert reading.newest_page(session).messages[0].text == ""
+    assert reading.page_before(session).messages[0].text == ""
     assert refusal(lambda: edit(session=session, author=ana, message_id=rows[1].pk, text="")) == "empty"
 
 
@@ -179,7 +179,7 @@ def test_a_forked_conversation_has_its_files(session: Session, ana: User) -> Non
     sent = send_message(session=session, author=ana, text="Look", attachment_ids=[uploaded(session, ana)])
     made = fork(session=session, author=ana, message_id=sent.id, text=None, run=False)
     copied = Attachment.objects.get(session=made)
-    assert names(reading.newest_page(made).messages) == [["a.txt"]]
+    assert names(reading.page_before(made).messages) == [["a.txt"]]
     assert stored.data_of(stored.fetch(ana, copied.pk)) == b"words"
 
 
@@ -194,7 +194,7 @@ def test_many_files_need_as_many_queries_as_one(session: Session, ana: User, bo:
         file = {"kind": "text", "media_type": "text/plain", "size": 5, "file": "a", "text": "secret" * 100}
         Attachment.objects.bulk_create(Attachment(session=filled, message=row, name="a", **file) for row in rows)
         with CaptureQueriesContext(connection) as queries:
-            assert len(names(reading.newest_page(filled).messages)) == count
+            assert len(names(reading.page_before(filled).messages)) == count
         costs.append(len(queries))
         assert not any('"chat_attachment"."text"' in query["sql"] for query in queries)
     assert costs[0] == costs[1]

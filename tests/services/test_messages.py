@@ -10,7 +10,7 @@ from django.db import connection, connections
 
 from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
-from chat.queries.messages import newest_page
+from chat.queries.messages import page_before
 from chat.services.messages.sending import edit_queued, send_message, withdraw
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions.lifecycle import create_session
@@ -31,7 +31,7 @@ def working(session: Session, author: User) -> None:
 
 
 def queued(session: Session) -> list[str]:
-    return [message.text for message in newest_page(session).queued]
+    return [message.text for message in page_before(session).queued]
 
 
 def test_first_message_opens_a_turn(session: Session, ana: User) -> None:

@@ -12,7 +12,7 @@ from chat.queries.messages import (
     PAGE_CHARS,
     changes_since,
     message_snapshot,
-    newest_page,
+    page_before,
     revisions,
     session_snapshot,
 )
@@ -55,9 +55,9 @@ def queries(work: Callable[[], object]) -> int:
 def test_newest_page_comes_first(session: Session) -> None:
     """MSG-03: the newest page comes first, in order, and older pages follow up to the first message."""
     fill(session, 120)
-    newest = newest_page(session)
+    newest = page_before(session)
     assert texts([*newest.messages]) == [f"{number}" for number in range(71, 121)]
-    older = newest_page(session, before_sequence=71, limit=70)
+    older = page_before(session, sequence=71, limit=70)
     assert texts([*older.messages]) == [f"{number}" for number in range(1, 71)]
     assert (newest.has_older, older.has_older, older.queued) == (True, False, [])
 
@@ -66,7 +66,7 @@ def test_newest_page_comes_first(session: Session) -> None:
 def test_page_has_bounds(session: Session, limit: int, given: int) -> None:
     """MSG-03: a page has between 1 and 200 messages, whatever number is requested."""
     fill(session, 250)
-    assert len(newest_page(session, limit=limit).messages) == given
+    assert len(page_before(session, limit=limit).messages) == given
 
 
 def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
@@ -75,10 +75,10 @@ def test_long_messages_make_a_page_of_fewer(session: Session) -> None:
     """
     fill(session, 120)
     ChatMessage.objects.filter(sequence__in=[118, 115, 114]).update(text="x" * (PAGE_CHARS // 2))
-    newest = newest_page(session)
+    newest = page_before(session)
     assert [message.sequence for message in newest.messages] == list(range(115, 121))
     assert newest.has_older
-    older = newest_page(session, before_sequence=115)
+    older = page_before(session, sequence=115)
     assert [message.sequence for message in older.messages] == list(range(65, 115))
 
 
@@ -90,13 +90,13 @@ def test_growing_text_is_read_whole(session: Session) -> None:
     row = ChatMessage.objects.get()
     for offset, text in ((6, "!"), (1, " two"), (5, "3")):
         MessageDelta.objects.create(message=row, offset=offset, text=text)
-    assert newest_page(session).messages[0].text == "1 two3!"
+    assert page_before(session).messages[0].text == "1 two3!"
     snapshot = message_snapshot(row.pk)
     assert snapshot is not None
     assert snapshot.text == "1 two3!"
-    one = queries(lambda: newest_page(session))
+    one = queries(lambda: page_before(session))
     fill(session, 29, first=2, status="streaming", role="assistant")
-    assert queries(lambda: newest_page(session)) == one
+    assert queries(lambda: page_before(session)) == one
 
 
 def test_changes_list_new_changed_and_removed_messages(session: Session, ana: User) -> None:
@@ -127,7 +127,7 @@ def test_queue_has_one_order_for_everyone(session: Session, ana: User) -> None:
     changes = changes_since(session.pk, 0)
     assert changes is not None
     assert [message.text for message in changes.messages] == ["", "now", "First", "second"]
-    assert [message.text for message in newest_page(session).queued] == ["First", "second"]
+    assert [message.text for message in page_before(session).queued] == ["First", "second"]
 
 
 def test_changes_include_requested_messages(session: Session) -> None:
@@ -147,9 +147,9 @@ def test_changes_include_requested_messages(session: Session) -> None:
 def test_reading_costs_the_same_for_one_and_for_many(session: Session) -> None:
     """LIVE-02: the first page, a reconnect and the beacon need a fixed number of queries."""
     fill(session, 1)
-    one = [queries(lambda: newest_page(session)), queries(lambda: changes_since(session.pk, 0))]
+    one = [queries(lambda: page_before(session)), queries(lambda: changes_since(session.pk, 0))]
     fill(session, 29, first=2)
-    assert [queries(lambda: newest_page(session)), queries(lambda: changes_since(session.pk, 0))] == one
+    assert [queries(lambda: page_before(session)), queries(lambda: changes_since(session.pk, 0))] == one
     assert queries(lambda: revisions([session.pk, *(f"s_{n}" for n in range(30))])) == 1
 
 
@@ -159,7 +159,7 @@ def test_withdrawn_rows_are_in_no_page(session: Session, ana: User) -> None:
     fill(session, 1, first=2, role="assistant", turn_id="t_1")
     first, second = ChatMessage.objects.order_by("sequence")
     retry(session=session, author=ana, message_id=second.pk)
-    assert [message.id for message in newest_page(session).messages] == [first.pk]
+    assert [message.id for message in page_before(session).messages] == [first.pk]
     assert message_snapshot(second.pk) is None
 
 
