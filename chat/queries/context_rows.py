@@ -21,12 +21,14 @@ from chat.projections.context import CONTEXT_FIELDS, from_summary, system_prompt
 from chat.projections.context_view import blocks
 from chat.projections.estimate import of_text
 from chat.queries.attachments import fetch_attachments
-from chat.queries.senders import around_request
+from chat.queries.senders import KnownSenders, around_request, sender_cache
 from chat.row_statements import read_rows
 
 # The most characters that all cached rows may have. Each row counts for CHARS_OF_ROW more, for its other columns.
 MOST_CHARS = 20_000_000
 CHARS_OF_ROW = 1000
+# Larger than any revision.
+NO_REVISION = 2**62
 
 _FIELDS = (*CONTEXT_FIELDS, "revision")
 _ALL = "session_id = %s AND sequence IS NOT NULL ORDER BY sequence"
@@ -48,7 +50,12 @@ _FACTS = """
         (SELECT id FROM chat_chatmessage WHERE session_id = %(session)s ORDER BY revision DESC LIMIT 1) AS newest_id,
         (SELECT MAX(revision) FROM chat_chatmessage WHERE session_id = %(session)s) AS newest_revision,
         (SELECT revision FROM chat_modelrequest WHERE session_id = %(session)s
-            ORDER BY created_at DESC, response_id DESC LIMIT 1) AS last_request
+            ORDER BY created_at DESC, response_id DESC LIMIT 1) AS last_request,
+        -- No message up to the summary has changed or been removed since its senders were read.
+        EXISTS (SELECT 1 FROM chat_chatmessage WHERE id = %(known_id)s AND revision = %(known_revision)s)
+            AND NOT EXISTS (SELECT 1 FROM chat_chatmessage
+                WHERE session_id = %(session)s AND revision > %(known_revision)s
+                    AND (sequence IS NULL OR sequence <= %(known_place)s)) AS are_senders_known
 """
 
 
@@ -56,7 +63,8 @@ class RequestFacts(NamedTuple):
     """What exists, including removed summaries and notes. `is_scheduled` is True if a schedule began the open turn.
 
     `newest_id` and `newest_revision` are of the message that was changed last, including removed messages.
-    `last_request` is the session's revision at its last recorded request, or None if there is none.
+    `last_request` is the session's revision at its last recorded request, or None if there is none. `senders` are the
+    cached senders of the messages before the summary, or None if they have to be read.
     """
 
     has_files: bool
@@ -68,14 +76,30 @@ class RequestFacts(NamedTuple):
     newest_id: str | None
     newest_revision: int | None
     last_request: int | None
+    senders: KnownSenders | None
+
+    @property
+    def newest(self) -> tuple[str, int]:
+        return self.newest_id or "", self.newest_revision or 0
 
 
 def request_facts(session: Session) -> RequestFacts:
     """Read the facts of a session."""
-    values: dict[str, Any] = {"session": session.pk, "workspace": session.workspace_id, "owner": session.owner_id}
+    known = sender_cache.get(session.pk)
+    known_id, known_revision = known.newest if known else ("", NO_REVISION)
+    values: dict[str, Any] = {
+        "session": session.pk,
+        "workspace": session.workspace_id,
+        "owner": session.owner_id,
+        "known_id": known_id,
+        "known_revision": known_revision,
+        "known_place": known.place if known else 0,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, values)
-        return RequestFacts(*cursor.fetchone())
+        *facts, are_senders_known = cursor.fetchone()
+    is_purged = (session.purged_revision or 0) > known_revision
+    return RequestFacts._make([*facts, known if are_senders_known and not is_purged else None])
 
 
 def context_rows(session: Session, *more: str) -> list[ChatMessage]:
@@ -147,7 +171,7 @@ class ContextCache:
         kept = _extend(session, before) if before is not None else None
         if kept is None:
             rows = read_rows(ChatMessage, _FIELDS, _ALL, [session.pk])
-            kept = _compose([], rows, (facts.newest_id or "", facts.newest_revision or 0), 0)
+            kept = _compose([], rows, facts.newest, 0)
         elif settings.CHECK_CONTEXT_CACHE:
             _check(session, kept)
         self._keep(session.pk, kept)
@@ -208,7 +232,7 @@ def _check(session: Session, kept: _Kept) -> None:
     stored = read_rows(ChatMessage, _FIELDS, _ALL, [session.pk])
     now = request_facts(session)
     is_same = [_values(row) for row in kept.rows] == [_values(row) for row in stored]
-    if not is_same and (now.newest_id, now.newest_revision) == kept.newest:
+    if not is_same and now.newest == kept.newest:
         raise AssertionError(f"the kept rows of session {session.pk} differ from the stored ones")
 
 

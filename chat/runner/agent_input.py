@@ -28,7 +28,7 @@ from chat.queries.forked_files import with_forked_files
 from chat.queries.knowledge import with_knowledge
 from chat.queries.mcp_servers import with_servers
 from chat.queries.memory import notes_in, with_notes
-from chat.queries.senders import around_request
+from chat.queries.senders import sender_cache
 from chat.queries.subsessions import with_delegates
 from chat.runner.attached_files import copy_attachments, load_file_parts
 from chat.runs.changes import RecordRequest
@@ -71,7 +71,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
     preset = presets.own(session, name)
     if facts.has_servers:
         preset = with_servers(preset, session)
-    around = around_request(session.pk, seen)
+    around = sender_cache.around_request(session.pk, seen, facts.senders, facts.newest)
     agent = _agent_of(preset, session, seen, name, notes_in(session) if facts.has_notes else (), around)
     if facts.has_rules and agent.tools:
         agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
 from agents.errors import ContextTooLong
 from agents.events import Usage
 from agents.foreign_text import SUMMARY
-from agents.messages import Text
+from agents.messages import Text, ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
 from chat.errors import Busy, ServiceError
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRun, User
-from chat.projections.context import SEVERAL_SENDERS, SUMMARY_LABEL, context
+from chat.projections.context import SEVERAL_SENDERS, SUMMARY_LABEL, Named, context
+from chat.queries import senders
 from chat.queries.model_requests import past_request
 from chat.queries.steps import page_of_steps
+from chat.runner.agent_input import build_agent_input
 from chat.runner.compactor import INSTRUCTIONS
 from chat.runner.request_preview import next_request
 from chat.services.messages import editing
@@ -139,6 +143,59 @@ async def test_senders_keep_their_names(node: TestNode, ana: User, bo: User) -> 
     assert past is not None
     assert context(past.rows, around=past.around) == list(sent.messages)
     assert not (await node.do(next_request, session)).around.speakers - {(ana.pk, "Ana")}
+
+
+async def test_senders_before_a_summary_are_read_once(
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTX-06, CTX-07: the later responses of a turn do not read all messages before the summary again."""
+    read: list[str] = []
+    stored = senders.senders_of
+
+    def reading(messages: QuerySet[ChatMessage]) -> frozenset[Named]:
+        read.append(str(messages.query))
+        return stored(messages)
+
+    monkeypatch.setattr(senders, "senders_of", reading)
+    node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, bo, "One")
+    await talk(node, session, ana, "Two", "Three", "Four")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    read.clear()
+    sums = [ToolCall(f"c{number}", "calculator", {"expression": "1 + 1"}) for number in (1, 2)]
+    replies: list[Reply] = [[sums[0]], [sums[1]], ["2"]]
+    provider = node.script(replies)
+    await node.send(session, ana, "Five")
+    await node.idle(session)
+    assert [SEVERAL_SENDERS in request.system for request in provider.requests[-3:]] == [True] * 3
+    assert len(read) == 1
+
+
+async def test_changes_before_a_summary_change_the_senders(node: TestNode, ana: User, bo: User) -> None:
+    """CTX-06: cached senders are read again if a message before the summary was excluded, removed or restored."""
+    node.script(answers)
+    session = await node.session(ana)
+    await talk(node, session, bo, "One")
+    await talk(node, session, ana, "Two", "Three", "Four")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    first = (await node.rows(session))[1].pk
+
+    def names_senders() -> bool:
+        return SEVERAL_SENDERS in build_agent_input(session.pk).agent.system
+
+    values: dict[str, Any] = {"session": session, "author": ana, "message_id": first}
+    assert [await node.do(names_senders) for _ in range(2)] == [True, True]
+    await node.do(editing.set_included, included=False, **values)
+    assert [await node.do(names_senders) for _ in range(2)] == [False, False]
+    await node.do(editing.set_included, included=True, **values)
+    assert await node.do(names_senders)
+    await node.do(editing.remove, **values)
+    assert not await node.do(names_senders)
+    await node.do(editing.restore, **values)
+    assert await node.do(names_senders)
 
 
 async def test_second_summary_sums_up_the_first(node: TestNode, ana: User) -> None:
