@@ -88,6 +88,12 @@ async def shown(ana: Person) -> list[list[str]]:
     return kept
 
 
+async def has_shown(person: Person, *expected: list[str]) -> None:
+    """Wait for this many notifications, and compare them."""
+    await person.page.wait_for_function("count => shown.length >= count", arg=len(expected))
+    assert await shown(person) == list(expected)
+
+
 async def test_end_of_a_long_turn_is_notified(ana: Person, model: WireServer, server: Server) -> None:
     """RUN-03: the tab's icon shows the agent's status.
 
@@ -95,7 +101,7 @@ async def test_end_of_a_long_turn_is_notified(ana: Person, model: WireServer, se
     """
     await wanting(ana, server)
     await long_turn(ana, model, 25)
-    assert await shown(ana) == [["Take your time", "The agent has finished."]]
+    await has_shown(ana, ["Take your time", "The agent has finished."])
 
 
 async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model: WireServer, server: Server) -> None:
@@ -153,18 +159,18 @@ async def test_mentions_are_notified_and_marked_in_the_list(
     await expect(row).to_have_attribute("data-mentioned", "no")
     await ana.say("Please, @bo, come")  # a mention at the end would open suggestions, which take Enter
     await expect(row.get_by_text("You were mentioned")).to_be_attached()
-    assert await shown(bo) == [["Lunch", "You were mentioned."]]
+    await has_shown(bo, ["Lunch", "You were mentioned."])
     await expect(bo.page).to_have_title(re.compile(r"^\(1\) "))
     first = await row.get_attribute("data-mention")
     await ana.say("@bo, now")
     await expect(row).not_to_have_attribute("data-mention", str(first))
-    assert await shown(bo) == [["Lunch", "You were mentioned."]] * 2
+    await has_shown(bo, *[["Lunch", "You were mentioned."]] * 2)
     await bo.page.goto(session)
     await bo.sees_connection("Connected")
     await expect(row).to_have_attribute("data-mentioned", "no")
     await ana.say("@Bo, can you look?")
     await expect(bo.messages.locator(".mention.is-me")).to_have_text(["@bo", "@bo", "@Bo"])
-    assert await shown(bo) == [["Lunch", "Admin mentioned you."]]
+    await has_shown(bo, ["Lunch", "Admin mentioned you."])
     bo.check_console()
 
 

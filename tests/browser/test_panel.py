@@ -151,6 +151,7 @@ async def test_panel_is_opened_and_closed_by_keys_and_remembered(ana: Person) ->
     await ana.page.reload()
     await expect(prompt(ana)).to_be_visible()
     await press(ana, "Close").click()
+    await expect(panel(ana)).to_be_hidden()
     await ana.page.reload()
     await ana.sees_connection("Connected")
     await expect(panel(ana)).to_be_hidden()

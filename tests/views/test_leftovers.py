@@ -76,5 +76,7 @@ def test_what_may_fail_has_one_way_to_fail() -> None:
     assert (asks, keeps, bare) == (
         {"net/http.js", "pages/service_worker.js"},  # a worker has no page, from which net/http.js takes the token
         {"pages/theme.js"},
-        {"ui/push.js"},  # a renewal in the background, which the next page repeats if it fails
+        # a renewal in the background, which the next page repeats if it fails, and notifications of a page that no one
+        # looks at, which loads their module early
+        {"ui/push.js", "ui/notify.js"},
     )

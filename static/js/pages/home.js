@@ -38,6 +38,7 @@ import {
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 import { rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
+import * as renderedToasts from "../ui/rendered_toasts.js";
 import * as shell from "../ui/shell.js";
 import { localizeTimes } from "../ui/time.js";
 import { connectCommon } from "./common.js";
@@ -51,6 +52,7 @@ const promptLists = document.querySelectorAll(".prompts[data-agent]");
 const CHOICE_NAME = `parley:choice:${page.dataset.viewerId}`;
 
 connectCommon();
+renderedToasts.connect();
 opener.connect();
 
 form.addEventListener("submit", (event) => {

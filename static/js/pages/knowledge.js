@@ -4,6 +4,7 @@ import * as signOut from "../sidebar/sign_out.js";
 import { reportReady } from "../ui/commands.js";
 import { createElement, parseHtml, patchChildren } from "../ui/dom.js";
 import * as preferences from "../ui/preferences.js";
+import * as renderedToasts from "../ui/rendered_toasts.js";
 import { localizeTimes } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
@@ -14,7 +15,7 @@ const list = document.getElementById("uploads");
 let queue = Promise.resolve();
 let pendingCount = 0;
 
-for (const part of [preferences, signOut, toasts]) part.connect();
+for (const part of [preferences, signOut, toasts, renderedToasts]) part.connect();
 localizeTimes(document, "medium");
 form.querySelector("input[type=file]").addEventListener("change", ({ target }) => {
   uploadAll([...target.files]);

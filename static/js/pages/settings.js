@@ -5,6 +5,7 @@ import { reportReady } from "../ui/commands.js";
 import { replaceRange } from "../ui/dom.js";
 import * as preferences from "../ui/preferences.js";
 import * as push from "../ui/push.js";
+import * as renderedToasts from "../ui/rendered_toasts.js";
 import * as submitted from "../ui/submitted.js";
 import { localizeTimes } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
@@ -12,7 +13,7 @@ import * as notifications from "./settings_notifications.js";
 
 const byId = (id) => document.getElementById(id);
 
-for (const part of [preferences, push, signOut, toasts]) part.connect();
+for (const part of [preferences, push, signOut, toasts, renderedToasts]) part.connect();
 localizeTimes(document, "medium");
 if (byId("saved")) {
   for (const form of [byId("preferences"), byId("notify")]) connectPreferences(form, byId("saved").dataset);

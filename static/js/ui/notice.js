@@ -54,17 +54,17 @@ function addAction(element, { label, run }) {
 
 const announcer = document.getElementById("announcer");
 const MAX_TOGETHER = 3; // a page that reconnects can get many messages at once
-let collected = [];
+const collected = [];
 
 /** Announces a text to screen readers, with others of the same moment, which would replace each other unread. */
 export function announce(text) {
   if (!collected.length) writeLive(announcer, writeCollected);
-  collected = [...collected, text].slice(-MAX_TOGETHER);
+  collected.push(text);
 }
 
 /** Writes the collected texts. A text that is repeated gets a space, because only changes are announced. */
 function writeCollected() {
-  const text = collected.splice(0).join("\n");
+  const text = collected.splice(0).slice(-MAX_TOGETHER).join("\n");
   announcer.textContent = announcer.textContent === text ? text + "\u00a0" : text;
 }
 

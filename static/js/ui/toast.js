@@ -3,10 +3,9 @@ import { TOUCH } from "./commands.js";
 import { cloneTemplate, createElement } from "./dom.js";
 import { writeLive } from "./live_region.js";
 
-const READ_SECONDS = 5;
-const ACTION_SECONDS = 10;
+export const READ_SECONDS = 5;
+export const ACTION_SECONDS = 10;
 const MAX_TOASTS = 4;
-const RENDERED_MS = 300; // after the page has loaded, until screen readers can announce changes of it
 const region = document.getElementById("toasts");
 let previousFocus = null; // the element that had the focus before a toast got it
 
@@ -40,7 +39,7 @@ function addAction(element, { label, run }) {
 }
 
 /** Removes a toast after some seconds, not counted while the user hovers over it, has the focus in it or is away. */
-function removeLater(element, seconds) {
+export function removeLater(element, seconds) {
   let timer = 0;
   const start = () => {
     clearTimeout(timer);
@@ -85,22 +84,6 @@ function focusTarget() {
   return candidates.find((way) => way?.isConnected && way.checkVisibility());
 }
 
-/**
- * Adds the toasts that the server rendered with the page again, because screen readers only announce later changes.
- * Until then they are inert, so that they are new to screen readers. They disappear like other toasts.
- */
-function announceRendered() {
-  for (const element of region?.children ?? []) {
-    element.inert = true;
-    element.style.animation = "none"; // it is already visible
-    removeLater(element, element.querySelector("form") ? ACTION_SECONDS : READ_SECONDS);
-    setTimeout(() => {
-      element.inert = false;
-      region.append(element);
-    }, RENDERED_MS);
-  }
-}
-
 export function connect() {
   document.addEventListener(
     "keydown",
@@ -119,5 +102,4 @@ export function connect() {
   region?.addEventListener("focusin", ({ relatedTarget }) => {
     if (!region.contains(relatedTarget)) previousFocus = relatedTarget;
   });
-  announceRendered();
 }
