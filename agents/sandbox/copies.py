@@ -15,6 +15,8 @@ from agents.sandbox.folder import FOLDER, NEW_FILE, give_away, make_folder
 
 # The folder of a workspace for the files that users attach.
 ATTACHMENTS = "attachments"
+# The name of a copy that is being written. It stays after a crash, or if the disk is full.
+DRAFT = f"copy{DRAFTS}"
 READ_ONLY = 0o444
 READ_ONLY_FOLDER = 0o755
 
@@ -73,7 +75,7 @@ def _keep_only(wanted: Mapping[str, Copy], folder: str, inside: int) -> bool:
     try:
         os.fchmod(place, READ_ONLY_FOLDER)
         found = {name: os.stat(name, dir_fd=place, follow_symlinks=False) for name in os.listdir(place)}
-        copies = {name for name, status in found.items() if is_copy(status)}
+        copies = {name for name, status in found.items() if is_copy(status) or name == DRAFT}
         has_others = len(copies) < len(found)
         for name in copies:
             if has_others or name not in wanted or not _is_current(wanted[name], place):
@@ -100,12 +102,9 @@ def _write(place: int, copy: Copy) -> None:
     data = copy.read()
     if data is None:
         return
-    draft = f"copy{DRAFTS}"
-    with suppress(FileNotFoundError):
-        os.unlink(draft, dir_fd=place)
-    with os.fdopen(os.open(draft, NEW_FILE, READ_ONLY, dir_fd=place), "wb") as file:
+    with os.fdopen(os.open(DRAFT, NEW_FILE, READ_ONLY, dir_fd=place), "wb") as file:
         file.write(data)
         os.fchmod(file.fileno(), READ_ONLY)
-    os.utime(draft, (copy.changed, copy.changed), dir_fd=place)
-    give_away(draft, place)
-    os.rename(draft, copy.name, src_dir_fd=place, dst_dir_fd=place)
+    os.utime(DRAFT, (copy.changed, copy.changed), dir_fd=place)
+    give_away(DRAFT, place)
+    os.rename(DRAFT, copy.name, src_dir_fd=place, dst_dir_fd=place)

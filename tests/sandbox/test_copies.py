@@ -93,6 +93,16 @@ def test_copies_follow_their_files(sandbox: Sandbox) -> None:
     assert contents(folder) == {}
 
 
+def test_a_copy_that_was_not_finished_is_written_again(sandbox: Sandbox) -> None:
+    """It stays in the folder after a crash, with the permissions that the umask has left."""
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one")])
+    unfinished = sandbox.workspace / PLACE / "copy.parley-draft"
+    unfinished.touch(0o440)
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"two")])
+    assert contents(sandbox.workspace / PLACE) == {"a": b"one", "b": b"two"}
+    assert [path.name for path in sandbox.workspace.iterdir()] == [PLACE]
+
+
 def test_what_is_no_copy_is_moved_out_of_the_folder(sandbox: Sandbox) -> None:
     """UI-15: addresses in attachments count as those of users, so nothing that a command has made may be among them."""
     folder = sandbox.workspace / PLACE
