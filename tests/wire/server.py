@@ -43,8 +43,8 @@ class Received:
 class WireServer:
     """A server for both vendors, and for both APIs of OpenAI, on 127.0.0.1: `async with WireServer() as server`.
 
-    Port 0 picks a free port. `requests` holds the received requests unless `record` is off, as for servers that run
-    long.
+    Port 0 picks a free port. `requests` holds the received requests, except those for the list of models, unless
+    `record` is off, as for servers that run long.
     """
 
     def __init__(self, port: int = 0, *, record: bool = True) -> None:
@@ -53,6 +53,7 @@ class WireServer:
         self.requests: list[Received] = []
         self.arrived = asyncio.Condition()
         self._script: deque[Reply] = deque()
+        self._lists: deque[Reply] = deque()
         # A function that answers valid requests after the script, in place of the model.
         self.improvise: Callable[[dict[str, Any]], Reply] | None = None
         self._runner: web.AppRunner | None = None
@@ -71,6 +72,10 @@ class WireServer:
         """Queue replies for the next valid requests; the model answers once they are used up."""
         self._script.extend(replies)
 
+    def script_lists(self, *replies: Reply) -> None:
+        """Queue replies for the next requests for the list of models, which clients also send in the background."""
+        self._lists.extend(replies)
+
     async def received(self, count: int) -> Received:
         """Wait for the count-th request since the start; fail if it does not come."""
         async with asyncio.timeout(PATIENCE), self.arrived:
@@ -87,6 +92,7 @@ class WireServer:
         """Answer again like a new server, without a script or requests."""
         self._is_closed = False
         self._script.clear()
+        self._lists.clear()
         self.improvise = None
         self.requests.clear()
 
@@ -167,18 +173,12 @@ class WireServer:
         return await self._stream(request, received, responses.stream(said, received.body["model"]), said.rate)
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
-        received = await self._record(request)
-        reply = (
-            self._script.popleft() if self._script else Reply.of_json(_listing("anthropic-version" in request.headers))
-        )
-        return await self._play(request, received, reply)
+        received = await _read(request)
+        usual = Reply.of_json(_listing("anthropic-version" in request.headers))
+        return await self._play(request, received, self._lists.popleft() if self._lists else usual)
 
     async def _record(self, request: web.Request) -> Received:
-        raw = await request.read()
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        assert request.transport
-        port: int = request.transport.get_extra_info("peername")[1]
-        received = Received(request.path, port, headers, json.loads(raw) if raw else {})
+        received = await _read(request)
         if self.record:
             self.requests.append(received)
         async with self.arrived:
@@ -237,6 +237,14 @@ async def _take(request: web.Request, response: web.StreamResponse, step: Step) 
         case Cut():
             assert request.transport
             request.transport.abort()
+
+
+async def _read(request: web.Request) -> Received:
+    raw = await request.read()
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    assert request.transport
+    port: int = request.transport.get_extra_info("peername")[1]
+    return Received(request.path, port, headers, json.loads(raw) if raw else {})
 
 
 def _listing(for_anthropic: bool) -> dict[str, Any]:

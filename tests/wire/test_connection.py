@@ -295,7 +295,7 @@ async def test_context_windows_are_read_from_the_list(wire: WireServer) -> None:
         {"id": "odd", "max_model_len": None, "context_length": "4k"},
         {"id": "silent"},
     ]
-    wire.script(Reply.of_json({"object": "list", "data": [{"object": "model"} | model for model in stated]}))
+    wire.script_lists(Reply.of_json({"object": "list", "data": [{"object": "model"} | model for model in stated]}))
     provider = OPENAI.make(wire)
     windows = {"llama-3.1-8b": 8192, "openai/gpt-4o": 128_000, "odd": None, "silent": None}
     assert await provider.list_models() == windows
@@ -306,7 +306,7 @@ async def test_context_windows_are_read_from_the_list(wire: WireServer) -> None:
 async def test_broken_listing_is_a_provider_error(wire: WireServer, vendor: Vendor, body: bytes) -> None:
     """RUN-05: a malformed list is a provider error, which the registry handles."""
     kind = "text/html" if body.startswith(b"<") else "application/json"
-    wire.script(Reply([body], content_type=kind))
+    wire.script_lists(Reply([body], content_type=kind))
     provider = vendor.make(wire)
     with pytest.raises(ResponseBroken):
         await provider.list_models()
@@ -315,7 +315,7 @@ async def test_broken_listing_is_a_provider_error(wire: WireServer, vendor: Vend
 
 async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: the error of a refused list has the server's message, as for a stream."""
-    wire.script(vendor.error(529, "overloaded_error", "busy"))
+    wire.script_lists(vendor.error(529, "overloaded_error", "busy"))
     provider = vendor.make(wire)
     with pytest.raises(Exception, match="busy"):
         await provider.list_models()
@@ -324,7 +324,7 @@ async def test_refused_listing_says_why(wire: WireServer, vendor: Vendor) -> Non
 
 async def test_server_without_a_listing_is_not_said_to_lack_a_model(wire: WireServer, vendor: Vendor) -> None:
     """RUN-05, RUN-10: the error does not name a model, because the request had none."""
-    wire.script(vendor.error(404, "not_found_error", "Not Found"))
+    wire.script_lists(vendor.error(404, "not_found_error", "Not Found"))
     provider = vendor.make(wire)
     with pytest.raises(RequestRejected, match=r"doesn’t list its models\. It says: Not Found"):
         await provider.list_models()
