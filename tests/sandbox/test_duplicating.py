@@ -149,7 +149,8 @@ def test_copies_of_attachments_and_drafts_are_not_copied(source: Path, target: P
 def test_nothing_to_copy_makes_no_folder(tmp_path: Path, target: Path, only: str) -> None:
     (tmp_path / "s_9" / "attachments").mkdir(parents=True)
     if only == "attachments":
-        (tmp_path / "s_9" / "attachments" / "a").touch(0o444)
+        (tmp_path / "s_9" / "attachments" / "a").touch()
+        (tmp_path / "s_9" / "attachments" / "a").chmod(0o444)  # `touch` would reduce the mode by the umask
     assert copy(tmp_path / "s_9", target) == Copied()
     assert not target.exists()
 

@@ -100,7 +100,8 @@ def test_fork_without_files_keeps_nothing(session: Session, ana: User) -> None:
     made = forked(session, ana)
     attachments = sandbox(session.pk).workspace / "attachments"
     attachments.mkdir(parents=True)
-    (attachments / "a.txt").touch(0o444)
+    (attachments / "a.txt").touch()
+    (attachments / "a.txt").chmod(0o444)  # `touch` would reduce the mode by the umask
     for each in (made, forked(session, ana)):
         assert FORKED_FILES not in each.config
         assert (forked_files(each), notice(each), sandbox(each.pk).workspace.exists()) == (None, "", False)
