@@ -159,11 +159,10 @@ def matches(rule: str, call: ToolCall, *, anywhere: bool = False, is_declared: b
 
 
 def _runs_named_program(part: str, pattern: str) -> bool:
-    """Return whether the program that a part of a command starts is one that a star in the pattern may stand for.
+    """Return whether a part of a command starts a program that the pattern may stand for.
 
     `ls*` is for `lsblk`, but not for another program behind an assignment, `ls=1 rm x`, or in another folder,
-    `ls/../../usr/bin/rm x`. If a pattern begins with a star, the star can also
-    stand for a folder.
+    `ls/../../usr/bin/rm x`. A pattern that begins with a star may stand for any program.
     """
     named, started = (next(iter(text.split(maxsplit=1)), "") for text in (pattern, part))
     if "*" not in named or named.startswith("*"):
