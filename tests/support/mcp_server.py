@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from agents.mcp import example_server
+from agents.mcp.config import ServerConfig
 from agents.messages import Json
 
 SERVER = Path(__file__).parent.parent / "agents/mcp/server.py"
@@ -40,6 +42,15 @@ def serving(*command: str) -> Iterator[str]:
     finally:
         process.kill()
         process.wait(20)
+
+
+@asynccontextmanager
+async def answering(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[ServerConfig]:
+    """Serve the address of an MCP server in this process. `answer` handles all of its requests."""
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    async with TestServer(app) as http:
+        yield ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
 
 
 def http_answer(message: Json) -> web.Response:

@@ -13,7 +13,6 @@ from typing import Any
 import httpx2
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from agents.errors import ToolError
 from agents.mcp.config import AddedServer, ServerConfig
@@ -22,7 +21,7 @@ from agents.mcp.examine import examine
 from agents.mcp.http import connect
 from agents.mcp.oauth import Bearer
 from agents.mcp.sign_in import ENDED, SignInEnded
-from tests.support.mcp_server import http_answer
+from tests.support.mcp_server import answering, http_answer
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -81,10 +80,7 @@ class Server:
 
 @asynccontextmanager
 async def connected(server: Server, auth: httpx2.Auth | None = None) -> AsyncIterator[Connection]:
-    app = web.Application()
-    app.router.add_route("*", "/mcp", server.answer)
-    async with TestServer(app) as http, asyncio.timeout(60):
-        server.config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+    async with answering(server.answer) as server.config, asyncio.timeout(60):
         connection = Connection("notes", lambda on_end: connect(server.config, {}, auth))
         try:
             yield connection
@@ -189,10 +185,7 @@ async def test_call_in_a_session_that_the_server_has_ended_is_sent_once_more(
         found.headers.update(headers)
         return found
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", reply)
-    async with TestServer(app) as http, asyncio.timeout(60):
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+    async with answering(reply) as config, asyncio.timeout(60):
         connection = Connection("notes", lambda on_end: connect(config, {}))
         await call(connection, "search")
         sessions.append("second")
@@ -215,10 +208,7 @@ async def test_call_is_sent_twice_at_most() -> None:
         found.headers["mcp-session-id"] = "only"
         return found
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", reply)
-    async with TestServer(app) as http, asyncio.timeout(60):
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+    async with answering(reply) as config, asyncio.timeout(60):
         connection = Connection("notes", lambda on_end: connect(config, {}))
         said = await call(connection, "search")
         await connection.close()

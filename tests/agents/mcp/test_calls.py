@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from agents.mcp.config import ServerConfig
 from agents.mcp.connection import CHECK
 from agents.messages import Json, ToolResult
 from tests.agents.mcp.test_servers import opened, run, tools
-from tests.support.mcp_server import http_answer
+from tests.support.mcp_server import answering, http_answer
 
 TEXT = {"type": "text", "text": "created issue 17"}
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
@@ -29,12 +27,8 @@ async def result_of(result: Json) -> ToolResult:
             return http_answer(message)
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": found})
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    async with TestServer(app) as http:
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
-        async with opened(config) as servers:
-            return await run((await tools(servers))["create"])
+    async with answering(answer) as config, opened(config) as servers:
+        return await run((await tools(servers))["create"])
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from agents.errors import ToolError
-from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.http import connect
-from tests.support.mcp_server import http_answer
+from tests.support.mcp_server import answering, http_answer
 
 HTML: dict[str, Any] = {"text": "<p>Sign in</p>", "content_type": "text/html"}
 ANSWERS: list[tuple[str, dict[str, Any]]] = [
@@ -35,10 +33,7 @@ async def test_failures_of_a_call_are_explained(words: str, given: dict[str, Any
         message = await request.json() if request.method == "POST" else {}
         return web.Response(**given) if message.get("method") == "tools/call" else http_answer(message)
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    async with TestServer(app) as http:
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+    async with answering(answer) as config:
         connection = Connection("notes", lambda on_end: connect(config, {}))
         with pytest.raises(ToolError) as failed:
             await connection.call("anything", {}, lambda text: None)

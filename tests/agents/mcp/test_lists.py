@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from agents.mcp.config import AddedServer, ServerConfig
+from agents.mcp.config import AddedServer
 from agents.mcp.examine import examine
-from tests.support.mcp_server import http_answer
+from tests.support.mcp_server import answering, http_answer
 
 # Pages of tools, each with the cursor of the next one. The key is the cursor in the request.
 ENDLESS: dict[str | None, tuple[list[str], str | None]] = {None: (["a"], ""), "": (["a"], "")}
@@ -39,9 +38,6 @@ async def test_pages_that_repeat_give_each_tool_once(
             result["nextCursor"] = following
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    async with TestServer(app) as http:
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
+    async with answering(answer) as config:
         offer = await examine(AddedServer("row 1", "1", "notes", config))
     assert ([tool.name for tool in offer.tools], offer.skipped, seen) == (names, (), asked)

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from agents.mcp import connection
 from agents.mcp.config import AddedServer, ServerConfig
@@ -24,7 +23,7 @@ from agents.messages import ToolCall, ToolResult
 from agents.sandbox.command import Sandbox
 from agents.sandbox.folder import make_folder
 from agents.tools import Tool, ToolContext
-from tests.support.mcp_server import http_answer
+from tests.support.mcp_server import answering, http_answer
 
 SERVER = str(Path(__file__).with_name("server.py"))
 NONSENSE = Path(__file__).with_name("nonsense.py")
@@ -402,21 +401,17 @@ async def test_a_web_server_without_sessions_that_is_gone_is_not_connected(gone:
         begun += message.get("method") == "initialize"
         return http_answer(message)
 
-    app = web.Application()
-    app.router.add_route("*", "/mcp", answer)
-    async with TestServer(app) as http:
-        config = ServerConfig(url=str(http.make_url("/mcp")), internal_hosts=("127.0.0.1",))
-        async with opened(config) as servers:
-            tool = next(iter((await tools(servers)).values()))
-            (connected,) = servers._connections.values()
-            missing.update(gone)
-            assert "Not Found" in (await run(tool)).content
-            async with asyncio.timeout(20):
-                await asyncio.gather(*connected._probes)
-            assert (connected._session is None) == ("initialize" in gone)
-            missing.clear()
-            assert "Not Found" not in (await run(tool)).content
-            assert begun == (2 if "initialize" in gone else 1)
+    async with answering(answer) as config, opened(config) as servers:
+        tool = next(iter((await tools(servers)).values()))
+        (connected,) = servers._connections.values()
+        missing.update(gone)
+        assert "Not Found" in (await run(tool)).content
+        async with asyncio.timeout(20):
+            await asyncio.gather(*connected._probes)
+        assert (connected._session is None) == ("initialize" in gone)
+        missing.clear()
+        assert "Not Found" not in (await run(tool)).content
+        assert begun == (2 if "initialize" in gone else 1)
 
 
 async def test_a_call_ends_the_pause_before_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
