@@ -111,7 +111,10 @@ function title(rename) {
       this.editing = false;
       const title = this.$refs.input.value.trim();
       const hadFocus = document.activeElement === this.$refs.input;
-      if (hadFocus) this.$nextTick(() => this.$refs.button.focus());
+      if (hadFocus) {
+        await this.$nextTick(); // move the focus before a quick refusal moves it back
+        this.$refs.button.focus();
+      }
       if (!title || title === this.shown()) return;
       const problem = await rename(title);
       if (!problem) return;
