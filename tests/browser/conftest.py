@@ -105,6 +105,8 @@ async def browser(browsers: Browsers, request: pytest.FixtureRequest) -> AsyncIt
     browser = await browsers.get(getattr(request, "param", "chromium"))
     yield browser
     for context in browser.contexts:
+        for page in context.pages:
+            await page.unroute_all(behavior="ignoreErrors")  # else routes in flight fail the next test
         await context.close()
 
 

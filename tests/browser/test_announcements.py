@@ -135,7 +135,7 @@ async def test_toast_of_a_reloaded_page_is_announced(ana: Person, server: Server
     await ana.page.get_by_label("Your name").fill("Ana")
     await ana.page.keyboard.press("Enter")
     await expect(ana.page.locator("#toasts")).to_contain_text("Name saved.")
-    await ana.page.wait_for_function("() => heard.some(text => text.includes('Name saved.'))")
+    await ana.page.wait_for_function("() => window.heard?.some(text => text.includes('Name saved.'))")
     await ana.page.get_by_role("button", name="Dismiss").click()
     await expect(ana.page.locator(".toast")).to_have_count(0)
 

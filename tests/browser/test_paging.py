@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser.crowd import Line
-from tests.browser.delays import delay_response
+from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_messages import choose
 from tests.browser.test_page import fill
@@ -106,17 +106,14 @@ async def test_pages_follow_when_messages_moved_while_the_connection_was_lost(re
 async def test_older_page_read_before_a_removal_is_corrected(reader: Person, other: Person, server: Server) -> None:
     """LIVE-01: older messages that were read before a removal and arrive after its event are shown without the removed
     one, at the new positions."""
-    read, go_on = asyncio.Event(), asyncio.Event()
-
-    await reader.page.route("**/messages?*", lambda route: delay_response(route, go_on, read), times=1)
+    late = await Delay.next_response(reader.page, "**/messages?*")
     await log(reader).evaluate("log => log.scrollTop = 0")
-    async with asyncio.timeout(20):
-        await read.wait()
+    await late.read()
     gone = (await shown(reader))[0][1] - 3
     await go_to(other, f"{other.page.url.split('#')[0]}#{await id_of(server, gone)}")
     await remove(other, gone)
     await expect(numbered(reader, 89)).to_contain_text("Number 90")
-    go_on.set()
+    await late.release()
     assert await shown_from_end_to_end(reader) == without(gone)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from playwright.async_api import Browser, Locator, expect
 
-from tests.browser.delays import delay_response
+from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -51,23 +49,19 @@ async def test_prompt_is_changed_for_all_users(ana: Person, browser: Browser, mo
 
 async def test_late_update_does_not_replace_a_saved_prompt(ana: Person) -> None:
     """UI-11, LIVE-01: content that was requested before the user saved the prompt does not show the old one again."""
-    arrives = asyncio.Event()
-
     await ana.page.clock.install()
     await opened(ana)
     await prompt(ana).fill("Be kind.")
-    await ana.page.route("**/panel", lambda route: delay_response(route, arrives), times=1)
-    async with ana.page.expect_request("**/panel"):
-        await press(ana, "Close").click()
-        await ana.page.keyboard.press("Control+.")
+    late = await Delay.next_response(ana.page, "**/panel")
+    await press(ana, "Close").click()
+    await ana.page.keyboard.press("Control+.")
+    await late.read()
     # Pause, so that the page requests no other update.
     await ana.page.clock.pause_at(await ana.page.evaluate("Date.now() + 1"))
     await press(ana, "Save").click()
     await expect(panel(ana)).to_contain_text("Saved")
-    async with ana.page.expect_response("**/panel"):
-        arrives.set()
+    await late.release()
     await ana.page.clock.resume()
-    await ana.page.evaluate("new Promise((done) => setTimeout(done))")
     await expect(prompt(ana)).to_have_value("Be kind.")
     await expect(panel(ana)).to_contain_text("Saved")
     await expect(panel(ana)).not_to_contain_text("elsewhere")

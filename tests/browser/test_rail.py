@@ -6,9 +6,9 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Locator, Route, WebSocketRoute, expect
+from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 
-from tests.browser.delays import delay_response
+from tests.browser.delays import Delay
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -442,34 +442,27 @@ async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireSe
 
 async def test_turn_while_the_list_loads_does_not_load_it_again(ana: Person, model: WireServer) -> None:
     """A list that was requested before the turn and arrives later shows the turn without another request."""
-    page, arrives, gate = ana.page, asyncio.Event(), asyncio.Event()
-    lists = list[str]()
+    page, gate = ana.page, asyncio.Event()
     model.script(reply("First."))
     await begin(ana, "Go on")
     await expect(ana.answers).to_have_count(1)
     await ana.sees_state("idle")
     await page.clock.install()
-
-    async def delay(route: Route) -> None:
-        lists.append(route.request.url)
-        await delay_response(route, arrives)
-
-    await page.route("**/rail?*", delay)
-    async with page.expect_request("**/rail?*"):
-        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        await page.clock.fast_forward(1_000)
+    lists = await Delay.all_responses(page, "**/rail?*")
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await page.clock.fast_forward(1_000)
+    await lists.read()
     model.script(reply("More", gate=gate, rest=(" to come.",)))
     await ana.say("More")
     await expect(ana.answers).to_have_count(2)
-    async with page.expect_response("**/rail?*"):
-        arrives.set()
+    await lists.release()
     await expect(row(ana, "Go on").get_by_text("Agent working")).to_have_count(1)
     gate.set()
     await ana.sees_state("idle")
     await expect(row(ana, "Go on").get_by_text("Agent working")).to_have_count(0)
     await page.clock.fast_forward(1_000)
     await page.evaluate("1")  # after the timers
-    assert len(lists) == 1
+    assert len(lists.routes) == 1
     ana.check_console()
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
-from tests.browser.delays import delay_response
+from tests.browser.delays import Delay
 from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -19,7 +19,6 @@ from tests.wire.server import WireServer
 
 TOOLS = (*openai.tool_call(0, "call_1", "calculator", '{"expression": "6*7"}'), openai.finish("tool_calls"))
 PHONE: ViewportSize = {"width": 390, "height": 844}
-HANDLED = "new Promise((done) => setTimeout(done))"  # resolves after the handler of a response that has arrived
 
 
 def button(person: Person, name: str) -> Locator:
@@ -264,7 +263,6 @@ async def test_late_response_does_not_replace_newer_suggestions(
     await talk(ana, model, "An answer")
     bo = await invited(ana, browser, "Bo")
     mine, theirs = ana.messages.first, bo.messages.first
-    arrives = asyncio.Event()
 
     async def suggest(text: str) -> None:
         await theirs.press("e")
@@ -275,25 +273,20 @@ async def test_late_response_does_not_replace_newer_suggestions(
     opener = mine.locator("[data-action=suggestions]")
     await opener.click()
     await expect(mine.locator(".suggestions")).to_contain_text("First words")
-    await ana.page.route("**/suggestions?*", lambda route: delay_response(route, arrives), times=1)
-    async with ana.page.expect_request("**/suggestions?*"):
-        await suggest("Second words")
+    late = await Delay.next_response(ana.page, "**/suggestions?*")
+    await suggest("Second words")
+    await late.read()
     async with ana.page.expect_response("**/suggestions?*"):
         await suggest("Third words")
     await expect(mine.locator(".suggestions")).to_contain_text("Third words")
-    async with ana.page.expect_response("**/suggestions?*"):
-        arrives.set()
-    await ana.page.evaluate(HANDLED)
+    await late.release()
     await expect(mine.locator(".suggestions")).to_contain_text("Third words")
 
-    arrives.clear()
-    await ana.page.route("**/suggestions?*", lambda route: delay_response(route, arrives), times=1)
-    async with ana.page.expect_request("**/suggestions?*"):
-        await suggest("Fourth words")
+    late = await Delay.next_response(ana.page, "**/suggestions?*")
+    await suggest("Fourth words")
+    await late.read()
     await opener.click()
-    async with ana.page.expect_response("**/suggestions?*"):
-        arrives.set()
-    await ana.page.evaluate(HANDLED)
+    await late.release()
     await expect(mine.locator(".suggestions")).to_have_count(0)
     ana.check_console()
     bo.check_console()

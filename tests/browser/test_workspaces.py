@@ -50,6 +50,7 @@ async def refresh_list(page: Page) -> None:
 
 
 async def go_by_palette(page: Page, name: str) -> None:
+    await page.wait_for_load_state()  # before, the scripts do not know the key
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox", name="Search sessions, messages and actions").fill(f"workspace {name}")
     await expect(page.get_by_role("option", name=f"Switch to workspace {name}")).to_have_attribute(
