@@ -414,7 +414,7 @@ async def test_frames_behind_a_slow_command_are_not_read(person: Person, running
             before = await settled(running)
             sending = [asyncio.ensure_future(socket.send_str(frame)) for _ in range(21)]
             grown = await settled(running) - before
-        transport.abort()  # a busy machine's server may have closed it by now
+        transport.abort()  # the server of a busy machine may have closed it already
         await asyncio.gather(*sending, return_exceptions=True)
     assert grown < 50 * MEGABYTE
 
