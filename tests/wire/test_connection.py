@@ -10,6 +10,7 @@ import re
 import socket
 from collections import Counter
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from agents.errors import ConnectionLost, ProviderError, RequestRejected, Respon
 from agents.events import ProviderEvent, ResponseDone, TextDelta
 from agents.messages import Json, Text
 from agents.providers.http.client import BURST
+from agents.providers.openai.provider import OpenAIProvider
 from tests.wire import anthropic, openai, responses
 from tests.wire.script import Cut, Pause, Reply
 from tests.wire.server import WireServer
@@ -347,4 +349,28 @@ async def test_request_says_who_asks(wire: WireServer, vendor: Vendor) -> None:
     assert "sk-secret-0123456789" in received.headers["authorization"]
     assert json.dumps(received.body["model"]) == '"m-1"'
     assert (received.body["stream"], received.body["temperature"]) == (True, 0.5)
+    await provider.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_proxy_is_not_used_for_this_machine(
+    wire: WireServer, vendor: Vendor, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """RUN-02: a proxy of the environment could not reach a model server on this machine, and would get the messages."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    wire.script(Reply(vendor.text("ok")))
+    provider = vendor.make(wire)
+    provider.endpoint = replace(provider.endpoint, url=provider.endpoint.url.replace("127.0.0.1", host))
+    assert plain(await ask(provider)) == (Text("ok"),)
+    await provider.close()
+
+
+async def test_proxy_that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-10: not the model server, which was not tried, is named as the cause."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    provider = OpenAIProvider("openai", "key", "http://models.example/v1", max_retries=0)
+    with pytest.raises(ConnectionLost, match=r"the proxy 127\.0\.0\.1:9 couldn’t be reached"):
+        await ask(provider)
     await provider.close()

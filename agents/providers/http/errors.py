@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aiohttp import ClientProxyConnectionError
+
 from agents.errors import (
     AuthenticationFailed,
     CallBroken,
@@ -318,6 +320,8 @@ def _reason(error: BaseException) -> str:
     """Describe the cause of a network error, from the chain of errors that led to it."""
     chain = list(_causes(error))
     for link in chain:
+        if isinstance(link, ClientProxyConnectionError):
+            return _("the proxy {address} couldn’t be reached", address=f"{link.host}:{link.port}")
         if isinstance(link, ConnectionRefusedError):
             return _("the connection was refused (is the server running?)")
         if isinstance(link, socket.gaierror):

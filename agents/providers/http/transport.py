@@ -22,6 +22,8 @@ LONGEST_SDK_WAIT = 10.0
 MAX_CONNECTIONS = 10_000
 # In seconds: long enough for a tool round, so that the next request can use the open connection.
 KEEP_ALIVE = 60.0
+# These never use a proxy of the environment (HTTP_PROXY), which cannot reach this machine. Curl and Go do the same.
+DIRECT = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 class ClientOptions(TypedDict):
@@ -31,6 +33,7 @@ class ClientOptions(TypedDict):
     limits: httpx2.Limits
     timeout: httpx2.Timeout
     event_hooks: dict[str, list[Callable[..., Any]]]
+    mounts: dict[str, None]
 
 
 def client_options(connect_timeout: float) -> ClientOptions:
@@ -46,6 +49,7 @@ def client_options(connect_timeout: float) -> ClientOptions:
         ),
         "timeout": httpx2.Timeout(None, connect=connect_timeout),
         "event_hooks": {"response": [_refuse_long_waits]},
+        "mounts": dict.fromkeys(DIRECT),
     }
 
 
