@@ -18,6 +18,7 @@ from subprocess import CompletedProcess
 from types import FrameType
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
@@ -136,6 +137,21 @@ def test_backup_is_restored_to_an_empty_place(places: tuple[Place, Place], tmp_p
     assert empty.shown() == full.shown()
     assert empty.do("verify") == "No problems found. Checked 1 sessions, 4 messages, 1 files.\n"
     assert empty.run("restore", str(archive)).stderr.startswith("CommandError: There is already data in the database")
+
+
+@pytest.mark.postgres
+@pytest.mark.server
+def test_restore_ignores_what_a_pooler_keeps_open(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: idle connections of a pooler have no name. Other connections are servers that must be stopped first."""
+    full, empty = places
+    archive = tmp_path / "backup.tar"
+    full.do("backup", str(archive))
+    address = empty.settings["DATABASE_URL"]
+    with psycopg.connect(address, application_name="parley"):
+        refused = empty.run("restore", str(archive)).stderr
+        assert refused == "CommandError: The database has 1 other connections. Stop all servers and workers first.\n"
+    with psycopg.connect(address, application_name=""):
+        assert "Restored." in empty.do("restore", str(archive))
 
 
 @pytest.mark.both_databases
@@ -359,6 +375,17 @@ def test_backup_to_a_path_that_cannot_be_used_names_path_and_remedy(data: Path, 
     assert refused(tmp_path) == f"{tmp_path} is a folder. Name a new file in it, such as {tmp_path}/parley.tar."
     assert refused(file) == f"{file} already exists. Choose another file."
     assert refused(tmp_path / ("x" * 300)).endswith("File name too long. Choose a path with shorter names.")
+
+
+@pytest.mark.server
+def test_large_file_of_a_session_needs_no_other_disk(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: the copy of a file is made next to the archive, because /tmp is often small."""
+    full, _empty = places
+    large = full.data / "workspaces/s_large/large.bin"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(bytes(making.IN_MEMORY + 1))
+    full.settings["TMPDIR"] = "/proc"  # nothing can be written there
+    assert "2 session files" in full.do("backup", str(tmp_path / "backup.tar"))
 
 
 @pytest.mark.server

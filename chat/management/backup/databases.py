@@ -78,6 +78,8 @@ def require_unused() -> None:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 " AND backend_type = 'client backend'"
+                # Connections that a pooler keeps open. Parley's own have a name.
+                " AND NOT (state = 'idle' AND application_name = '')"
             )
             (others,) = cursor.fetchone()
         if others:

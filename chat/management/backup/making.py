@@ -71,7 +71,7 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
             _add_file(archive, name, counts)
         unreadable = _Unreadable(report)
         for opened, name in _walk(Path(settings.WORKSPACES), unreadable):
-            _add_of_workspace(archive, opened, name, counts, unreadable)
+            _add_of_workspace(archive, opened, name, Path(temporary), counts, unreadable)
         for name, used in ((KEY, settings.SECRET_KEY), (PUSH_KEY, settings.VAPID_PRIVATE_KEY)):
             key = Path(settings.DATA_DIR) / name
             if key.exists() and key.read_text().strip() == used:
@@ -163,7 +163,7 @@ def _walk(root: Path, unreadable: _Unreadable) -> Iterator[tuple[int, str]]:
 
 
 def _add_of_workspace(
-    archive: ArchiveWriter, folder: int, path: str, counts: Counter[str], unreadable: _Unreadable
+    archive: ArchiveWriter, folder: int, path: str, temporary: Path, counts: Counter[str], unreadable: _Unreadable
 ) -> None:
     name = path.rpartition("/")[2]
     try:
@@ -174,7 +174,8 @@ def _add_of_workspace(
     except OSError as error:
         unreadable.add(path, error)
         return
-    with os.fdopen(handle, "rb") as source, tempfile.SpooledTemporaryFile(IN_MEMORY) as copied:
+    # Large copies are next to the archive, because /tmp is often a small file system in memory.
+    with os.fdopen(handle, "rb") as source, tempfile.SpooledTemporaryFile(IN_MEMORY, dir=str(temporary)) as copied:
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
             return
