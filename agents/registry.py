@@ -315,6 +315,10 @@ class Registry:
 
     # Providers
 
+    @property
+    def provider_names(self) -> list[str]:
+        return list(self._config.providers)
+
     def provider(self, name: str) -> Provider:
         """Return the only instance of a configured provider. It is made at the first call."""
         with self._making:

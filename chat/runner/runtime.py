@@ -21,6 +21,7 @@ from chat.live.hub import Hub
 from chat.runner.mcp_tokens import TokenStore
 from chat.runner.runner import Runner
 from chat.runner.tracing import close_tracing, open_tracing
+from chat.runner.turn_metrics import create_series
 from chat.runner.webhook_deliverer import WebhookDeliverer
 from chat.security.session_store import hash_key
 from chat.services.batches import Deadline
@@ -118,6 +119,8 @@ async def start(*, serves: bool = True, runs: bool | None = None) -> None:
     registry().servers.open(token_store.of)
     tasks = [loop.create_task(_list_models_forever())]
     runs = settings.RUNNER == "embedded" if runs is None else runs
+    if runs:
+        create_series(registry().provider_names)
     _runtime = Runtime(Hub() if serves else None, Runner() if runs else None, tasks, token_store)
     try:
         if _runtime.hub is not None:

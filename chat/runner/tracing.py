@@ -55,7 +55,10 @@ def open_tracing() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    _provider = TracerProvider(resource=Resource.create({"service.name": "parley"}), shutdown_on_exit=False)
+    resource = Resource.create()
+    if str(resource.attributes["service.name"]).startswith("unknown_service"):  # no variable names it
+        resource = Resource.create({"service.name": "parley"})
+    _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
 

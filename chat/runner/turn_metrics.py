@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import get_args
+
 from agents.errors import AgentError, ProviderError
-from agents.events import ResponseDone, RetryScheduled, TurnFailed, TurnFinished, Usage
+from agents.events import FinishReason, ResponseDone, RetryScheduled, TurnFailed, TurnFinished, Usage
 from chat import metrics
 from chat.runs.turn_state import Stopped, TurnEvent, TurnState
 
 COUNTED = (ResponseDone, RetryScheduled, TurnFinished, TurnFailed, Stopped)
+
+
+def create_series(providers: Iterable[str]) -> None:
+    """Create the series of errors and outcomes with 0. Otherwise, `increase` in Prometheus misses the first of each."""
+    for outcome in (*get_args(FinishReason), "failed", "stopped"):
+        metrics.turns_ended.labels(outcome)
+    codes = {kind.code for kind in _kinds(ProviderError)}
+    for provider in providers:
+        for code in codes:
+            metrics.provider_errors.labels(provider, code)
+
+
+def _kinds(kind: type[ProviderError]) -> Iterator[type[ProviderError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
 
 
 def count_event(event: TurnEvent, state: TurnState) -> None:

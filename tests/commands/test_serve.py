@@ -241,7 +241,10 @@ async def test_monitoring_port_answers_beside_the_pages(data: Path) -> None:
                 async with stranger.get(address) as response:
                     return response.status, await response.text()
 
-            assert "parley_streams 0.0" in (await get(f"{monitoring}/metrics"))[1]
+            figures = (await get(f"{monitoring}/metrics"))[1]
+            assert "parley_streams 0.0" in figures
+            # Without it, an alert on an increase would miss the first error.
+            assert 'parley_provider_errors_total{kind="authentication",provider="demo"} 0.0' in figures
             assert await get(f"{monitoring}/readyz") == await get(f"{server.address}/readyz")
             assert (await get(f"{monitoring}/accounts/sign-in/"))[0] == 404
             assert (await get(f"{server.address}/metrics"))[0] == 404

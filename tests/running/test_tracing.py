@@ -54,8 +54,16 @@ def attributes(span: Any) -> Attributes:
     return found
 
 
+@pytest.fixture
+def environ() -> dict[str, str]:
+    """The SDK's variables."""
+    return {}
+
+
 @pytest_asyncio.fixture
-async def collector(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
+async def collector(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> AsyncIterator[Collector]:
     collector = Collector()
     application = web.Application()
     application.router.add_post("/v1/traces", collector.take)
@@ -65,6 +73,8 @@ async def collector(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Asyn
     address = f"http://127.0.0.1:{server.addresses[0][1]}"
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = address
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
     tracing.open_tracing()
     yield collector
     await tracing.close_tracing()
@@ -76,6 +86,17 @@ async def ask(node: TestNode, owner: User) -> Session:
     await node.send(session, owner, "My secret question")
     await node.idle(session)
     return session
+
+
+@pytest.mark.parametrize(
+    "environ", [{"OTEL_SERVICE_NAME": "staging"}, {"OTEL_RESOURCE_ATTRIBUTES": "service.name=staging"}]
+)
+async def test_variables_of_the_sdk_name_the_service(node: TestNode, collector: Collector, ana: User) -> None:
+    """OPS-09: two installations have different names in one collector."""
+    node.script(["Hello."])
+    await ask(node, ana)
+    await tracing.close_tracing()
+    assert collector.service == "staging"
 
 
 async def test_turn_is_traced_by_the_conventions(node: TestNode, collector: Collector, ana: User) -> None:
