@@ -30,6 +30,7 @@ SHORTEST_LEASE = 2.0
 OLDEST_SQLITE = (3, 35)
 SET_SUBJECT = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
+IN_A_UNIT = " If a systemd unit starts Parley, allow the folder in it with ReadWritePaths (see docs/deployment.md)."
 
 
 @register()
@@ -134,7 +135,7 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     return [
         Error(
             f"Parley cannot write to {place}: {problem}.",
-            hint=f"Make it writable, or set {name} to another folder.",
+            hint=f"Make it writable, or set {name} to another folder." + (IN_A_UNIT if "Read-only" in problem else ""),
             id="parley.E002",
         )
         for place, name in places.items()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.core.checks import run_checks
@@ -97,6 +100,15 @@ def test_unwritable_folder_of_static_files_is_an_error(settings: Settings) -> No
 
     (error,) = [message for message in run_checks() if message.id == "parley.E002"]
     assert error.msg.startswith("Parley cannot write to /proc: ")
+
+
+def test_read_only_folder_may_be_due_to_a_systemd_unit(settings: Settings) -> None:
+    """A unit with ProtectSystem=strict makes a folder read-only that is writable outside of it."""
+    settings.WORKSPACES = "/sys/workspaces"
+    with patch.object(Path, "mkdir", side_effect=OSError(errno.EROFS, os.strerror(errno.EROFS))):
+        errors = [message for message in run_checks() if message.id == "parley.E002"]
+    assert all("ReadWritePaths" in str(error.hint) for error in errors)
+    assert errors
 
 
 def test_folders_that_do_not_exist_are_errors(settings: Settings, tmp_path: Path) -> None:

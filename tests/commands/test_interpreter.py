@@ -10,10 +10,11 @@ import pytest
 
 from tests.commands.process import ROOT
 
-# A stand-in that answers the script's two checks; `-m venv` writes its path in place of the environment's Python.
+# A stand-in that answers the script's checks; `-m venv` writes its path in place of the environment's Python.
 FAKE = """#!/bin/sh
 case "$*" in
-    *sysconfig*) exit {plain} ;;
+    *sysconfig*) exit $(({plain} | {newer})) ;;
+    *"(3, 15)"*) exit {newer} ;;
     *ensurepip*) exit {unsuitable} ;;
     *venv*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "$0" >chosen ;;
 esac
@@ -28,10 +29,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def add(folder: Path, name: str = "python3", *, plain: int = 0, unsuitable: int = 0) -> str:
-    """Add a Python to a folder: compiled without optimization if `plain`, or too old if `unsuitable`."""
+def add(folder: Path, name: str = "python3", *, plain: int = 0, unsuitable: int = 0, newer: int = 0) -> str:
+    """Add a Python to a folder: compiled without optimization if `plain`, too old if `unsuitable`, or newer than
+    Parley's packages if `newer`."""
     folder.mkdir(exist_ok=True)
-    (folder / name).write_text(FAKE.format(plain=plain, unsuitable=unsuitable))
+    (folder / name).write_text(FAKE.format(plain=plain, unsuitable=unsuitable, newer=newer))
     (folder / name).chmod(0o755)
     return str(folder / name)
 
@@ -65,6 +67,19 @@ def test_the_first_suitable_one_is_taken_if_none_is_optimized(project: Path) -> 
     add(project / "third", plain=1)
     assert run(project, "first", "second", "third").returncode == 0
     assert chosen(project) == wanted
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_one_that_is_newer_than_the_packages_is_the_last_choice(project: Path, plain: int) -> None:
+    """Packages without a file for a new Python must be compiled, so installing them fails without a compiler."""
+    newest = add(project / "first", newer=1)
+    wanted = add(project / "first", "python3.14", plain=plain)
+    assert run(project, "first").returncode == 0
+    assert chosen(project) == wanted
+    shutil.rmtree(project / ".venv")
+    Path(wanted).unlink()
+    assert run(project, "first").returncode == 0
+    assert chosen(project) == newest
 
 
 def test_the_one_that_is_named_is_taken(project: Path) -> None:
