@@ -32,7 +32,7 @@ from chat.services.sessions.actions import delete
 from chat.services.sessions.lifecycle import create_session
 from chat.services.sessions.user_state import save_draft
 from chat.transfer.exporting.personal import ExportRunning, export_person
-from chat.transfer.importing.files import import_file
+from chat.transfer.importing.files import import_file, list_conversations
 from tests.support.filled import ANSWER, DONE, HI, START, fill
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_files")]
@@ -143,6 +143,34 @@ def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
     made = import_file(owner=ana, file=BytesIO(content), keep_ids=False).imported[0]
     assert made.notes == []
     assert data_of(Attachment.objects.get(session=made.session)) == WORDS.encode()
+
+
+def test_sessions_of_the_whole_archive_are_listed_whatever_their_files_are(
+    ana: User, settings: Settings, tmp_path: Path
+) -> None:
+    """MSG-10: files of users and agents in the archive are not taken for conversations, and do not hide the sessions.
+
+    Deleted sessions are left out, so importing everything restores none of them.
+    """
+    settings.WORKSPACES = str(tmp_path / "workspaces")
+    own, gone = create_session(owner=ana, title="Plan"), create_session(owner=ana, title="Gone")
+    folder = sandbox(own.pk).workspace
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "report.zip", "w") as report:
+        report.writestr("report.txt", "Text")
+        report.writestr("sessions/s_1 Other/session.json", '{"format": "parley.session"}')
+    (folder / "conversations.json").write_text('[{"title": "Not ours", "mapping": {}}]')
+    (folder / "damaged.json").write_text("{")
+    (folder / "damaged.zip").write_text("PK")
+    delete(user=ana, session_id=gone.pk)
+    packed = BytesIO(b"".join(export_person(user=ana, author=ana)))
+    again = BytesIO()  # the folder of the unpacked archive, packed again
+    with zipfile.ZipFile(packed) as archive, zipfile.ZipFile(again, "w") as copy:
+        for name in archive.namelist():
+            copy.writestr(f"export/{name}", archive.read(name))
+    for file in (packed, again):
+        found = list_conversations(file)
+        assert ([each.title for each in found.conversations], found.problems) == (["Plan"], [])
 
 
 def test_memory_is_bounded(ana: User) -> None:

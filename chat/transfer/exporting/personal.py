@@ -253,7 +253,7 @@ def _readme(user: User) -> str:
         _("drafts.json: your unsent drafts"),
         _("security-events.json: your entries in the security log"),
         _("sessions: the sessions that you own, for importing (session.json) and reading (session.md), with files"),
-        _("deleted-sessions: deleted sessions that are not purged yet"),
+        _("deleted-sessions: deleted sessions that are not purged yet; importing the archive leaves them out"),
         _("other-sessions: your messages, suggested edits and files in sessions of others"),
         _("unreadable-sessions: sessions that are left out, because they contain values that can’t be read"),
     ]

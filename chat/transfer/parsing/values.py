@@ -22,6 +22,9 @@ __all__ = ["TooLargeToRead", "Unreadable", "UnreadableFile", "Value", "values_in
 
 # A list may be split into several files.
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?!_asset)[-_.\w]*\.json", re.IGNORECASE)
+# A session in the archive of all data of a user (`chat/transfer/exporting/personal.py`). A user who has unpacked the
+# archive may have packed its folder again.
+_OWN_SESSION = re.compile(r"(?:[^/]+/)?(?P<deleted>deleted-)?sessions/[^/]+/session\.json")
 # Files that macOS adds to archives for attributes of the other files.
 _OF_MACOS = re.compile(r"(?:.*/)?(?:__MACOSX/.*|\._[^/]*)", re.DOTALL)
 _BROKEN_ZIP = (
@@ -164,7 +167,7 @@ def _unpack(file: IO[bytes], room: Budget, depth: int = 0) -> Iterator[_JsonFile
         with zipfile.ZipFile(file) as archive:
             # Of entries with the same name, the last is read.
             names = [name for name in dict.fromkeys(archive.namelist()) if not _OF_MACOS.fullmatch(name)]
-            if depth < MAX_ARCHIVE_DEPTH and not any(map(_CONVERSATIONS.fullmatch, names)):
+            if depth < MAX_ARCHIVE_DEPTH and not any(map(_names_conversations, names)):
                 inner = sorted(name for name in names if name.lower().endswith(".zip"))
                 for name in inner:
                     with archive.open(name) as entry:
@@ -209,11 +212,19 @@ def _require_short_directory(file: IO[bytes]) -> None:
         raise TooLargeToRead
 
 
+def _names_conversations(name: str) -> bool:
+    return bool(_CONVERSATIONS.fullmatch(name) or _OWN_SESSION.fullmatch(name))
+
+
 def _wanted_files(names: list[str]) -> list[tuple[str, bool]]:
     """Return the names of the conversation files in an archive, or of all JSON files if there are none.
 
-    Only the numbered parts of an export are sorted. Parley writes a session before its forks, which refer to it.
+    Of an archive of all data of a user, only the sessions that are not deleted are wanted, because its other files are
+    those of users and agents, under any name. Only the numbered parts of an export are sorted. Parley writes a session
+    before its forks, which refer to it.
     """
+    if own := list(filter(None, map(_OWN_SESSION.fullmatch, names))):
+        return [(each[0], False) for each in own if not each["deleted"]]
     found = [name for name in names if _CONVERSATIONS.fullmatch(name)]
     others = [name for name in names if name.lower().endswith((".json", ".jsonl"))]
     if not found and not others:
