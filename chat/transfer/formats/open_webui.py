@@ -33,6 +33,7 @@ _BLOCK_END = "</details>"
 _ATTRIBUTE = re.compile(r'(?<![a-z_])([a-z_]++)="([^"]*)"')
 _SUMMARY = re.compile(r"\A\s*<summary>[^<]*</summary>\s*")
 _QUOTED = re.compile(r"^> ?", re.MULTILINE)
+_IMAGE = re.compile(r"!\[[^\[\]]*+\]\([^()\s]*+\)")
 
 
 def read(conversation: Json) -> ParsedConversation:
@@ -93,10 +94,12 @@ def _read_message(message: Json, turns: Turns, left: Losses) -> None:
 def _read_answer(message: Json, text: str, turns: Turns, left: Losses) -> None:
     time, model = as_time(message.get("timestamp")), as_text(message.get("model"))
     items = [as_dict(each) for each in as_list(message.get("output"))]
-    if items:
-        for item in items:
-            _read_item(item, turns, left, time, model)
-    else:
+    is_edited = _is_edited(text, items)
+    if is_edited:
+        items = [] if _BLOCK.search(text) else [item for item in items if item.get("type") != "message"]
+    for item in items:
+        _read_item(item, turns, left, time, model)
+    if is_edited or not items:
         _read_blocks(text, turns, time, model)
     cited = list(_sources(message))
     if cited and turns.messages and turns.messages[-1].get("role") == "assistant" and "text" in turns.messages[-1]:
@@ -104,6 +107,19 @@ def _read_answer(message: Json, text: str, turns: Turns, left: Losses) -> None:
     error = message.get("error")
     if error_text := as_text(error) or as_text(as_dict(error).get("content")) or as_text(as_dict(error).get("message")):
         turns.fail(error_text, time)
+
+
+def _is_edited(text: str, items: list[Json]) -> bool:
+    """Return whether a message's text is not that of its items.
+
+    Editing an answer, and filters of the operator, have changed only the text in some versions of Open WebUI. In a text
+    with unknown blocks, nothing can be compared. Images are not compared, because only one of the two may link to them.
+    """
+    shown = "\n".join(body for kind, _attributes, body in _blocks(text) if not kind)
+    if not shown or "<details" in shown:
+        return False
+    said = "\n".join(_text_of(item.get("content")) for item in items if item.get("type") == "message")
+    return _IMAGE.sub("", shown).split() != _IMAGE.sub("", said).split()
 
 
 def _read_item(item: Json, turns: Turns, left: Losses, time: str | None, model: str) -> None:
