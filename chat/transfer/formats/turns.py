@@ -19,6 +19,9 @@ MAX_NAME_CHARS = 200
 LONGEST_TITLE = 60
 MAX_FILES = 10
 _DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,")
+# An image in Markdown that contains its bytes, as some models write it. Shorter data is an example in a text. It takes
+# linear time, because no part matches the beginning of another match.
+_IMAGE = re.compile(r"!\[([^\[\]]*+)\]\((data:image/(\w++)[\w.+-]*+;base64,[A-Za-z0-9+/=]{64,}+)\)")
 
 
 def convert(
@@ -37,7 +40,7 @@ def convert(
     """Convert one conversation. `path` returns its messages, and `read` adds them; the strings are field names."""
     left = Losses()
     start = as_time(conversation.get(began))
-    turns = Turns(start)
+    turns = Turns(start, left)
     for message in path(conversation, left):
         read(message, turns, left)
     turns.end()
@@ -101,8 +104,9 @@ def with_places(text: str, names: list[str], words: str) -> str:
 class Turns:
     """Collects messages in order. A message without a time gets the time of the message before it."""
 
-    def __init__(self, began: str | None) -> None:
+    def __init__(self, began: str | None, left: Losses) -> None:
         self.messages: list[Json] = []
+        self._left = left
         self._time = began
         self._turn = ""
         self._response = ""
@@ -120,7 +124,7 @@ class Turns:
             self._turn = ids.turn_id()
             self._add({"type": "turn_start"}, time)
         self._is_asking = True
-        self._add({"role": "user", "text": text, "attachments": attachments or []}, time)
+        self._add({"role": "user", **self._content(text, attachments or [])}, time)
 
     def instruct(self, text: str, time: str | None) -> None:
         """Add a system message."""
@@ -128,7 +132,7 @@ class Turns:
 
     def answer(self, text: str, time: str | None, model: str = "", attachments: list[Json] | None = None) -> None:
         """Add an assistant's message, with the files that the assistant or a tool created."""
-        self._respond({"text": text, "attachments": attachments or []}, time, model)
+        self._respond(self._content(text, attachments or []), time, model)
 
     def think(self, text: str, time: str | None, model: str = "") -> None:
         self._respond({"type": "reasoning", "text": text}, time, model)
@@ -212,6 +216,22 @@ class Turns:
         for calls in (self._waiting, self._completed, self._answered):
             calls.clear()
         self._is_asking = False
+
+    def _content(self, text: str, attachments: list[Json]) -> Json:
+        """Return the text and the attachments of a message. Images whose bytes are in the text become attachments."""
+        if ";base64," not in text:
+            return {"text": text, "attachments": attachments}
+        files = [*attachments]
+
+        def take(match: re.Match[str]) -> str:
+            name = f"{' '.join(match[1].split())[:MAX_NAME_CHARS] or 'image'}.{match[3]}"
+            if len(files) < MAX_FILES and (file := data_file(name, match[2])):
+                files.append(file)
+                return ""
+            self._left[Loss.SURPLUS] += 1
+            return with_places("", [name], "left out")
+
+        return {"text": _IMAGE.sub(take, text).strip(), "attachments": files}
 
     def _respond(self, row: Json, time: str | None, model: str) -> Json:
         self._is_asking = False
