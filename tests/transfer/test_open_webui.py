@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import json
 import time
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -142,3 +144,44 @@ def test_texts_like_images_take_linear_time(piece: str) -> None:
     began = time.process_time()
     answered(";base64," + piece * (2_000_000 // len(piece)))
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted"),
+    [
+        (4, "4"),
+        (True, "true"),
+        ([1, "é"], '[1, "é"]'),
+        ({"a": None}, '{"a": null}'),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_results_of_code_are_imported_whatever_they_are(result: object, wanted: str) -> None:
+    """MSG-10: Open WebUI stores numbers, truth values, lists and objects unchanged."""
+    output = {"stdout": None, "stderr": "", "result": result}
+    item = {"type": "open_webui:code_interpreter", "id": "c", "code": "2 + 2", "output": output}
+    attribute = html.escape(json.dumps(output))
+    block = f'<details type="code_interpreter" done="true" output="{attribute}">\n2 + 2\n</details>'
+    for found in (answered("", item), answered(block)):
+        assert answers(found) == [("tool_group", "assistant", '{"code": "2 + 2"}', wanted)]
+
+
+@pytest.mark.parametrize("wrap", [lambda url: url, lambda url: {"url": url}])
+def test_images_and_files_of_a_result_are_imported_or_counted(wrap: Callable[[str], object]) -> None:
+    """MSG-10: a result has no files, so an assistant's message after it has them. An image in both lists is one."""
+    drawn = "data:image/png;base64,AAAA"
+    result = {
+        **RESULT,
+        "output": [*RESULT["output"], {"type": "input_image", "image_url": wrap(drawn)}],
+        "files": [{"type": "image", "url": drawn}, {"type": "file", "name": "a.csv", "url": "/api/v1/files/1"}],
+    }
+    found = answered("", CALL, result, said("Blue."))
+    assert answers(found) == [
+        LOOKS,
+        ("text", "assistant", "[File a.csv: not in the export]", ""),
+        ("text", "assistant", "Blue.", ""),
+    ]
+    [row] = [each for each in found.document["messages"] if each.get("attachments")]
+    assert row["attachments"] == [{"name": "image", "data": "AAAA"}]
+    assert +found.left == {Loss.FILES: 1}

@@ -135,13 +135,26 @@ def _read_item(item: Json, turns: Turns, left: Losses, time: str | None, model: 
         case "function_call":
             turns.call(call_id, as_text(item.get("name")) or "tool", item.get("arguments"), time, model)
         case "function_call_output":
-            text = _text_of(item.get("output"))
-            turns.give_result(call_id, "tool", text, time, is_error=item.get("status") == "failed")
+            _read_result(item, call_id, turns, left, time)
         case "open_webui:code_interpreter":
             turns.call(call_id, "code_interpreter", {"code": as_text(item.get("code"))}, time, model)
             turns.give_result(call_id, "code_interpreter", _output(item.get("output")), time)
         case kind:
             left.add_unknown(kind)
+
+
+def _read_result(item: Json, call_id: str, turns: Turns, left: Losses, time: str | None) -> None:
+    """Read a tool's result. Its images and files become a message, because a result has none."""
+    text = _text_of(item.get("output"))
+    turns.give_result(call_id, "tool", text, time, is_error=item.get("status") == "failed")
+    found = (as_dict(part).get("image_url") for part in as_list(item.get("output")))
+    addresses = [as_text(as_dict(each).get("url") or each) for each in found if each]
+    images = [{"type": "image", "url": address} for address in addresses]
+    known = {*addresses} - {""}
+    others = [each for each in as_list(item.get("files")) if as_text(as_dict(each).get("url")) not in known]
+    files, places = _files({"files": [*images, *others]}, left)
+    if files or places:
+        turns.answer(places, time, attachments=files)
 
 
 def _text_of(content: object) -> str:
@@ -151,10 +164,20 @@ def _text_of(content: object) -> str:
 
 
 def _output(value: object) -> str:
+    """Return what code has printed, its result and its errors."""
+    if not isinstance(value, dict):
+        return _plain(value)
+    return "\n\n".join(filter(None, (_plain(value.get(name)) for name in ("stdout", "result", "stderr"))))
+
+
+def _plain(value: object) -> str:
+    """Return a text unchanged, and any other value except null as JSON."""
     if isinstance(value, str):
         return as_text(value)
-    parts = as_dict(value)
-    return "\n\n".join(filter(None, (as_text(parts.get(name)) for name in ("stdout", "result", "stderr"))))
+    try:
+        return "" if value is None else as_text(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return ""
 
 
 def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
@@ -173,8 +196,7 @@ def _read_blocks(text: str, turns: Turns, time: str | None, model: str) -> None:
                 turns.give_result(name, tool, result, time)
             case "code_interpreter":
                 turns.call(name, kind, {"code": html.unescape(body)}, time, model)
-                output = _unpack(attributes.get("output", ""), members=("stdout", "result", "stderr"))
-                turns.give_result(name, kind, output, time)
+                turns.give_result(name, kind, _output(_loaded(attributes.get("output", ""))), time)
 
 
 def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
@@ -193,15 +215,17 @@ def _blocks(text: str) -> Iterator[tuple[str, dict[str, str], str]]:
         yield "", {}, rest
 
 
-def _unpack(text: str, members: tuple[str, ...] = ()) -> str:
-    """Return the text in an attribute's JSON. With `members`, return only these keys of its object."""
+def _unpack(text: str) -> str:
+    """Return the text in an attribute's JSON. Other JSON stays as it is."""
+    value = _loaded(text)
+    return as_text(value) if isinstance(value, str) else text
+
+
+def _loaded(text: str) -> object:
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return text
-    if isinstance(value, dict) and members:
-        return "\n\n".join(filter(None, (as_text(value.get(name)) for name in members)))
-    return as_text(value) if isinstance(value, str) else text
 
 
 def _sources(message: Json) -> Iterator[Json]:
