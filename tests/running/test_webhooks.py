@@ -21,6 +21,8 @@ from chat.runner.webhook_deliverer import WebhookDeliverer
 from chat.services.sessions.lifecycle import create_session
 from chat.services.webhooks import delivering, managing
 from chat.services.webhooks.managing import WebhookSettings
+from tests.running.test_agents import CONFIG as SEVERAL
+from tests.running.test_agents import several
 from tests.running.test_asking import CALL, FOUR, answer, asked, booking
 from tests.running.test_waiting import ASK, CONFIG, waiting
 from tests.support.testing_node import TestNode
@@ -128,6 +130,22 @@ async def test_a_stopped_turn_says_so(node: TestNode, ana: User, workspace: Work
     await node.cancel(session, ana)
     (finished,) = await receiver.takes()
     assert (finished.type, finished.data()["status"]) == ("turn.finished", "stopped")
+
+
+async def test_a_turn_without_a_text_names_its_agent(
+    node: TestNode, ana: User, workspace: Workspace, receiver: Receiver
+) -> None:
+    """HOOK-02: if another agent's turn is stopped before its first word, the event has this agent and its model."""
+    gate = Gate()
+    node.script([[gate, "Found."]], SEVERAL)
+    await node.do(added, ana, workspace, receiver.url, "turn.finished")
+    session = await several(node, ana)
+    await node.send(session, ana, "@Researcher, look it up")
+    await gate.reached()
+    await node.cancel(session, ana)
+    (finished,) = await receiver.takes()
+    data = finished.data()
+    assert [data[name] for name in ("status", "message_id", "agent", "model")] == ["stopped", None, "researcher", "two"]
 
 
 async def test_event_is_sent_for_a_turn_that_waits_and_for_a_call_that_asks(

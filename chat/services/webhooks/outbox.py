@@ -25,6 +25,7 @@ from chat.models import (
     WebhookDelivery,
     WebhookEvent,
 )
+from chat.queries.cast import others
 from chat.queries.webhooks import live_webhooks
 from chat.services.transaction import SessionTransaction
 
@@ -72,6 +73,8 @@ def row_added(tx: SessionTransaction, name: MessageEventName, row: ChatMessage) 
     last = tx.messages().filter(answers, turn_id=row.turn_id).order_by("-sequence").first()
     event = WebhookEvent.TURN_FAILED if is_failed else WebhookEvent.TURN_FINISHED
     facts = _facts(tx.session, last, row.end_reason or row.status)
+    if last is None:
+        facts |= _agent_of_turn(tx, row.turn_id)
     _record(tx.session, event, {**facts, "turn_id": row.turn_id})
 
 
@@ -82,6 +85,14 @@ def waiting(tx: SessionTransaction, row: ChatMessage | None = None) -> None:
     asking = tx.messages().filter(status=MessageStatus.WAITING, subsession__isnull=True)
     row = row or asking.order_by("sequence").first()
     _record(tx.session, WebhookEvent.AGENT_WAITING, _facts(tx.session, row, "waiting"))
+
+
+def _agent_of_turn(tx: SessionTransaction, turn_id: str) -> dict[str, str]:
+    """Return the agent of a turn and its model. The marker of the turn names the agent if it is another one."""
+    markers = tx.messages().filter(type=MessageType.TURN_START, turn_id=turn_id)
+    name = markers.values_list("agent_id", flat=True).first() or tx.session.agent
+    model = next((each.model for each in others(tx.session) if each.name == name), tx.session.model)
+    return {"agent": name, "model": model}
 
 
 def _facts(session: Session, row: ChatMessage | None, status: str) -> dict[str, Any]:
