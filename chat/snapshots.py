@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from operator import attrgetter
@@ -370,3 +371,8 @@ def _files(row: ChatMessage) -> list[Json]:
         and isinstance(each.get("media_type"), str)
         and isinstance(each.get("size"), int)
     ]
+
+
+def json_chars(value: object) -> int:
+    """Return how many characters a value has as JSON. An empty value counts as nothing."""
+    return len(json.dumps(value, ensure_ascii=False)) if value else 0

@@ -51,9 +51,10 @@ from chat.live.event_types import (
 )
 from chat.queries.messages import Changes
 from chat.session_snapshot import SessionSnapshot
-from chat.snapshots import MessageSnapshot
+from chat.snapshots import MessageSnapshot, json_chars
 
-# The most messages in one frame of an answer to `sync`, and the most characters if there are several messages.
+# The most messages in one frame of an answer to `sync`, and the most characters of their texts, arguments and results
+# if there are several messages. Clients whose library accepts frames of 1 MiB can then read all but long messages.
 MOST_MESSAGES = 200
 MOST_CHARS = 200_000
 
@@ -149,7 +150,8 @@ def _parts(messages: Iterable[Json]) -> Iterator[list[Json]]:
     part: list[Json] = []
     room = MOST_CHARS
     for message in messages:
-        size = len(message["text"]) + (len(message["tool"]["result"]) if message["tool"] else 0)
+        tool = message["tool"]
+        size = len(message["text"]) + (len(tool["result"]) + json_chars(tool["arguments"]) if tool else 0)
         if part and (size > room or len(part) == MOST_MESSAGES):
             yield part
             part, room = [], MOST_CHARS

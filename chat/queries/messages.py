@@ -19,7 +19,7 @@ from chat.queries import cast, presets, reasoning
 from chat.queries.attachments import fetch_attachments
 from chat.runs.elicitations import records_of
 from chat.session_snapshot import SessionSnapshot, agent_state
-from chat.snapshots import MessageSnapshot
+from chat.snapshots import MessageSnapshot, json_chars
 
 # Messages on a page by default and at most, and the messages before and after one that is shown.
 PAGE_MESSAGES = 50
@@ -29,7 +29,8 @@ NEIGHBORS = 25
 PAGE_CHARS = 12_000
 # Larger than any sequence number.
 NO_END = 2**63 - 1
-# The most characters of tool results on a page. There may be more of them, because results are folded and cost less.
+# The most characters of arguments and results of tools on a page. There may be more of them than of texts, because they
+# are folded and cost less.
 PAGE_RESULT_CHARS = 1_000_000
 
 
@@ -155,7 +156,7 @@ def _filling(rows: Sequence[ChatMessage], room: int) -> int:
     result_room = PAGE_RESULT_CHARS
     for count, row in enumerate(rows, 1):
         room -= len(row.text)
-        result_room -= len(row.result)
+        result_room -= len(row.result) + json_chars(row.arguments)
         if room <= 0 or result_room <= 0:
             return count
     return len(rows)

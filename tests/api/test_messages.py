@@ -44,10 +44,13 @@ def test_messages_are_read_both_ways(asker: Asker, session: Session) -> None:
 
 
 def test_long_messages_make_short_pages(asker: Asker, session: Session) -> None:
-    """MSG-12: the size of a page is bounded, unless a single message exceeds it."""
+    """MSG-12: the size of a page is bounded, unless a single message exceeds it. Arguments and results count less."""
     fill(session, *[{**HI, "text": "x" * 150_000}] * 3)
+    fill(session, *[{**TOOL, "result": "x" * 300_000, "arguments": {"text": "x" * 300_000}}] * 3)
     page = asker.get(path(session)).json()
-    assert (len(page["messages"]), page["more"]) == (2, True)
+    assert ([each["sequence"] for each in page["messages"]], page["more"]) == ([5, 6], True)
+    page = asker.get(f"{path(session)}?before=4").json()
+    assert ([each["sequence"] for each in page["messages"]], page["more"]) == ([2, 3], True)
 
 
 def test_sent_message_begins_a_turn_or_waits(asker: Asker, session: Session) -> None:

@@ -8,9 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from chat import access
 from chat.live import sync
+from chat.live.event_json import changes_frames, dump
 from chat.models import ChatMessage, MessageDelta, Session, SessionRun, User
 from chat.queries import messages
 from chat.services.sessions.lifecycle import create_session
+from tests.support import filled
 from tests.support.testing_node import let_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -59,6 +61,23 @@ def test_sync_costs_the_same_for_one_message_and_for_thirty(
         have = fill(session, count, status=status)
         costs.append(queries_of(protocol, bo, session, have))
     assert costs[0] == costs[1] <= most
+
+
+@pytest.mark.parametrize("field", ["text", "result", "arguments"])
+def test_a_sync_is_sent_in_frames_of_a_bounded_size(ana: User, field: str) -> None:
+    """LIVE-02: clients that accept frames of 1 MiB can read a session with many long messages.
+
+    Otherwise they connect again and again, as each sync closes their socket. Long arguments count, as in a session in
+    which an agent writes files.
+    """
+    session = create_session(owner=ana)
+    long = {"content": "x" * 30_000} if field == "arguments" else "x" * 30_000
+    filled.fill(session, *[{**filled.TOOL, field: long}] * 150)
+    changes = messages.changes_since(session.pk, 0)
+    assert changes is not None
+    frames = changes_frames(changes, 0, {})
+    assert [len(frame["messages"]) for frame in frames] == [6] * 25
+    assert max(len(dump(frame)) for frame in frames) < 250_000
 
 
 def test_beacon_costs_the_same_for_one_session_and_for_thirty(ana: User, bo: User) -> None:
