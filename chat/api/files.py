@@ -19,6 +19,7 @@ from chat.api.errors import problem
 from chat.api.message_schemas import AttachmentOut
 from chat.api.responses import client_has, json_response, no_content
 from chat.downloads import of_stored, requested_range
+from chat.files import names
 from chat.files.plain import MOST_BYTES, charset_of
 from chat.models import Attachment, SessionRole
 from chat.queries import attachments as attachment_queries
@@ -62,7 +63,7 @@ class UploadedAttachment(AttachmentOut):
 def upload_attachment(request: ApiRequest, session_id: str, file: File[UploadedFile]) -> HttpResponse:
     """Upload a file to send with a message in this session. A file that is not sent is deleted after 24 hours."""
     session = session_of(request, session_id, SessionRole.EDITOR)
-    name, size = file.name or "", file.size or 0
+    name, size = names.of_upload(file.name), file.size or 0
     row = attachments.upload(session=session, author=request.user, name=name, size=size, file=file)
     url = reverse("api:get_attachment", args=[row.pk])
     fields = {**attachment_queries.describe(row), "url": url}

@@ -20,6 +20,7 @@ from chat.api.files import BINARY
 from chat.api.parsing import Body
 from chat.api.responses import json_response, no_content
 from chat.downloads import of_stored
+from chat.files import names
 from chat.models import KnowledgeFile
 from chat.queries import knowledge as queries
 from chat.services.people import knowledge
@@ -137,9 +138,8 @@ def add_knowledge(request: ApiRequest, workspace_id: int, file: FileParam[Upload
 
     The response is sent after the text has been extracted.
     """
-    added = knowledge.add(
-        author=request.user, workspace_id=workspace_id, name=file.name or "", size=file.size or 0, file=file
-    )
+    name, size = names.of_upload(file.name), file.size or 0
+    added = knowledge.add(author=request.user, workspace_id=workspace_id, name=name, size=size, file=file)
     location = reverse("api:get_knowledge", args=[added.pk])
     return json_response(request, _file(added), status=201, location=location)
 

@@ -21,7 +21,7 @@ def clean(name: str) -> str:
 
 
 def of_upload(name: str | None) -> str:
-    """Return the name of a file that a browser has uploaded. Browsers write a quotation mark in it as %22.
+    """Return the name of a file from a form. Browsers, curl and many HTTP libraries write a quotation mark as %22.
 
     See https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data.
     """

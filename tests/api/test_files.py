@@ -44,6 +44,14 @@ def test_file_goes_with_a_message(session: Session, ana: User, bo: User) -> None
     assert code(mine.delete(attachment["url"])) == (409, "already_sent")
 
 
+@pytest.mark.parametrize("address", ["sessions/{session}/attachments", "workspaces/{workspace}/knowledge"])
+def test_quotation_marks_in_names_are_kept(session: Session, ana: User, address: str) -> None:
+    """MSG-04: clients, such as curl, write a quotation mark in the name of a file as %22."""
+    path = f"/api/{address.format(session=session.pk, workspace=session.workspace_id)}"
+    made = client_of(ana).post(path, {"file": SimpleUploadedFile("Say %22Hi%22 100%.txt", b"Hi")})
+    assert made.json()["name"] == 'Say "Hi" 100%.txt'
+
+
 def test_unsent_file_is_taken_back(session: Session, ana: User) -> None:
     """MSG-11: a file that was not sent can be deleted."""
     client = client_of(ana)
