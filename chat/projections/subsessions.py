@@ -32,9 +32,12 @@ class Answer:
 def answer_of(rows: Sequence[ChatMessage]) -> Answer:
     """Return the text of the last response in the last turn of these rows, or the reason why there is none.
 
-    The origin comes from all rows and their attached files, which the caller has loaded.
+    Turns of summaries do not count, because they answer nothing. The origin comes from all rows and their attached
+    files, which the caller has loaded.
     """
-    end = next((row for row in reversed(rows) if row.type == MessageType.TURN_DONE), None)
+    summaries = {row.turn_id for row in rows if row.summarises is not None}
+    ends = (row for row in reversed(rows) if row.type == MessageType.TURN_DONE and row.turn_id not in summaries)
+    end = next(ends, None)
     turn = [row for row in rows if end is not None and row.turn_id == end.turn_id]
     texts = [row for row in turn if row.type == MessageType.TEXT and row.role == MessageRole.ASSISTANT and row.text]
     text = "\n\n".join(_with_addresses(row) for row in texts if row.response_id == texts[-1].response_id)

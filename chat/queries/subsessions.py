@@ -54,6 +54,12 @@ def below(session_id: str) -> list[str]:
     return found
 
 
+def is_awaited(session: Session) -> bool:
+    """Return whether a call in another session waits for the answer of this one."""
+    call = session.caller_message_id
+    return bool(call) and ChatMessage.objects.filter(pk=call, status=MessageStatus.WAITING).exists()
+
+
 def waits_for(session_id: str) -> Wait:
     """Return what a session waits for from people."""
     state = SessionRun.objects.values_list("state", flat=True).get(pk=session_id)

@@ -24,15 +24,16 @@ from chat.bus.events import StatusChanged
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, User
 from chat.projections.context import NOT_ANSWERED
-from chat.projections.subsessions import answer_of
+from chat.projections.subsessions import Answer, answer_of
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import listing
 from chat.queries.subsessions import outdated_calls
 from chat.rendering.messages.frames import session_parts
 from chat.rendering.messages.tool_card import ToolCard
+from chat.runner.compactor import INSTRUCTIONS
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
-from chat.services.runs import answering, delegation, turns
+from chat.services.runs import answering, compaction, delegation, turns
 from chat.services.sessions import actions
 from chat.services.transaction import SessionTransaction
 from chat.snapshots import MessageSnapshot
@@ -143,6 +144,43 @@ async def test_the_answer_of_another_agent_is_the_result_of_the_call(node: TestN
     assert ToolCard.of(MessageSnapshot.from_row(call)).used.startswith("73 tokens")
     assert call.subsession["costs"] == [{"amount": "0.000076", "currency": "USD"}]
     assert ("text", "complete", "It is red.") in await node.shown(session)
+
+
+async def test_an_agent_with_a_full_context_answers_its_caller(node: TestNode, ana: User) -> None:
+    """RUN-18, CTX-07: the call gets the answer of an agent whose context is full, without a summary before it."""
+    full = {**TEAM["agents"]["helper"], "compact_at": 50}
+    chief: Iterator[Reply] = iter([[ask()], ["Done"]])
+
+    def answer(request: Request) -> Reply:
+        if request.system == INSTRUCTIONS:
+            return ["They looked for a key."]
+        return next(chief) if request.system.startswith("Chief") else ["The key is red.", Usage(900, 3)]
+
+    node.script(answer, {**TEAM, "agents": {**TEAM["agents"], "helper": full}})
+    session = await begun(node, ana)
+    await node.idle(session)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("complete", "The key is red.")
+    rows = await node.rows(await child_of(node, session))
+    assert [row.text for row in rows if row.type == "text"] == ["Find it", "The key is red."]
+
+
+async def test_a_summary_after_an_answer_does_not_hide_it(node: TestNode, ana: User) -> None:
+    """RUN-18, CTX-07: the answer stays that of the last turn if a user compacts the session before it is reported."""
+
+    def answer(request: Request) -> Reply:
+        if request.system == INSTRUCTIONS:
+            return ["They looked for a key."]
+        return ["The key is red."]
+
+    node.script(answer, TEAM)
+    session = await begun(node, ana)
+    await node.idle(session)
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    rows = await node.rows(session)
+    assert rows[-2].summarises is not None
+    assert await node.do(answer_of, rows) == Answer("The key is red.")
 
 
 async def test_several_agents_work_at_once(node: TestNode, ana: User) -> None:

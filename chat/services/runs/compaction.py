@@ -17,7 +17,7 @@ from chat.errors import ServiceError
 from chat.limits import quotas
 from chat.models import ChatMessage, MessageRevision, MessageRole, MessageType, Session, User
 from chat.projections.compaction import plan
-from chat.queries import presets
+from chat.queries import presets, subsessions
 from chat.queries.context_rows import context_rows
 from chat.runs import lease
 from chat.runs.changes import InsertSummary
@@ -54,10 +54,14 @@ def begin(tx: SessionTransaction, started_by: int | None) -> None:
 
 
 def is_due(session: Session) -> bool:
-    """Return whether the session compacts itself, and its context has reached the chosen share of the window."""
+    """Return whether the session compacts itself, and its context has reached the chosen share of the window.
+
+    While another session waits for its answer, it does not, because that session would wait for the summary, too.
+    """
     share = presets.compact_at(session)
     used, window = session.context_used, session.context_window
-    return bool(share and used and window and used * 100 >= share * window)
+    is_full = bool(share and used and window and used * 100 >= share * window)
+    return is_full and not subsessions.is_awaited(session)
 
 
 def insert(tx: SessionTransaction, change: InsertSummary) -> None:
