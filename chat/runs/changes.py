@@ -31,6 +31,19 @@ class UpdateMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class EndWait:
+    """New values for the row of a call that waits for users or another agent, because its turn ends.
+
+    If the call has got its result since the run read it, the result stays. `if_approved` is the result if users have
+    approved the call since, but it has not run.
+    """
+
+    id: str
+    fields: Json
+    if_approved: str
+
+
+@dataclass(frozen=True, slots=True)
 class AppendText:
     """More text for a streaming row."""
 
@@ -165,6 +178,7 @@ class WithdrawQuestion:
 Change = (
     InsertMessage
     | UpdateMessage
+    | EndWait
     | AppendText
     | RecordUsage
     | RecordRequest

@@ -18,6 +18,7 @@ from agents.events import FilesChanged, FinishReason, RoundLimitReached, TurnFai
 from agents.i18n import gettext as _
 from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED, TOOL_LOST, TOOL_NOT_BEGUN
 from chat.runs.changes import (
+    Change,
     CloseTurn,
     InsertMessage,
     ReportCancelled,
@@ -27,7 +28,7 @@ from chat.runs.changes import (
     WaitForAnswers,
 )
 from chat.runs.response_reducer import ResponseEvent, cut_off, drop_writing, reduce_response
-from chat.runs.tool_reducer import ToolEvent, after_output, end_tool, reduce_tools
+from chat.runs.tool_reducer import ToolEvent, end_open_tool, reduce_tools
 from chat.runs.turn_rows import Reduced, insert_error, insert_note, milliseconds
 from chat.runs.turn_state import Now, OpenTool, ProcessLost, Stopped, TurnEvent, TurnState
 
@@ -71,8 +72,7 @@ def _settle(state: TurnState, now: Now) -> Reduced:
         measured = {"duration_ms": milliseconds(state.open.began, now), "first_token_latency_ms": state.first_token_ms}
         changes.append(cut_off(state.open, **measured))
     for tool in state.tools:
-        result = NOT_ANSWERED if tool.waiting and not tool.delegated else after_output(tool, TOOL_INTERRUPTED)
-        changes.append(end_tool(tool, "interrupted", result, True, now))
+        changes.append(end_open_tool(tool, NOT_ANSWERED, TOOL_INTERRUPTED, now))
     return replace(state, open=None, tools=(), texts=()), changes
 
 
@@ -141,6 +141,6 @@ def _repair(state: TurnState, resume: bool, error: AgentError | None, now: Now) 
     return state, [*changes, *closing]
 
 
-def _end_lost_tool(tool: OpenTool, now: Now) -> UpdateMessage:
+def _end_lost_tool(tool: OpenTool, now: Now) -> Change:
     text = TOOL_NOT_BEGUN if tool.began is None and not tool.delegated else TOOL_LOST
-    return end_tool(replace(tool, began=None), "interrupted", after_output(tool, text), True, now)
+    return end_open_tool(replace(tool, began=None), text, text, now)

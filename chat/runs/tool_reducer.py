@@ -17,7 +17,7 @@ from agents.events import (
 from agents.messages import Json, ToolCall, ToolResult
 from agents.safe_text import clean
 from chat.projections.context import own_call_id
-from chat.runs.changes import AskPeople, Delegate, ReportStatus, UpdateMessage, WithdrawQuestion
+from chat.runs.changes import AskPeople, Delegate, EndWait, ReportStatus, UpdateMessage, WithdrawQuestion
 from chat.runs.turn_rows import Reduced, bounded_sources, milliseconds
 from chat.runs.turn_state import Now, OpenTool, TurnState
 
@@ -147,6 +147,17 @@ def end_tool(tool: OpenTool, status: str, content: str, is_error: bool, now: Now
     if tool.began is not None:
         fields["duration_ms"] = milliseconds(tool.began, now)
     return UpdateMessage(tool.id, "tool_exec_end", fields)
+
+
+def end_open_tool(tool: OpenTool, result: str, if_run: str, now: Now) -> UpdateMessage | EndWait:
+    """Interrupt a call without a result. `if_run` is the result if it runs or may run, `result` if it waits for users.
+
+    A call that waits may have got its result since, in another transaction.
+    """
+    if not tool.waiting:
+        return end_tool(tool, "interrupted", after_output(tool, if_run), True, now)
+    ended = end_tool(tool, "interrupted", if_run if tool.delegated else result, True, now)
+    return EndWait(ended.id, ended.fields, if_run)
 
 
 def after_output(tool: OpenTool, text: str) -> str:

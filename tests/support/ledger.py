@@ -13,6 +13,7 @@ from chat.runs.changes import (
     AppendText,
     Change,
     CloseTurn,
+    EndWait,
     InsertMessage,
     RecordUsage,
     ReportCancelled,
@@ -73,6 +74,11 @@ class Ledger:
                 )
                 row.update(fields)
                 self.names.append((message_id, name))
+            case EndWait(message_id, fields):
+                row = self.rows[message_id]
+                assert row["status"] == "waiting"
+                row.update(fields)
+                self.names.append((message_id, "tool_exec_end"))
             case AppendText(message_id, text, reasoning):
                 row = self.rows[message_id]
                 assert (row["status"], row["type"]) == ("streaming", "reasoning" if reasoning else "text")

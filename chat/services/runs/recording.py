@@ -39,6 +39,7 @@ from chat.runs.changes import (
     Change,
     CloseTurn,
     Delegate,
+    EndWait,
     InsertMessage,
     InsertSummary,
     RecordRequest,
@@ -56,7 +57,7 @@ from chat.services.messages.senders import sender_in
 from chat.services.people import security_log
 from chat.services.runs import asking, compaction, delegation
 from chat.services.runs.locking import Locked, lock
-from chat.services.runs.turns import deliver_queued, show_delegated
+from chat.services.runs.turns import deliver_queued, end_wait, show_delegated
 from chat.services.transaction import SessionTransaction, publish_on_commit
 from chat.services.webhooks import outbox
 
@@ -256,6 +257,8 @@ def _apply(tx: SessionTransaction, job: Job, last_texts: Mapping[str, Sequence[P
                 _insert_message(tx, change)
             case UpdateMessage():
                 _update_message(tx, change, last_texts)
+            case EndWait(message_id, fields, if_approved):
+                end_wait(tx, message_id, fields, if_approved)
             case RecordUsage():
                 _record_usage(tx, change)
             case RecordRequest():

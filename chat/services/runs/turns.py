@@ -8,6 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agents.messages import Json
 from chat import ids
 from chat.bus.events import StatusChanged
 from chat.errors import Busy
@@ -115,6 +116,14 @@ def end_call(
         "duration_ms": max(0, round((now - call.timestamp).total_seconds() * 1000)),
     }
     tx.update("tool_exec_end", call, ended)
+
+
+def end_wait(tx: SessionTransaction, message_id: str, fields: Json, if_approved: str) -> None:
+    """Write the end of a call that waits, unless it has its result. `if_approved` is the result of an approved call."""
+    call = ChatMessage.objects.get(pk=message_id)
+    if call.status in (MessageStatus.WAITING, MessageStatus.PENDING):
+        result = {"result": if_approved} if call.status == MessageStatus.PENDING else {}
+        tx.update("tool_exec_end", call, {**fields, **result})
 
 
 def resume_waiting(tx: SessionTransaction) -> None:
