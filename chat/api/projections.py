@@ -160,7 +160,7 @@ def _recorded_request(session: Session, role: SessionRole, response_id: str, que
     model_request, agent = past.made, _agent_of(session, past.made)
     is_visible = role.covers(SessionRole.EDITOR)
     rows = [row for row in past.rows if is_visible or past.now[row.pk].removed_at is None]
-    files = load_file_parts(rows, agent.takes, read if query.file_data else _reference) if agent else {}
+    files = load_file_parts(rows, agent, read if query.file_data else _reference) if agent else {}
     tools = tools_of(session, with_servers(presets.own(session), session), model_request.tools)
     # The prompt may have been a system message that has been removed since. Only editors may read such a message.
     own_prompt = prompt_row(past.rows)

@@ -11,13 +11,16 @@ from chat.projections.fences import fenced
 NO_IMAGES = "this model takes no images"
 NO_TEXT = "no text could be read from it"
 LOST = "the file is lost"
-TOO_MUCH = "it is too much for one request"
+TOO_MUCH = "with newer files, it is too large for one request"
+TOO_MANY_PAGES = "it has more than {most} pages"
+TOO_MANY_MEDIA = "a request can have {most} images and pages, and newer files have them"
 
 
 def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:
-    """Return the text of a file, or if it has none, a label with `why`, the reason why the file is not sent."""
+    """Return the text of a file, or if it has none, a label. `why` is the reason why the file itself is not sent."""
     if attachment.text:
-        return (Text(f"{_label(attachment)}\n{fenced(attachment.text)}", foreign=True),)
+        label = _label(attachment, f"only its text: {why}" if why else "")
+        return (Text(f"{label}\n{fenced(attachment.text)}", foreign=True),)
     is_image = attachment.kind == Attachment.Kind.IMAGE
     return (Text(_label(attachment, f"not shown: {why or (NO_IMAGES if is_image else NO_TEXT)}")),)
 

@@ -77,7 +77,7 @@ def _build(session: Session, facts: RequestFacts) -> AgentInput:
         agent = replace(agent, rules=workspace_rules.with_workspace_rules(agent.rules, session, name))
     if any(tool in SANDBOX_TOOLS for tool in agent.tools):
         copy_attachments(agent, rows)
-    files = {} if is_plain else load_file_parts(seen, agent.takes)  # plain rows have no files
+    files = {} if is_plain else load_file_parts(seen, agent)  # plain rows have no files
     history = context(seen, files, around)
     known = facts.last_request
     sent_rows = request_rows(rows, None if is_another_context(session, known, facts.has_summaries) else known)

@@ -15,7 +15,7 @@ from agents.sandbox.copies import ATTACHMENTS, Copy, update_copies
 from chat.errors import FilesUnavailable
 from chat.files.contents import serves_as_it_is
 from chat.models import Attachment, ChatMessage, MessageRole, attached_to
-from chat.projections.attached import LOST, TOO_MUCH, as_file, as_text
+from chat.projections.attached import LOST, TOO_MANY_MEDIA, TOO_MANY_PAGES, TOO_MUCH, as_file, as_text
 from chat.queries import attachments
 from chat.queries.attachments import MODEL_IMAGE, NoSuchAttachment
 
@@ -24,7 +24,13 @@ logger = logging.getLogger(__name__)
 # In bytes. The SDKs encode a request's JSON in one step, which blocks the event loop for about 5 ms per megabyte.
 # Vendors reject more than 32 MB.
 MOST_BYTES = 8 * 1024 * 1024
+# Of one PDF file.
 MOST_PAGES = 100
+# The most images and pages in one request: of models with a context window of up to LARGE_WINDOW tokens, and of others.
+# Anthropic allows 100 and 600, OpenAI 500.
+MOST_MEDIA = 100
+MOST_MEDIA_OF_LARGE_WINDOW = 500
+LARGE_WINDOW = 200_000
 # In bytes, for the names of copies. File systems allow 255, and a number may be added to the name.
 LONGEST_NAME = 200
 LONGEST_ENDING = 40
@@ -44,15 +50,19 @@ def file_sizes(attachment: Attachment, form: str) -> tuple[str, int]:
     return "", attachments.size_of(attachment, form)
 
 
-def load_file_parts(rows: Sequence[ChatMessage], takes: Capabilities, reader: Reader = read) -> FileParts:
-    """Return the parts of the files that the model accepts, by id. If they exceed MOST_BYTES, take the newest ones."""
+def load_file_parts(rows: Sequence[ChatMessage], agent: Agent, reader: Reader = read) -> FileParts:
+    """Return the parts of the files that the agent's model accepts, by id.
+
+    If they exceed the limits of one request, take the newest ones.
+    """
     parts: dict[str, tuple[Part, ...]] = {}
-    room = MOST_BYTES
-    for attachment in _newest_first(rows, takes):
+    room, media = MOST_BYTES, most_media(agent)
+    for attachment in _newest_first(rows, agent.takes):
         media_type, form = _form(attachment)
         # A smaller form is much smaller than the file, and its size is known only after it was read.
-        if not form and attachment.size > room:
-            parts[attachment.pk] = as_text(attachment, TOO_MUCH)
+        excess = TOO_MUCH if not form and attachment.size > room else _excess(attachment, media, agent)
+        if excess:
+            parts[attachment.pk] = as_text(attachment, excess)
             continue
         try:
             data, size = reader(attachment, form)
@@ -60,8 +70,26 @@ def load_file_parts(rows: Sequence[ChatMessage], takes: Capabilities, reader: Re
             parts[attachment.pk] = as_text(attachment, LOST)
             continue
         room -= size
+        media -= _media(attachment)
         parts[attachment.pk] = as_file(attachment, media_type, data) if room >= 0 else as_text(attachment, TOO_MUCH)
     return parts
+
+
+def most_media(agent: Agent) -> int:
+    """Return the most images and pages in one request to an agent's model."""
+    return MOST_MEDIA_OF_LARGE_WINDOW if (agent.context_window or 0) > LARGE_WINDOW else MOST_MEDIA
+
+
+def _media(attachment: Attachment) -> int:
+    """Return the number of images or pages of a file."""
+    return attachment.pages or 1
+
+
+def _excess(attachment: Attachment, media: int, agent: Agent) -> str:
+    """Return the reason why a file has too many pages for a request with room for `media` images and pages, or ""."""
+    if _media(attachment) > MOST_PAGES:
+        return TOO_MANY_PAGES.format(most=MOST_PAGES)
+    return TOO_MANY_MEDIA.format(most=most_media(agent)) if _media(attachment) > media else ""
 
 
 def _newest_first(rows: Iterable[ChatMessage], takes: Capabilities) -> Iterator[Attachment]:
@@ -73,7 +101,7 @@ def _newest_first(rows: Iterable[ChatMessage], takes: Capabilities) -> Iterator[
 def _takes(takes: Capabilities, attachment: Attachment) -> bool:
     if attachment.kind == Attachment.Kind.IMAGE:
         return takes.images
-    return takes.pdf and attachment.kind == Attachment.Kind.PDF and (attachment.pages or 1) <= MOST_PAGES
+    return takes.pdf and attachment.kind == Attachment.Kind.PDF
 
 
 def _form(attachment: Attachment) -> tuple[str, str]:

@@ -138,5 +138,5 @@ def next_request(session: Session, *more: str, reader: Reader = file_sizes, agen
         built = build_session_agent(session, rows, notes, name, around)
     except AgentError as error:
         return NextRequest(session, rows, {}, notes, problem=error.words, name=name, is_idle=is_idle, around=around)
-    files = load_file_parts(rows, built.takes, reader)
+    files = load_file_parts(rows, built, reader)
     return NextRequest(session, rows, files, notes, built, name=name, is_idle=is_idle, around=around)

@@ -66,7 +66,7 @@ class _Then:
 
 def _then(session: Session, past: RecordedRequest) -> _Then:
     agent = _agent(session, past)
-    files = load_file_parts(past.rows, agent.takes, file_sizes) if agent else {}
+    files = load_file_parts(past.rows, agent, file_sizes) if agent else {}
     seen = view_of(session, past.rows, past.made.agent)
     now = with_servers(presets.own(session, past.made.agent), session)
     system = prompt_of(session, seen, now, past.made.agent, past.system_prompt, past.around)

@@ -109,7 +109,7 @@ async def test_the_oldest_files_are_replaced_by_a_note_if_a_request_is_too_large
     for name in ("old.png", "new.png"):
         await sent(node, session, ana, "Look", await uploaded(node, session, ana, picture, name))
     assert [shown(message) for message in provider.requests[1].messages] == [
-        ["[Image old.png, 80×60, not shown: it is too much for one request]", "Look"],
+        ["[Image old.png, 80×60, not shown: with newer files, it is too large for one request]", "Look"],
         ["1"],
         ["[Image new.png, 80×60]", "new.png", "Look"],
     ]

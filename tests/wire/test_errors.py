@@ -59,6 +59,9 @@ TOO_LONG = [
     (OPENAI, "invalid_request_error", "Invalid request: Your request exceeded model token limit: 262144"),
     (OPENAI, "invalid_request_error", "prompt token count of 130000 exceeds the limit of 128000"),
     (OPENAI, "", "Range of input length should be [1, 129024]"),
+    (ANTHROPIC, "invalid_request_error", "A maximum of 100 PDF pages may be provided."),
+    (ANTHROPIC, "invalid_request_error", "Too much media: 0 document pages + 107 images > 100"),
+    (ANTHROPIC, "invalid_request_error", "too many images and documents: 120 + 0 > 100"),
 ]
 
 

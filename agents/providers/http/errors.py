@@ -39,6 +39,7 @@ TOO_LONG = re.compile(
     r"|input (is|token count).{0,40}(too long|exceeds)|reduce the length of|too many (input |total )?tokens"
     r"|exceeds? the maximum number of (input )?tokens|request_too_large|maximum prompt length|prompt exceeds max length"
     r"|token count of \d+ exceeds|exceeded model token limit|range of input length"
+    r"|too much media|too many images|pdf pages may be provided"
 )
 # Servers also send these messages with statuses that advise to wait: OpenAI with 429 for a request with more tokens
 # than the account may use per minute, llama.cpp with 500 if the context is full.
