@@ -23,7 +23,7 @@ from chat.access import role_in
 from chat.bus.events import StatusChanged
 from chat.errors import ServiceError
 from chat.models import Attachment, ChatMessage, RunState, Session, SessionRun, User
-from chat.projections.context import NOT_ANSWERED
+from chat.projections.context import NOT_ANSWERED, TOOL_INTERRUPTED
 from chat.projections.subsessions import Answer, answer_of
 from chat.queries.messages import session_snapshot
 from chat.queries.session_list import listing
@@ -31,6 +31,7 @@ from chat.queries.subsessions import outdated_calls
 from chat.rendering.messages.frames import session_parts
 from chat.rendering.messages.tool_card import ToolCard
 from chat.runner.compactor import INSTRUCTIONS
+from chat.runs import lease
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
 from chat.services.runs import answering, compaction, delegation, turns
@@ -283,6 +284,29 @@ async def test_stopping_the_caller_stops_all(node: TestNode, ana: User) -> None:
     [call] = await calls(node, session)
     assert (call.status, call.result) == ("interrupted", "[Tool execution interrupted by user]")
     assert ("text", "interrupted", "Half") in await node.shown(grandchild)
+
+
+async def test_a_stop_reaches_an_agent_that_is_about_to_begin(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-18, RUN-08: if the caller is stopped after the model's call, but before the other agent begins, that agent
+    does not begin, because no one would stop it."""
+    play(node, chief=[[ask()]], helper=[["Found"]])
+    session = await node.session(ana)
+    begin = delegation.begin
+
+    def begin_late(tx: SessionTransaction, call: ChatMessage, **details: Any) -> None:
+        """Imitate a stop that was committed just before this transaction locked the session."""
+        lease.ask_to_stop(session.pk, ana.pk)
+        tx.run.refresh_from_db()
+        begin(tx, call, **details)
+
+    monkeypatch.setattr(delegation, "begin", begin_late)
+    await node.send(session, ana, "Go")
+    await node.idle(session)
+    assert not await node.do(Session.objects.filter(caller_session=session).exists)
+    [call] = await calls(node, session)
+    assert (call.status, call.result) == ("interrupted", TOOL_INTERRUPTED)
 
 
 async def test_stopping_the_other_agent_lets_the_caller_go_on(node: TestNode, ana: User) -> None:

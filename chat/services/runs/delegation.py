@@ -35,6 +35,7 @@ from chat.models import (
     User,
     without_files,
 )
+from chat.projections.context import TOOL_INTERRUPTED
 from chat.projections.subsessions import GONE, Answer, answer_of, shown_subsession
 from chat.queries import presets, subsessions
 from chat.queries.attachments import fetch_attachments
@@ -54,8 +55,13 @@ TOO_MANY = f"Not run: an agent can start up to {MOST_TASKS} tasks in one turn."
 def begin(tx: SessionTransaction, call: ChatMessage, *, has_new_address: bool = False) -> None:
     """Create the session in which another agent works on a waiting call. If it is refused, end the call as failed.
 
-    `has_new_address`: the task has an address that the caller's agent may have made up from what it has read.
+    If a user has stopped the turn since the model made the call, only end the call, because no one would stop the other
+    agent. `has_new_address`: the task has an address that the caller's agent may have made up from what it has read.
     """
+    if tx.run.state == RunState.CANCELLING:
+        ended = {"status": MessageStatus.INTERRUPTED, "result": TOOL_INTERRUPTED, "is_error": True}
+        tx.update("tool_exec_end", call, {**ended, "ended_at": timezone.now()})
+        return
     agent = presets.own(tx.session, call.agent_id)
     preset = subsessions.preset_for(call, agent)
     refusal = _refusal(tx, call) or ("" if preset else NOT_OFFERED)
