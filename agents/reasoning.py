@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from agents.model_table import find_fact
@@ -14,6 +14,8 @@ EFFORTS: tuple[str, ...] = get_args(Effort)
 # In tokens. Anthropic refuses a smaller thinking budget, and no model writes more than the largest one.
 SMALLEST_BUDGET = 1_024
 LARGEST_BUDGET = 128_000
+# The tokens that the largest budget of a model leaves for the answer.
+ANSWER_ROOM = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,9 @@ class ReasoningSupport:
     """The choices that a model offers.
 
     `reasons`: it can reason. `efforts`: the levels that a request may set, lowest first; `default` is the level if it
-    sets none. `budget`: a request may set a number of thinking tokens. `adaptive`: the model chooses how much to think
-    (Anthropic); with `always`, it does so unless a request disables it.
+    sets none. `budget`: a request may set a number of thinking tokens; `most_tokens` is what the model writes at most,
+    with its thinking. `adaptive`: the model chooses how much to think (Anthropic); with `always`, it does so unless a
+    request disables it.
     """
 
     reasons: bool = True
@@ -53,6 +56,12 @@ class ReasoningSupport:
     budget: bool = False
     adaptive: bool = False
     always: bool = False
+    most_tokens: int = LARGEST_BUDGET
+
+    @property
+    def largest_budget(self) -> int:
+        """The largest thinking budget that leaves room for an answer."""
+        return self.most_tokens - ANSWER_ROOM
 
     @property
     def least(self) -> Reasoning:
@@ -63,7 +72,8 @@ class ReasoningSupport:
     def applied(self, chosen: Reasoning) -> Reasoning:
         """Return the part of a choice that the model offers, because it may have been made for another model."""
         effort = chosen.effort if chosen.effort in self.efforts else ""
-        return Reasoning(effort, chosen.budget if self.budget else None)
+        budget = chosen.budget if self.budget else None
+        return Reasoning(effort, min(budget, self.largest_budget) if budget else None)
 
 
 def _levels(first: str, last: str) -> tuple[str, ...]:
@@ -113,19 +123,20 @@ OPENAI: Mapping[str, ReasoningSupport] = {
     "gpt-6.1-terra*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
     "gpt-oss*": ReasoningSupport(efforts=_levels("low", "high"), default="medium"),
 }
-_BUDGET = ReasoningSupport(budget=True)
+_BUDGET = ReasoningSupport(budget=True, most_tokens=64_000)
 _LATEST = ReasoningSupport(efforts=_levels("low", "max"), default="high", adaptive=True, always=True)
 _LATEST_MEDIUM = ReasoningSupport(efforts=_levels("low", "max"), default="medium", adaptive=True, always=True)
-# https://platform.claude.com/docs/en/build-with-claude/effort and …/thinking
+# https://platform.claude.com/docs/en/build-with-claude/effort and …/thinking, and “Max output” of
+# https://platform.claude.com/docs/en/models/haiku-4-5/overview and the pages of the other models
 ANTHROPIC: Mapping[str, ReasoningSupport] = {
     "claude-2*": NO_REASONING,
     "claude-instant*": NO_REASONING,
     "claude-3-*": NO_REASONING,
     "claude-3-7-*": _BUDGET,
     "claude-sonnet-4*": _BUDGET,
-    "claude-opus-4*": _BUDGET,
+    "claude-opus-4*": replace(_BUDGET, most_tokens=32_000),
     "claude-haiku-4*": _BUDGET,
-    "claude-opus-4-5*": ReasoningSupport(efforts=_levels("low", "high"), default="high", budget=True),
+    "claude-opus-4-5*": replace(_BUDGET, efforts=_levels("low", "high"), default="high"),
     "claude-opus-4-6*": ReasoningSupport(
         efforts=("low", "medium", "high", "max"), default="high", budget=True, adaptive=True
     ),
@@ -158,4 +169,4 @@ def support_of(kind: str, model: str, efforts: tuple[str, ...] | None = None) ->
         return found
     base = found or ReasoningSupport()
     default = base.default if base.default in efforts else ""
-    return ReasoningSupport(bool(efforts), efforts, default, base.budget, base.adaptive, base.always)
+    return replace(base, reasons=bool(efforts), efforts=efforts, default=default)

@@ -98,7 +98,8 @@ def _reasoning_choices(support: ReasoningSupport, chosen: Reasoning) -> dict[str
 
     A list is empty if the model does not support that setting.
     """
-    budgets = sorted({*BUDGETS, chosen.budget or BUDGETS[0]}) if support.budget else []
+    fitting = [budget for budget in BUDGETS if budget <= support.largest_budget]
+    budgets = sorted({*fitting, chosen.budget or BUDGETS[0]}) if support.budget else []
     return {
         "efforts": [(effort, EFFORT_LEVELS[effort]) for effort in support.efforts],
         "default_effort": EFFORT_LEVELS.get(support.default, ""),

@@ -12,6 +12,7 @@ from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolR
 from agents.providers.anthropic.request import LONGEST_ID, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CallIds
+from agents.reasoning import Reasoning, support_of
 from tests.agents.conversations import conversations
 from tests.agents.messages import model, note, user
 from tests.wire import anthropic_rules
@@ -230,6 +231,8 @@ def test_default_limit_fits_the_model(name: str, limit: int) -> None:
 THINKING = [
     ({"thinking_budget": 4000}, None, {"type": "enabled", "budget_tokens": 4000}, 16_384),
     ({"thinking_budget": 20_000}, None, {"type": "enabled", "budget_tokens": 20_000}, 36_384),
+    ({"thinking_budget": 16_000}, None, {"type": "enabled", "budget_tokens": 16_000}, 32_384),
+    ({"thinking_budget": 4000}, 9000, {"type": "enabled", "budget_tokens": 4000}, 9000),
     ({"thinking_budget": 4000}, 1000, {"type": "enabled", "budget_tokens": 4000}, 5000),
     ({"thinking_budget": 5}, None, {"type": "enabled", "budget_tokens": 1024}, 16_384),
     ({"thinking_budget": 0}, None, None, 16_384),
@@ -245,6 +248,25 @@ def test_thinking_leaves_room_for_the_answer(options: Json, limit: int | None, t
     assert body.get("thinking") == (options["thinking"] if thinking == "same" else thinking)
     assert body["max_tokens"] == max_tokens
     assert "thinking_budget" not in body
+
+
+@pytest.mark.parametrize(
+    ("model", "budget", "max_tokens"),
+    [
+        ("claude-haiku-4-5-20251001", 60_000, 64_000),
+        ("claude-sonnet-4-5", 60_000, 64_000),
+        ("claude-opus-4-5-20251101", 60_000, 64_000),
+        ("claude-opus-4-1-20250805", 28_000, 32_000),
+        ("claude-sonnet-4-6", 64_000, 96_000),
+    ],
+)
+def test_thinking_is_bounded_by_what_the_model_can_write(model: str, budget: int, max_tokens: int) -> None:
+    """MSG-08: the vendor refuses a limit above the model's own. A larger budget is reduced, so that an answer fits."""
+    for chosen in (Reasoning(budget=64_000), Reasoning()):
+        options = {} if chosen.budget else {"thinking_budget": 64_000}
+        asked = Request(model, (user("a"),), reasoning=chosen, support=support_of("anthropic", model), options=options)
+        body = to_request(asked, "anthropic")
+        assert (body["thinking"]["budget_tokens"], body["max_tokens"]) == (budget, max_tokens)
 
 
 def test_thinking_takes_no_sampling_options() -> None:

@@ -94,7 +94,9 @@ def test_choice_reaches_only_models_that_offer_it() -> None:
     offers = ReasoningSupport(efforts=("low", "high"))
     assert offers.applied(Reasoning("high", 4000)) == Reasoning("high")
     assert offers.applied(Reasoning("max", 4000)) == Reasoning()
-    assert ReasoningSupport(budget=True).applied(Reasoning("high", 4000)) == Reasoning(budget=4000)
+    thinks = ReasoningSupport(budget=True, most_tokens=32_000)
+    assert thinks.applied(Reasoning("high", 4000)) == Reasoning(budget=4000)
+    assert thinks.applied(Reasoning(budget=64_000)) == Reasoning(budget=28_000)
 
 
 @pytest.mark.parametrize(

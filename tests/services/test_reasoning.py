@@ -92,8 +92,8 @@ def test_budget_of_the_model_is_the_default(ana: User) -> None:
         ("assistant", {"effort": "\0"}, "doesn’t support the reasoning effort"),
         ("assistant", {"effort": "low", "budget": 4000}, "doesn’t support a thinking budget"),
         ("plain", {"effort": "low"}, "doesn’t support the reasoning effort “low”"),
-        ("careful", {"budget": 1023}, "1,024 to 128,000"),
-        ("careful", {"budget": 128_001}, "1,024 to 128,000"),
+        ("careful", {"budget": 1023}, "1,024 to 60,000"),
+        ("careful", {"budget": 60_001}, "1,024 to 60,000"),
     ],
 )
 def test_unsupported_reasoning_settings_are_refused(ana: User, agent: str, choice: dict[str, Any], words: str) -> None:

@@ -58,6 +58,9 @@ def test_choices_of_reasoning_are_those_of_the_model(signed_in: SignIn, ana: Use
     assert seen["plain"] == []
     assert seen["claude-sonnet-4-5"][0] == ("thinking_budget", "5000", "", "")
     assert [value for *_, value, mark in seen["claude-sonnet-4-5"] if mark] == ["5000"]
+    # Not 64000, which the vendor refuses, because it would leave no room for an answer.
+    budgets = ["2000", "4000", "5000", "8000", "16000", "32000"]
+    assert [value for *_, value, _ in seen["claude-sonnet-4-5"] if value] == budgets
 
 
 def test_many_models_are_found_by_a_field(signed_in: SignIn, ana: User, session: Session) -> None:

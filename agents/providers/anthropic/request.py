@@ -10,7 +10,7 @@ from agents.messages import File, Json, Message, Part, Text, Thinking, ToolCall,
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CONTINUE, CallIds, as_note, safe_name, turns
 from agents.providers.dialect import USUAL, Dialect, without
-from agents.reasoning import SMALLEST_BUDGET
+from agents.reasoning import ANSWER_ROOM, SMALLEST_BUDGET, ReasoningSupport
 
 LONGEST_NAME = 128
 LONGEST_ID = 200
@@ -69,10 +69,19 @@ def to_request(
 
 
 def _limits(request: Request, thinking: Json | None) -> Json:
-    """Return the limit of tokens. It leaves room for an answer, because thinking counts towards the limit."""
+    """Return the limit of tokens. It leaves room for an answer, because thinking counts towards the limit.
+
+    The vendor refuses a limit above the most tokens that the model can write.
+    """
     limit = request.max_tokens or default_max_tokens(request.model)
     budget = (thinking or {}).get("budget_tokens", 0)
-    return {"max_tokens": limit if limit > budget else limit + budget}
+    if budget and limit < budget + ANSWER_ROOM:
+        limit = min(limit + budget, _support(request).most_tokens)
+    return {"max_tokens": limit}
+
+
+def _support(request: Request) -> ReasoningSupport:
+    return request.support or ReasoningSupport()
 
 
 def default_max_tokens(model: str) -> int:
@@ -92,7 +101,8 @@ def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json
     if isinstance(thinking, str):
         thinking = {"type": thinking}
     if thinking is None and budget:
-        thinking = {"type": "enabled", "budget_tokens": max(int(budget), SMALLEST_BUDGET)}
+        budget = min(int(budget), _support(request).largest_budget)
+        thinking = {"type": "enabled", "budget_tokens": max(budget, SMALLEST_BUDGET)}
     support = request.support
     if not isinstance(thinking, Mapping):
         wanted = support is not None and support.adaptive and (support.always or bool(request.reasoning.effort))
