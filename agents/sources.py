@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import count
 
 from agents.knowledge import is_address
-from agents.messages import Message, Source
+from agents.messages import Message, Source, Text
 from agents.safe_text import clean
 
 LONGEST_TITLE = 200
@@ -18,9 +20,14 @@ _CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
 
 
 class SourceNumbers:
-    """The numbers of pages, in the order in which they are found. A page keeps its number in the whole conversation."""
+    """The numbers of pages, in the order in which they are found. A page keeps its number in the whole conversation.
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    Texts may cite pages whose results are not in the messages, because a summary replaces them or another agent found
+    them. New pages do not get these numbers, so that a model which repeats such a text does not cite another page.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._messages = messages
         known = [source for message in messages for result in message.tool_results for source in result.sources]
         self._by_url = {source.url: source for source in known}
         self._last = max((source.number for source in known), default=0)
@@ -29,10 +36,21 @@ class SourceNumbers:
         """Return the source of a page, with a new number if the page is new. `aliases` are other addresses of it."""
         found = next((self._by_url[each] for each in (url, *aliases) if each in self._by_url), None)
         if found is None:
-            self._last += 1
+            self._last = next(number for number in count(self._last + 1) if number not in self._cited)
             found = Source(self._last, clean(title or url)[:LONGEST_TITLE], url)
             self._by_url[url] = found
         return found
+
+    @cached_property
+    def _cited(self) -> set[int]:
+        """The numbers that are cited by the model, by other agents that have read pages, and by summaries."""
+        texts = (
+            part.text
+            for message in self._messages
+            for part in message.parts
+            if isinstance(part, Text) and (message.role == "assistant" or part.origin)
+        )
+        return {number for text in texts for number in cited_numbers(text)}
 
 
 def is_web_address(url: object) -> bool:

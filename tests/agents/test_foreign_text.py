@@ -54,3 +54,18 @@ def test_a_page_keeps_its_number_under_another_address() -> None:
     found = numbers.number("A", "https://a.example/x")
     assert numbers.number("B", "https://a.example/y", "https://a.example/x") == found
     assert numbers.number("C", "https://c.example").number == 2
+
+
+def test_a_new_page_gets_no_number_that_a_text_already_cites() -> None:
+    """UI-14: a summary, or another agent, cites pages whose results the model does not get."""
+    numbers = SourceNumbers(
+        [
+            Message("user", (Text("The price is 5 [1].", foreign=True, origin="a summary"),)),
+            Message(
+                "user",
+                (Text("It rains [2].", foreign=True, origin="weather.example"), Text("See a[3].")),
+            ),
+            Message("assistant", (Text("It is 5 [1], and rain [2]. See `rows[999]` and [4]."),)),
+        ]
+    )
+    assert [numbers.number("t", f"https://{name}.example").number for name in "abc"] == [3, 5, 6]

@@ -10,10 +10,11 @@ from django.db.models import QuerySet
 
 from agents.errors import ContextTooLong
 from agents.events import Usage
-from agents.foreign_text import SUMMARY
+from agents.foreign_text import SUMMARY, ForeignText
 from agents.messages import Text, ToolCall
 from agents.providers.base import Request
 from agents.providers.scripted import Gate, Reply
+from agents.tools import ToolContext, tool
 from chat.errors import Busy, ServiceError
 from chat.models import ChatMessage, MessageRevision, ModelRequest, Session, SessionRun, User
 from chat.projections.context import SEVERAL_SENDERS, SUMMARY_LABEL, Named, context
@@ -45,6 +46,14 @@ async def talk(node: TestNode, session: Session, author: User, *texts: str) -> N
     for text in texts:
         await node.send(session, author, text)
         await node.idle(session)
+
+
+@tool(foreign=True)
+async def look(url: str, context: ToolContext) -> ForeignText:
+    """Look at a page."""
+    assert context.sources is not None
+    source = context.sources.number(url, url)
+    return ForeignText(f"[{source.number}] {url}", "web", (source,))
 
 
 async def summary_of(node: TestNode, session: Session) -> ChatMessage:
@@ -341,3 +350,26 @@ async def test_there_must_be_something_to_summarize(node: TestNode, ana: User) -
     with pytest.raises(ServiceError, match="no earlier messages"):
         await node.do(compaction.compact, session=session, author=ana)
     assert not (await node.do(SessionRun.objects.get, pk=session.pk)).compacting
+
+
+async def test_summary_keeps_the_numbers_of_its_pages(node: TestNode, ana: User) -> None:
+    """CTX-07, UI-14: a number in a summary does not become the number of a page that is found later."""
+    replies: Iterator[Reply] = iter(
+        [
+            [ToolCall("c1", "look", {"url": "https://prices.example/"})],
+            ["The price is 5 [1]."],
+            ["Yes."],
+            [ToolCall("c2", "look", {"url": "https://weather.example/"})],
+            ["The price is 5 [1], and it rains [2]."],
+        ]
+    )
+    summary = ["The price is 5 [1]."]
+    node.script(lambda request: summary if request.system == INSTRUCTIONS else next(replies), tools=[look])
+    session = await node.session(ana)
+    await talk(node, session, ana, f"What does it cost? {'x' * 3000}", "Sure?")
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    await talk(node, session, ana, "And the weather?")
+    answer = (await node.rows(session))[-2]
+    assert answer.text == "The price is 5 [1], and it rains [2]."
+    assert answer.sources == [{"number": 2, "title": "https://weather.example/", "url": "https://weather.example/"}]
