@@ -17,7 +17,7 @@ from chat.db import Threads
 from chat.errors import FilesUnavailable
 from chat.models import Session
 from chat.projections.compaction import Compaction, halved, pieces, plan
-from chat.projections.context import SUMMARY_LABEL
+from chat.projections.context import SUMMARY_LABEL, prompt_row
 from chat.projections.estimate import of_text, of_tools
 from chat.runner.agent_input import NO_FILES
 from chat.runner.request_preview import MEASURED, next_request
@@ -40,13 +40,17 @@ NO_SUMMARY = _("The model wrote no summary. Try again, or choose another model."
 
 @dataclass(frozen=True, slots=True)
 class CompactionInput:
-    """The rows to summarize, the agent that summarizes them, and the tokens of the rest of the request."""
+    """The rows to summarize, the agent that summarizes them, and the tokens of the rest of the request.
+
+    `revision` is that of the session when the rows were read.
+    """
 
     agent: Agent
     compaction: Compaction
     pieces: Sequence[str]
     rest: float
     factor: float
+    revision: int
 
 
 def read_input(session_id: str) -> CompactionInput | None:
@@ -66,7 +70,9 @@ def read_input(session_id: str) -> CompactionInput | None:
     remaining = sum(block.tokens for block in laid if any(line.row.pk in kept for line in block.lines))
     rest = of_text(request.system) + of_tools(request.tools) + remaining + of_text(SUMMARY_LABEL)
     written = pieces(planned.rows, session.context_window)
-    return CompactionInput(request.agent, planned, written, rest, measure.factor)
+    # Rows that only other agents get are checked for changes, too, and may be newer than those that were read here.
+    revision = max(session.revision, *(row.revision for row in planned.rows))
+    return CompactionInput(request.agent, planned, written, rest, measure.factor, revision)
 
 
 async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCompaction:
@@ -107,7 +113,7 @@ async def summarize(source: CompactionInput) -> InsertSummary:
     return InsertSummary(
         after=planned.after.pk,
         first=first_of(planned),
-        read_revision=max(row.revision for row in planned.rows),
+        read_revision=source.revision,
         text=text,
         messages=planned.messages,
         provider=agent.provider.name,
@@ -118,12 +124,12 @@ async def summarize(source: CompactionInput) -> InsertSummary:
 
 
 def first_of(planned: Compaction) -> str:
-    """Return the id of the first row of the last unbroken series. A system prompt may be far before the others."""
-    rows = planned.rows
-    place = len(rows) - 1
-    while place > 0 and rows[place - 1].sequence == (rows[place].sequence or 0) - 1:
-        place -= 1
-    return rows[place].pk
+    """Return the id of the first row apart from a system prompt, which may be far before the others.
+
+    In a session of several agents, rows between the others may be missing, because only another agent gets them.
+    """
+    own = prompt_row(planned.rows)
+    return next(row.pk for row in planned.rows if row is not own)
 
 
 def _question(before: str, piece: str) -> str:

@@ -26,7 +26,7 @@ from chat.runner.compactor import INSTRUCTIONS
 from chat.runner.request_preview import next_request
 from chat.services.messages import editing
 from chat.services.runs import compaction
-from chat.services.sessions import lifecycle
+from chat.services.sessions import agents, lifecycle
 from tests.support.rest import check_rest
 from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench, work
@@ -309,6 +309,58 @@ async def test_changed_messages_are_not_summarized_as_they_were(node: TestNode, 
     await node.idle(session)
     summaries = ChatMessage.objects.filter(session=session, summarises__isnull=False)
     assert not await node.do(summaries.exists)
+
+
+TWO_AGENTS = {
+    "providers": {"scripted": {"type": "demo", "models": {"one": {}}}},
+    "agents": {
+        "agent": {"model": "scripted/one", "tools": [], "title": "Chief", "system_prompt": "Chief"},
+        "helper": {"model": "scripted/one", "tools": ["work"], "title": "Helper", "system_prompt": "Helper"},
+    },
+    "default_agent": "agent",
+}
+
+
+async def talk_of_two(node: TestNode, ana: User) -> tuple[Session, Gate]:
+    """Return a session in which another agent has used a tool. A summary waits for the gate."""
+    gate, bench = Gate(), Workbench()
+    bench.let_go(1)
+    helper: Iterator[Reply] = iter([work(1), ["Did it."]])
+
+    def answer(request: Request) -> Reply:
+        if request.system == INSTRUCTIONS:
+            return [gate, "They worked."]
+        return next(helper) if request.system.startswith("Helper") else ["Yes."]
+
+    node.script(answer, TWO_AGENTS, [bench.tool])
+    session = await node.session(ana)
+    await node.do(agents.add_agent, session=session, author=ana, agent="helper")
+    await talk(node, session, ana, "One", "@helper work", "Two", "Three", "Four")
+    return session, gate
+
+
+async def test_changes_before_the_calls_of_another_agent_are_seen(node: TestNode, ana: User) -> None:
+    """CTX-07, CTX-06: an edit in the meantime counts, also before rows that the summarizing agent does not get."""
+    session, gate = await talk_of_two(node, ana)
+    await node.do(compaction.compact, session=session, author=ana)
+    await gate.reached()
+    first = (await node.rows(session))[1]
+    await node.do(editing.edit, session=session, author=ana, message_id=first.pk, text="Uno")
+    gate.open()
+    await node.idle(session)
+    assert not await node.do(ChatMessage.objects.filter(session=session, summarises__isnull=False).exists)
+
+
+async def test_earlier_changes_of_another_agents_calls_do_not_count(node: TestNode, ana: User) -> None:
+    """CTX-07, CTX-06: a change before the summary was requested does not prevent it, also of a row that the summarizing
+    agent does not get."""
+    session, gate = await talk_of_two(node, ana)
+    [call] = [row for row in await node.rows(session) if row.type == "tool_group"]
+    await node.do(editing.set_included, session=session, author=ana, message_id=call.pk, included=False)
+    gate.open()
+    await node.do(compaction.compact, session=session, author=ana)
+    await node.idle(session)
+    assert (await summary_of(node, session)).text == "They worked."
 
 
 async def test_calls_and_results_stay_together(node: TestNode, ana: User) -> None:
