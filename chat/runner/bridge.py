@@ -117,6 +117,8 @@ class Bridge:
         self._reports: set[asyncio.Task[int]] = set()
         # The spans of the turn, if traces are on.
         self._trace: TurnTrace | None = None
+        # The ids of the turns that an agent has run, in order.
+        self.turn_ids: list[str] = []
 
     async def run(self) -> RunEnd:
         """Run turns until the session is released, handed over, or claimed by another worker."""
@@ -139,11 +141,6 @@ class Bridge:
             if self._trace is not None:
                 self._trace.end("left")
         return RunEnd.DONE
-
-    @property
-    def turn_id(self) -> str:
-        """The id of the current or last turn."""
-        return self._state.turn_id
 
     def hand_over(self) -> None:
         """Stop before the next request to the model, so that another worker continues the turn from there."""
@@ -171,6 +168,7 @@ class Bridge:
             if turn.compacting:
                 await self._run_compaction(stopping=stopping, exhausted=turn.exhausted)
                 return await self._next_turn_id()
+            self.turn_ids.append(turn.state.turn_id)
             if turn.exhausted and not stopping and not turn.answered:
                 self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
             elif turn.cut and not stopping:

@@ -45,11 +45,11 @@ LONGEST_TITLE, LONGEST_BODY = 120, 240
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that its worker has released: the epoch of its claim, and its last turn."""
+    """A run that its worker has released: the epoch of its claim, and its turns."""
 
     session_id: str
     epoch: int
-    turn_id: str
+    turn_ids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
         return []
     notices = [
         *_waiting(concerned, people),
-        *_turn_end_notices(concerned, people, {each.turn_id for each in epochs.values()}),
+        *_turn_end_notices(concerned, people, set().union(*(each.turn_ids for each in epochs.values()))),
     ]
     return [
         _push(notice, browser) for notice in notices for user_id in notice.user_ids for browser in browsers[user_id]
@@ -192,23 +192,24 @@ def _users_not_to_ask(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict
 
 
 def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
-    """Yield notices for the owner and the user who started the turn, unless they have seen its end.
+    """Yield notices for the owner and the user who started the last turn, unless they have seen the end.
 
-    Sub-agents report to their callers instead.
+    A run with several turns causes one notice, about the last of the long turns. Sub-agents report to their callers
+    instead.
     """
     idle = {run.pk: run for run in runs if run.state == RunState.IDLE and not run.session.caller_session_id}
     of_turns = ChatMessage.objects.filter(session__in=idle, turn_id__in=turn_ids, removed_at=None)
     ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
     ends = ends.exclude(end_reason=EndReason.STOPPED)
-    failed = set(of_turns.filter(type=MessageType.ERROR).values_list("session_id", flat=True))
+    failed = set(of_turns.filter(type=MessageType.ERROR).values_list("turn_id", flat=True))
     states = UserSessionState.objects.filter(session__in=idle, user__in=set[int]().union(*people.values()))
     values = states.values_list("user_id", "session_id", "read_revision")
     seen = {(user_id, session_id): revision for user_id, session_id, revision in values}
-    for end in ends:
+    for end in {end.session_id: end for end in ends.order_by("sequence")}.values():
         run = idle[end.session_id]
         mine = people[run.pk].intersection(filter(None, (run.session.owner_id, run.started_by_id)))
         if unseen := frozenset(user_id for user_id in mine if seen.get((user_id, run.pk), 0) < end.revision):
-            yield Notice("failed" if run.pk in failed else "done", run.session, unseen)
+            yield Notice("failed" if end.turn_id in failed else "done", run.session, unseen)
 
 
 def _push(notice: Notice, browser: PushSubscription) -> Push:

@@ -18,13 +18,27 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from agents.errors import AgentError
+from agents.events import Usage
 from agents.messages import ToolCall
+from agents.providers.base import Request
+from agents.providers.scripted import Reply
 from agents.toolbox.public_addresses import Address
 from agents.toolbox.web_client import Policy
-from chat.models import Membership, PushSubscription, RunState, Session, SessionRun, User, UserSessionState
+from chat.models import (
+    ChatMessage,
+    Membership,
+    PushSubscription,
+    RunState,
+    Session,
+    SessionRun,
+    User,
+    UserSessionState,
+)
 from chat.runner import push_delivery, push_notices, push_notifier
+from chat.runner.compactor import INSTRUCTIONS
 from chat.runner.push_delivery import Result, deliver
 from chat.runner.push_notices import EndedRun, Mentioned, example, pushes_about
+from chat.runner.push_notifier import PushNotifier
 from chat.services.people import members, sharing, workspace_rules
 from chat.services.sessions import actions, lifecycle, user_state
 from tests.running.test_waiting import ASK, CONFIG, answer, deploy_call, deploying, waiting
@@ -68,10 +82,10 @@ async def dripping(service: PushService) -> AsyncIterator[int]:
 
 
 async def ended(node: TestNode, session: Session) -> EndedRun:
-    """Return the last run of a session at rest."""
+    """Return the last run of a session at rest, with all turns of the session."""
     run = await node.do(SessionRun.objects.get, pk=session.pk)
     rows = await node.rows(session)
-    return EndedRun(session.pk, run.epoch, run.turn_id or rows[-1].turn_id)
+    return EndedRun(session.pk, run.epoch, frozenset(row.turn_id for row in rows))
 
 
 async def browsers_notified(node: TestNode, *sessions: Session) -> list[str]:
@@ -167,6 +181,30 @@ async def test_long_answers_reach_who_has_not_seen_them(
     assert await browsers_notified(node, session) == ["bo's"]
     monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 20.0)
     assert await browsers_notified(node, session) == []
+
+
+async def test_a_summary_after_a_long_turn_does_not_hide_its_end(
+    node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-22, CTX-07: the end of a long turn is told, once, also if the session compacts itself before it rests."""
+
+    def answer(request: Request) -> Reply:
+        return ["Short."] if request.system == INSTRUCTIONS else ["Fine.", Usage(900, 3)]
+
+    taken: list[EndedRun | Mentioned] = []
+    monkeypatch.setattr(PushNotifier, "_take", lambda _self, cause: taken.append(cause))
+    monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 20.0)
+    models = {"one": {"context_window": 1000}}
+    config = {"providers": {"scripted": {"type": "demo", "models": models}}, "default_agent": "agent"}
+    node.script(answer, {**config, "agents": {"agent": {"model": "scripted/one", "compact_at": 50}}})
+    session = await node.session(ana)
+    await node.do(subscribed, ana, "phone")
+    message = await node.send(session, ana, "Think")
+    await node.until(lambda: bool(taken))
+    assert await node.do(ChatMessage.objects.filter(session=session, summarises__isnull=False).exists)
+    ends = ChatMessage.objects.filter(session=session, turn_id=message.turn_id, type="turn_done")
+    assert await node.do(ends.update, duration_seconds=25.0) == 1
+    assert len(await node.do(pushes_about, taken)) == 1
 
 
 async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
