@@ -28,7 +28,8 @@ class Dialect:
     characters (OpenAI), or those of nine letters and digits (Mistral). `all_reasoning`: Chat Completions requires the
     reasoning of all earlier answers (DeepSeek, Kimi), not only that of the current turn. `strict_order`: Chat
     Completions refuses system messages in mid-conversation (Qwen), and user messages directly after results (Mistral).
-    `system_role`: Chat Completions accepts system messages at all (Gemma 2 does not).
+    `system_role`: Chat Completions accepts system messages at all (Gemma 2 does not). `signed_calls`: Chat Completions
+    requires a signature in the calls of the current turn, also in those of other models (Gemini).
     """
 
     omitted: frozenset[str] = frozenset()
@@ -40,6 +41,7 @@ class Dialect:
     all_reasoning: bool = False
     strict_order: bool = False
     system_role: bool = True
+    signed_calls: bool = False
 
 
 USUAL = Dialect()
@@ -108,6 +110,8 @@ def difference(before: Dialect, after: Dialect) -> str:
         changes.append("with messages in a stricter order")
     if after.system_role != before.system_role:
         changes.append("with the system prompt in the first user message")
+    if after.signed_calls != before.signed_calls:
+        changes.append("with signatures in the calls of other models")
     return ", ".join(changes)
 
 

@@ -172,6 +172,34 @@ async def test_ids_of_calls_get_the_form_that_the_server_wants(
     assert [message["tool_call_id"] for message in sent[1][2:]] == ids[1]
 
 
+async def test_calls_of_other_models_are_signed_where_the_server_requires_it(
+    wire: WireServer, gpt: OpenAIProvider
+) -> None:
+    """CTX-02, RUN-16: Gemini continues a turn that another model has begun. Its own signatures are sent unchanged."""
+    wire.script(
+        refusal(
+            "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+            "correctly, and missing thought_signature may lead to degraded model performance."
+        ),
+        Reply(OPENAI.text("a")),
+        Reply(OPENAI.text("b")),
+    )
+    own = {"extra_content": '{"google": {"thought_signature": "abc"}}', "maker": f"{gpt.name}/{request().model}"}
+    responses = [(ToolCall("c1", "add", {}), ToolCall("c2", "add", {})), (ToolCall("c3", "add", {}, data=own),)]
+    history: list[Message] = []
+    for calls in responses:
+        history.append(Message("assistant", calls))
+        history.append(Message("user", tuple(ToolResult(call.id, "1") for call in calls)))
+    for _ in range(2):
+        await ask(gpt, request("hello", *history, tools=(ADD,)))
+    sent = [one.body["messages"] for one in wire.requests]
+    assert sent[1] == sent[2]
+    made = [call.get("extra_content") for message in sent[1] for call in message.get("tool_calls", ())]
+    passed = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    assert made == [passed, None, {"google": {"thought_signature": "abc"}}]
+    assert not any("extra_content" in call for call in sent[0][1]["tool_calls"])
+
+
 NOTE = Message("system", (Text("Be brief."),))
 RESULT = (Message("assistant", (ToolCall("c1", "add", {}),)), Message("user", (ToolResult("c1", "1"),)))
 SENT_NOTE = {"role": "user", "content": "<system-note>\nBe brief.\n</system-note>"}

@@ -15,7 +15,7 @@ from agents.providers.http.decoding import repair
 from agents.providers.openai.details import DETAILS
 
 # The field of a call in which Gemini's compatible endpoint sends the signature of its reasoning. Its models refuse a
-# request in which a call of the current turn lacks the signature.
+# request in which a call of the current turn lacks the signature (see `Dialect.signed_calls`).
 EXTRA = "extra_content"
 
 

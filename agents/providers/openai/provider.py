@@ -147,6 +147,8 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
         yield replace(dialect, call_ids="short")
     elif FOREIGN_CALL_ID.search(message):
         yield replace(dialect, call_ids="nine")
+    elif "thought_signature" in message:
+        yield replace(dialect, signed_calls=True)
     if "include_usage" in message:
         yield replace(dialect, omitted=dialect.omitted | {"stream_options"})
     if "reasoning_effort" in body and "not support thinking" in message:

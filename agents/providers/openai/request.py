@@ -24,6 +24,9 @@ NAMELESS = "call"
 NO_REASONING = {"reasoning_content": " "}
 # Separates results from a user's next message for servers that refuse one directly after the other.
 NO_ANSWER = "(No answer yet.)"
+# Stands for the signature of a call that another model has made, as the vendor documents it:
+# https://ai.google.dev/gemini-api/docs/thought-signatures
+UNSIGNED = {EXTRA: {"google": {"thought_signature": "skip_thought_signature_validator"}}}
 # By `Dialect.call_ids`: the form of the ids that are sent unchanged, and the length of the ids that replace others.
 CALL_IDS: Mapping[str, tuple[re.Pattern[str], int]] = {
     "any": (re.compile(r".+", re.DOTALL), 0),
@@ -136,6 +139,8 @@ def _model_side(
     text = "\n\n".join(message.text for message in messages if message.text)
     maker = maker_of(provider, model)
     calls = [_tool_call(call, dialect, maker) for message in messages for call in message.tool_calls]
+    if dialect.signed_calls and calls and not any(EXTRA in call for call in calls):
+        calls[0] |= UNSIGNED  # the vendor signs and checks only the first call of a response
     if not text and not calls:
         return
     side: Json = {"role": "assistant", "content": text or None}
