@@ -71,6 +71,7 @@ FAMILIES: dict[str, Family] = {
     "pictures": _again("![![!["),
     "stars": _again("*_*_"),
     "stars and brackets": _again("*[*["),
+    "stars in Chinese": _again("文*“文***”~~"),
     "brackets": _again("["),
     "links": _numbered("[a@](http://x/@) "),
     "emphasis": _again("***a"),

@@ -106,6 +106,26 @@ def test_table_scrolls_and_aligns_by_class() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("**“你好”**世界", "<strong>“你好”</strong>世界"),
+        ("这是**重点：**内容", "这是<strong>重点：</strong>内容"),
+        ("**粗体。**后面**注意!**请", "<strong>粗体。</strong>后面<strong>注意!</strong>请"),
+        ("中文**（a）**中文**（b）**", "中文<strong>（a）</strong>中文<strong>（b）</strong>"),
+        ("使用**`ls`**列出", '使用<strong><code dir="ltr">ls</code></strong>列出'),
+        ("***“你”***好", "<em><strong>“你”</strong></em>好"),
+        ("*“斜体”*文字 ~~“删除”~~文字", "<em>“斜体”</em>文字 <s>“删除”</s>文字"),
+        ("**日本「テスト」**です**테스(a)**는", "<strong>日本「テスト」</strong>です<strong>테스(a)</strong>는"),
+        ("5 * 3 * 中 ** 文 **x", "5 * 3 * 中 ** 文 **x"),
+        ("_“x”_世 a**“b”**c", "_“x”_世 a**“b”**c"),
+    ],
+)
+def test_emphasis_needs_no_spaces_in_chinese_japanese_and_korean(text: str, html: str) -> None:
+    """UI-01: next to such a character, marks work as next to a space. In other text CommonMark's rule holds."""
+    assert render.blocks(text) == (f"<p>{html}</p>",)
+
+
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
     """UI-01: the boxes are shown, but disabled."""
     assert render.blocks("- [x] a\n- [ ] b") == (

@@ -1,7 +1,8 @@
 """The configured Markdown parser. It turns source into tokens, and tokens into HTML that is not yet sanitized.
 
 It supports CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links
-for plain addresses. Inline text is parsed only when it is drawn.
+for plain addresses. Emphasis also works next to Chinese, Japanese and Korean text. Inline text is parsed only when it
+is drawn.
 """
 
 import re
@@ -20,7 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat import addresses
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.markdown import citations, footnotes, math
+from chat.rendering.markdown import citations, emphasis, footnotes, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
 from chat.rendering.markdown.highlight import Colored, Colors, is_colorable
@@ -249,6 +250,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
     parser = _Parser("commonmark", options, renderer_cls=_Markup)
     parser.enable(["table", "strikethrough"])
     parser.block.ruler.at("reference", _define)
+    emphasis.use(parser)
     math.use(parser)
     footnotes.use(parser)
     citations.use(parser)
