@@ -9,10 +9,11 @@ _TAGS = {"p", "hr", "br", "h1", "h2", "h3", "h4", "h5", "h6", "em", "s", "strong
 _TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "pre", "code", "div", "span", "a", "bdi", "button", "input"}
 _TAGS |= {"math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup"}
 _TAGS |= {"munder", "mover", "munderover", "mmultiscripts", "mprescripts", "mphantom", "mstyle", "mtable", "mtr", "mtd"}
-_TAGS |= {"sup"}
+_TAGS |= {"sub", "sup"}
 _CLASSES = {
     "block",
     "code",
+    "cite",
     "code-head",
     "code-lang",
     "copy",

@@ -84,6 +84,7 @@ FAMILIES: dict[str, Family] = {
     "ticks": _ticks,
     "entities": _again("&amp;&a"),
     "html": _again("<a x='"),
+    "tags": _again("<sup>a<br <sub>b</sub>" + "<sub>" * 20 + "<br" + " " * 30),
     "headings": _again("# a\n"),
     "lines": _again("\n"),
     "code": _again("```python\n" + "def f(x): return [x, 'a', 1]\n" * 80 + "```\n"),

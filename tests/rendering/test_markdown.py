@@ -126,6 +126,28 @@ def test_emphasis_needs_no_spaces_in_chinese_japanese_and_korean(text: str, html
     assert render.blocks(text) == (f"<p>{html}</p>",)
 
 
+@pytest.mark.parametrize("tag", ["<br>", "<br/>", "<br />", "<BR>"])
+def test_cell_has_several_lines(tag: str) -> None:
+    """UI-01: `<br>` is the only line break that a cell can have, and is followed by a line break for copies as text."""
+    (block,) = render.blocks(f"| a |\n|---|\n| b{tag}c |")
+    assert "<td>b<br>\nc</td>" in block
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("H<sub>2</sub>O, m<SUP>*-2*</SUP>", "H<sub>2</sub>O, m<sup><em>-2</em></sup>"),
+        ("`<br>` \\<br>", '<code dir="ltr">&lt;br&gt;</code> &lt;br&gt;'),
+        ("<sub>a <sup>b</sub>", "&lt;sub&gt;a &lt;sup&gt;b&lt;/sub&gt;"),
+        ("<b>a</b> <br a=b>", "&lt;b&gt;a&lt;/b&gt; &lt;br a=b&gt;"),
+        ("<sub>`a</sub>` <sup></sup>", '&lt;sub&gt;<code dir="ltr">a&lt;/sub&gt;</code> &lt;sup&gt;&lt;/sup&gt;'),
+    ],
+)
+def test_only_line_breaks_and_raised_or_lowered_text_are_html(text: str, html: str) -> None:
+    """UI-01: indices are lowered and powers are raised. Other tags, tags in code and tags with attributes are text."""
+    assert render.blocks(text) == (f"<p>{html}</p>",)
+
+
 def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
     """UI-01: the boxes are shown, but disabled."""
     assert render.blocks("- [x] a\n- [ ] b") == (

@@ -171,6 +171,13 @@ WORDS += [
     "line\n",
     "wide  \n",
     "é漢 ",
+    "<br /",
+    "> ",
+    "<br> ",
+    "<sub>i, j",
+    "<sup>2 a",
+    "</sub> ",
+    "</sup> ",
     "文**“",
     "”**文 ",
 ]
@@ -178,6 +185,9 @@ WORDS += [
 
 @settings(deadline=None, max_examples=cases(300))
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12), st.lists(st.sampled_from(WORDS), max_size=12))
+@example(["<br ", "/", "> "], [])
+@example(["<sub>i, j", "</sub> "], [])
+@example(["文**“", "”**文 "], ["**bold** "])
 def test_long_paragraph_is_drawn_from_where_it_has_grown(before: list[str], after: list[str]) -> None:
     """LIVE-01: no mark, link or escape that ends later changes the settled beginning of a paragraph."""
     long = "It begins with plain words. " * 40

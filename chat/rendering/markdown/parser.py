@@ -1,8 +1,8 @@
 """The configured Markdown parser. It turns source into tokens, and tokens into HTML that is not yet sanitized.
 
-It supports CommonMark without raw HTML, with tables, strikethrough, task lists, alerts, footnotes, formulas and links
-for plain addresses. Emphasis also works next to Chinese, Japanese and Korean text. Inline text is parsed only when it
-is drawn.
+It supports CommonMark without raw HTML except some tags, with tables, strikethrough, task lists, alerts, footnotes,
+formulas and links for plain addresses. Emphasis also works next to Chinese, Japanese and Korean text. Inline text is
+parsed only when it is drawn.
 """
 
 import re
@@ -21,7 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat import addresses
 from chat.rendering.budget import UNLIMITED, Expansions, Meter
-from chat.rendering.markdown import citations, emphasis, footnotes, math
+from chat.rendering.markdown import citations, emphasis, footnotes, html_tags, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
 from chat.rendering.markdown.highlight import Colored, Colors, is_colorable
@@ -105,7 +105,9 @@ class GrowingInline:
         if last.type != "text" or last.level or space < 1 or not rest.endswith(last.content):
             return
         text = rest[: len(rest) - len(last.content) + space + 1]
-        if _UNSETTLED.search(_INLINE_LINK.sub("", text)) or any(_is_open(child) for child in children):
+        if _UNSETTLED.search(_INLINE_LINK.sub("", text)) or html_tags.UNFINISHED.search(text):
+            return
+        if any(map(_is_open, children)):
             return
         self._html += _inline_html([*children[:-1], _text(last.content[: space + 1])], drawing)
         self._text += text
@@ -254,6 +256,7 @@ def _make_parser(*, counts_steps: bool) -> _Parser:
     math.use(parser)
     footnotes.use(parser)
     citations.use(parser)
+    html_tags.use(parser)
     parser.core.ruler.push("addresses", _link_addresses)
     if counts_steps:
         within = ["paragraph", "reference", "blockquote", "list"]

@@ -8,7 +8,7 @@ from chat.rendering.markdown.math import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}
-_INLINE = {"a", "bdi", "br", "em", "s", "strong", "sup"}
+_INLINE = {"a", "bdi", "br", "em", "s", "strong", "sub", "sup"}
 _ALIGNED = {"left", "center", "right"}
 _ALERTS = {"note", "tip", "important", "warning", "caution"}
 _CLASSES = {
