@@ -9,13 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-# Characters that end an address.
-_ENDS = r"\s<>\"'`“”«»、。，；：？！（）「」【】《》"
-_ADDRESS = re.compile(
-    rf"(?<![A-Za-z0-9_.@/-])(?<!blob:)(?:[hH][tT][tT][pP][sS]?://(?=[\w\[])|[wW]{{3}}\.(?=\w))[^{_ENDS}]+"
+# Characters that end an address. Invisible characters could hide where it leads.
+_ENDS = (
+    r"\s<>\"'`‘’“”«»—…｜～、。，；：？！（）「」『』【】〔〕《》〈〉\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 )
-_HOST = re.compile(r"www(?:\.[\w-]+){2,}", re.IGNORECASE)
+# Letters, digits and marks of all scripts. A host has no punctuation, arrows or pictures.
+_LETTERS = (
+    r"A-Za-z0-9\u00c0-\u1fff\u2c00-\u2dff\u2e80-\u2fff\u3005-\u3007\u3041-\u30fa\u30fc-\ud7ff\uf900-\ufdff"
+    r"\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff"
+)
+_LABEL = rf"[{_LETTERS}_-]++"
+# No top-level domain continues in another script after ASCII letters, so that is text after the address.
+_LAST_LABEL = rf"(?:[A-Za-z0-9-]++(?=[\u0370-\u1dff\u1f00-\U0010ffff])|{_LABEL})"
+_HOST = rf"(?:(?:{_LABEL}\.(?=[{_LETTERS}]))*{_LAST_LABEL}|\[[0-9A-Fa-f:.]++\])"
+_USER = r"(?:[A-Za-z0-9._~!$&()*+,;=:%-]++@)?"
+_ADDRESS = re.compile(
+    rf"(?<![A-Za-z0-9_.@/-])(?<!blob:)(?:[hH][tT][tT][pP][sS]?://{_USER}(?=[\w\[])|(?=[wW]{{3}}\.\w))"
+    rf"{_HOST}(?::[0-9]++)?(?:[/?#][^{_ENDS}]*+)?"
+)
+# After these, the rest of a host is missing, as in https://api.{region}.example.com.
+_UNFINISHED = re.compile(r"[.-]*[{$@]")
+_BARE_HOST = re.compile(r"www(?:\.[\w-]+){2,}", re.IGNORECASE)
 # A text without one of these has no address.
 MARK = re.compile(r"://|www\.", re.IGNORECASE)
 _END = re.compile(f"[{_ENDS}]")
@@ -38,8 +54,19 @@ def find(text: str) -> Iterator[Address]:
     for found in _ADDRESS.finditer(text):
         address = found[0][: _length(found[0])]
         is_bare = address[0] in "wW"
-        if not is_bare or _HOST.match(address):
-            yield Address(found.start(), found.start() + len(address), f"https://{address}" if is_bare else address)
+        url = f"https://{address}" if is_bare else address
+        if _UNFINISHED.match(text, found.end()) or (is_bare and not _BARE_HOST.match(address)) or not _is_valid(url):
+            continue
+        yield Address(found.start(), found.start() + len(address), url)
+
+
+def _is_valid(url: str) -> bool:
+    """Return whether the URL has a valid host and port."""
+    try:
+        urlsplit(url).port  # noqa: B018 - raises an error if it is invalid
+    except ValueError:
+        return False
+    return True
 
 
 def _length(address: str) -> int:

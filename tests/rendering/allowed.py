@@ -55,7 +55,7 @@ _VALUES = {
     ("button", "aria-describedby"): {"w-footnote", "w-footnote-back"},
     ("div", "aria-labelledby"): {"w-formula", "w-table", *(f"w-{kind}" for kind in _ALERTS)},
     ("code", "dir"): {"ltr"},
-    ("div", "dir"): {"auto"},
+    ("div", "dir"): {"auto", "ltr", "rtl"},
     ("div", "role"): {"group"},
     ("div", "tabindex"): {"0"},
     ("pre", "tabindex"): {"0"},

@@ -68,6 +68,7 @@ FAMILIES: dict[str, Family] = {
     "diagrams": _again("```mermaid\nx\n```\n"),
     "definitions": _numbered("[a@]: x\n"),
     "addresses": _numbered("(http://a/x_@) www.a.b,"),
+    "addresses in Chinese": _again("看https://a.b查www.c.d和"),
     "pictures": _again("![![!["),
     "stars": _again("*_*_"),
     "stars and brackets": _again("*[*["),

@@ -163,6 +163,8 @@ REL = 'rel="noopener noreferrer nofollow"'
     ("text", "html"),
     [
         ("See https://a.b/c_d(e).", f'See <a href="https://a.b/c_d(e)" target="_blank" {REL}>https://a.b/c_d(e)</a>.'),
+        ("https://a.b即可", f'<a href="https://a.b" target="_blank" {REL}>https://a.b</a>即可'),
+        ("https://a.b:99999 https://{a}.b", "https://a.b:99999 https://{a}.b"),
         ("**www.a.bc**", f'<strong><a href="https://www.a.bc" target="_blank" {REL}>www.a.bc</a></strong>'),
         ("`https://a.b` main.py www.a ftp://b.c", '<code dir="ltr">https://a.b</code> main.py www.a ftp://b.c'),
         ("[see https://a.b](https://c.d)", f'<a href="https://c.d" target="_blank" {REL}>see https://a.b</a>'),

@@ -163,6 +163,7 @@ WORDS += [
     "] ",
     "](https://a.b) ",
     "https://a.b/c. ",
+    "https://a.b查",
     "x@y.de ",
     "\\* ",
     "$a$ ",

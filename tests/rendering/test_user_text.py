@@ -28,6 +28,7 @@ PIECES = st.sampled_from(
         "&amp;",
         '"',
         "https://x.y/z",
+        "https://x.y查",
         "http://",
         ")",
         "(",
@@ -55,6 +56,24 @@ def test_not_a_character_is_changed(text: str) -> None:
         ("(https://en.wikipedia.org/wiki/A_(b))", ["https://en.wikipedia.org/wiki/A_(b)"]),
         ("看https://example.org/中文。好", ["https://example.org/中文"]),
         ("看www.example.org。(www.b.org/c)", ["https://www.example.org", "https://www.b.org/c"]),
+        (
+            "访问https://a.com查看，www.b.org和http://localhost:3000即可",
+            ["https://a.com", "https://www.b.org", "http://localhost:3000"],
+        ),
+        (
+            "https://a.com’s, https://b.com—it, https://c.com→d, https://d.com✅",
+            ["https://a.com", "https://b.com", "https://c.com", "https://d.com"],
+        ),
+        ("https://a.com和https://b.com/c…", ["https://a.com", "https://b.com/c"]),
+        (
+            "https://例子.中国/路 https://münchen.de/ä https://हिन्दी.भारत",
+            ["https://例子.中国/路", "https://münchen.de/ä", "https://हिन्दी.भारत"],
+        ),
+        (
+            "https://u:p@a.com:80/b http://[::1]/c https://a.com\u200bb",
+            ["https://u:p@a.com:80/b", "http://[::1]/c", "https://a.com"],
+        ),
+        ("https://a.{b}.com https://$A.com https://a.com:99999/b https://a.com\\@b.com", ["https://a.com"]),
         ("main.py, www.x, a.www.b.c, x@www.b.c, https:// and https://.", []),
         ("HTTPS://X.Y and http://z", ["HTTPS://X.Y", "http://z"]),
         ('https://x.y/"onclick="alert(1)', ["https://x.y/"]),
@@ -87,7 +106,8 @@ def test_code_stands_out(text: str, code: list[str]) -> None:
 
 def test_long_runs_of_marks_are_quick() -> None:
     """MSG-12: a megabyte of any text is rendered in time."""
-    for piece in ("`", "``` ", "```\n", "https://", "(", "~~~\n", "`a", "www.", "www.a.", 'https://a/"', "https://a)"):
+    addresses = ("https://", "www.", "www.a.", 'https://a/"', "https://a)", "https://a中", "https://a.b{", "https://a:")
+    for piece in (*addresses, "`", "``` ", "```\n", "(", "~~~\n", "`a"):
         text = piece * (200_000 // len(piece))
         assert shown(text) == text
 
