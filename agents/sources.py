@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -16,7 +16,11 @@ LONGEST_TITLE = 200
 LONGEST_ADDRESS = 2_000
 # The most sources of one turn that are kept for its answers.
 MOST_SOURCES = 200
-_CITATION = re.compile(r"\[([1-9][0-9]{0,2})\]")
+NUMBER = r"[1-9][0-9]{0,2}"
+# What an answer writes to cite pages: a number in square brackets, or several with commas.
+CITATION = rf"\[({NUMBER}(?:[,，、] ?{NUMBER}){{0,19}})\]"
+_CITATION = re.compile(CITATION)
+_NUMBER = re.compile(NUMBER)
 
 
 class SourceNumbers:
@@ -77,8 +81,19 @@ def cited_source(title: object, url: object) -> Source | None:
 
 
 def cited_numbers(text: str) -> set[int]:
-    """Return the numbers that a text cites in the form [1]."""
-    return {int(number) for number in _CITATION.findall(text)}
+    """Return the numbers that a text cites in the form [1] or [1, 2]."""
+    return {int(number) for numbers in _CITATION.findall(text) for number in _NUMBER.findall(numbers)}
+
+
+def replaced_citation(numbers: str, references: Mapping[int, str]) -> str | None:
+    """Return the references for the numbers of one citation, or None if none of them has a reference.
+
+    A number without a reference gets square brackets of its own.
+    """
+    cited = [int(number) for number in _NUMBER.findall(numbers)]
+    if not references.keys() & set(cited):
+        return None
+    return "".join(references.get(number, f"[{number}]") for number in cited)
 
 
 def cited(text: str, sources: Iterable[Source]) -> tuple[Source, ...]:

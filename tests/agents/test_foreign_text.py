@@ -47,6 +47,7 @@ def test_only_web_addresses_are_sources() -> None:
 def test_an_answer_cites_by_number() -> None:
     sources = [Source(number, "t", f"https://{number}.example") for number in (1, 2, 12)]
     assert cited("A [1], b[12] and [3] [x] [02]", sources) == (sources[0], sources[2])
+    assert cited("A [1, 12] [2, x]", sources) == cited("A [1、12]", sources) == (sources[0], sources[2])
 
 
 def test_a_page_keeps_its_number_under_another_address() -> None:

@@ -41,9 +41,9 @@ async def server(servers: SharedServers) -> AsyncIterator[Server]:
             yield server
 
 
-async def answered(person: Person, model: WireServer) -> Locator:
+async def answered(person: Person, model: WireServer, text: str = ANSWER) -> Locator:
     """Let the agent search and answer, and return the answer."""
-    model.script(asking(SEARCH), reply(ANSWER))
+    model.script(asking(SEARCH), reply(text))
     await person.say("When is high water?")
     await expect(person.answers.last).to_contain_text("High water is at noon")
     await person.sees_state("idle")
@@ -79,6 +79,15 @@ async def test_citations_are_chips_with_a_card(ana: Person, model: WireServer, b
     await expect(bo.page.locator(".source-card")).to_have_count(0)
     await expect(bo.page.locator(".tool-origin")).to_have_text("From the web")
     bo.check_console()
+
+
+async def test_each_number_in_brackets_is_a_chip(ana: Person, model: WireServer) -> None:
+    """UI-14: one pair of brackets can cite several sources, which are listed. The text does not change."""
+    answer = await answered(ana, model, "High water is at noon [1, 9].")
+    await expect(answer.locator(".cite[role]")).to_have_text(["1"])
+    await expect(answer.get_by_role("link", name="Source 1: Tide tables")).to_have_count(1)
+    await expect(answer.get_by_role("list", name="Sources").get_by_role("listitem")).to_have_count(1)
+    await expect(answer.locator(".prose")).to_have_text("High water is at noon [1, 9].")
 
 
 async def test_enter_opens_the_source(ana: Person, model: WireServer) -> None:

@@ -70,6 +70,7 @@ FAMILIES: dict[str, Family] = {
     "addresses": _numbered("(http://a/x_@) www.a.b,"),
     "addresses in Chinese": _again("看https://a.b查www.c.d和"),
     "pictures": _again("![![!["),
+    "citations": _again("[1, 2][1,2,3,4,5"),
     "stars": _again("*_*_"),
     "stars and brackets": _again("*[*["),
     "stars in Chinese": _again("文*“文***”~~"),

@@ -21,7 +21,8 @@ OTHERS = [
     *("`a[1]`", "[0]", "[1000]", "[01]", "\\[1]", "[1](https://a.example)"),
     *("[a [1] b](https://a.example)", "$x[1]$", "```\na[1]\n```"),
 ]
-PIECES = ["[1]", "[2]", "[", "]", "(x)", " ", "a", "\n", "\n\n", "- ", "[1]: https://a.b\n", "`", "*", "1", "|", "> "]
+PIECES = ["[1]", "[2]", "[1, 2]", ", ", "2", "[", "]", "(x)", " ", "a", "\n", "\n\n", "- ", "`", "*", "1", "|", "> "]
+PIECES += ["[1]: https://a.b\n", "[1, 2]: https://a.b\n"]
 
 
 def test_a_number_in_brackets_may_cite_a_source() -> None:
@@ -29,9 +30,22 @@ def test_a_number_in_brackets_may_cite_a_source() -> None:
     assert render.blocks("High water at noon[1][12].") == (html,)
 
 
+@pytest.mark.parametrize("separator", [", ", ",", "，", "、"])
+def test_brackets_may_cite_several_sources(separator: str) -> None:
+    """UI-14: each number can become a chip, and the text does not change, because it may be no citation."""
+    numbers = f'<span class="cite">1</span>{separator}<span class="cite">12</span>'
+    assert render.blocks(f"Noon [1{separator}12].") == (f"<p>Noon [{numbers}].</p>",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "`a[1, 2]`",
+        "[1, 2](https://a.example)",
+        "[1, 0]",
+        "[1, a]",
+        "[1,  2]",
+        f"[{', '.join('1' * 21)}]",
         "`a[1]`",
         "[0]",
         "[1000]",

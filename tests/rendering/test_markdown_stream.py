@@ -160,6 +160,8 @@ WORDS = [
 ]
 WORDS += [
     "[open ",
+    "[1, 2] ",
+    "[1, ",
     "] ",
     "](https://a.b) ",
     "https://a.b/c. ",

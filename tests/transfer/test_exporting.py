@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -141,3 +142,13 @@ def test_picture_is_given_whole(talk: Session) -> None:
     """The export has the bytes of the picture, which begin like the uploaded ones."""
     data = base64.b64decode(document(talk)["messages"][1]["attachments"][0]["data"])
     assert data[:8] == picture()[:8]
+
+
+def test_citations_are_footnotes(talk: Session) -> None:
+    """UI-14: each cited source is a footnote, also if one pair of brackets has several numbers. Code does not cite."""
+    found = [{"number": number, "title": f"T{number}", "url": f"https://{number}.example"} for number in (1, 2)]
+    text = "Noon [1], six [1, 2], [2，9] and [8, 9]: `a[1, 2]`"
+    ChatMessage.objects.create(session=talk, role="assistant", text=text, sources=found, sequence=900)
+    exported = re.sub(r"\[\^\d+-", "[^", "".join(export_markdown(talk)))
+    assert "Noon [^1], six [^1][^2], [^2][9] and [8, 9]: `a[1, 2]`" in exported
+    assert "[^2]: [T2](<https://2.example>)" in exported

@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Source, unreadable_text
-from agents.sources import cited, is_web_address, read_sources
+from agents.sources import CITATION, cited, is_web_address, read_sources, replaced_citation
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
 
 # A citation, or code, in which citations are not replaced.
 _CITATION = re.compile(
-    r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`|\[([1-9][0-9]{0,2})\](?![(:])", re.DOTALL | re.MULTILINE
+    r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`|" + CITATION + "(?![(:])", re.DOTALL | re.MULTILINE
 )
 
 
@@ -91,13 +91,8 @@ def cited_sources(row: ChatMessage, text: str) -> tuple[Source, ...]:
 
 def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
     """Replace citations outside code with references to footnotes."""
-    known = {str(source.number): source for source in sources}
-
-    def reference(found: re.Match[str]) -> str:
-        source = known.get(found[1] or "")
-        return f"[^{_note(row, source)}]" if source else found[0]
-
-    return _CITATION.sub(reference, text)
+    notes = {source.number: f"[^{_note(row, source)}]" for source in sources}
+    return _CITATION.sub(lambda found: replaced_citation(found[1] or "", notes) or found[0], text)
 
 
 def _reference(source: Source) -> str:

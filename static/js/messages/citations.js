@@ -12,10 +12,12 @@ let markTimer = 0;
 let hideTimer = 0;
 let unmarked = null; // the chip that had the focus when a patch removed its attributes
 
+// A chip has its brackets, or is one of several numbers in brackets.
+const numberOf = (chip) => /\d+/.exec(chip.textContent)[0];
+
 /** Returns the link to the source of a citation, or undefined if its message has no source with this number. */
 function sourceOf(chip) {
-  const number = chip.textContent.slice(1, -1);
-  return chip.closest(".message")?.querySelector(`.sources > [data-number="${CSS.escape(number)}"] > a`) ?? undefined;
+  return chip.closest(".message")?.querySelector(`.sources > [data-number="${numberOf(chip)}"] > a`) ?? undefined;
 }
 
 /** Makes chips of new citations. Sets only attributes, because patches of the text compare its elements. */
@@ -27,7 +29,7 @@ function markCitations() {
     if (!source) continue;
     chip.role = "link";
     chip.tabIndex = 0;
-    chip.ariaLabel = format(words.source, { number: chip.textContent.slice(1, -1), title: titleOf(source) });
+    chip.ariaLabel = format(words.source, { number: numberOf(chip), title: titleOf(source) });
   }
   if (card && !card.chip.isConnected) hideCard();
   if (unmarked?.role && document.activeElement === document.body) unmarked.focus({ preventScroll: true });
