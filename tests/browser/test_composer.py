@@ -322,7 +322,7 @@ async def test_slash_lists_and_runs_commands(ana: Person, model: WireServer, bro
     await ana.say("/model none-such")
     await expect(ana.page.get_by_role("alert")).to_contain_text("No model is called none-such")
     await expect(ana.composer).to_have_value("/model none-such")
-    await ana.say("/stop")
+    await ana.say("/stop ")
     await expect(ana.page.get_by_role("alert")).to_contain_text("/stop isn’t possible right now")
     await expect(ana.messages).to_have_count(0)
     assert not model.requests
@@ -331,10 +331,12 @@ async def test_slash_lists_and_runs_commands(ana: Person, model: WireServer, bro
 async def test_text_that_looks_like_a_command_is_sent(ana: Person, model: WireServer) -> None:
     """MSG-12: a text that begins like a command is sent exactly as written.
 
-    A second slash sends a text that would be a command.
+    So is the name of a command without arguments with a text after it. A second slash sends a text that would be a
+    command.
     """
-    model.script(reply("A"), reply("B"), reply("C"))
-    texts = {"/usr/bin/python is missing": "/usr/bin/python is missing", "// so?": "// so?", "//stop": "/stop"}
+    same = ("/usr/bin/python is missing", "// so?", "/retry but only three lines", "/new idea: chairs by the metre?")
+    texts = {**{text: text for text in same}, "//stop": "/stop"}
+    model.script(*(reply("Yes") for _text in texts))
     for number, (written, sent) in enumerate(texts.items()):
         await ana.composer.press_sequentially(written)
         await ana.composer.press("Escape")

@@ -54,6 +54,13 @@ async def test_palette_finds_messages_by_keyboard(ana: Person, model: WireServer
     assert await violations(ana.page) == []
 
 
+async def test_slash_search_opens_the_palette_with_its_text(ana: Person) -> None:
+    """UI-11: the text after "/search" is what the palette searches for."""
+    await ana.say("/search wells")
+    await expect(field(ana)).to_have_value("wells")
+    await expect(ana.composer).to_have_value("")
+
+
 async def test_palette_runs_actions_and_opens_sessions(ana: Person, model: WireServer) -> None:
     """UI-11: the palette finds actions, and sessions by title. The arrow keys wrap around. The choice is announced."""
     model.script(reply("Yes."))

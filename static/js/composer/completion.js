@@ -31,12 +31,13 @@ export const commandSource = {
   },
 };
 
-/** Runs a text as a command if it is one. Returns whether it is. */
+/** Runs a text as a command if it is one. Returns whether it is. A command without arguments has no text after it. */
 export function runIfCommand(text) {
   const [, name, argument = ""] = /^\/(\S+)(?: +([^\n]*))?$/.exec(text.trimEnd()) ?? [];
   const slashCommand = name && commandBySlash(name.toLowerCase());
-  if (slashCommand) runSlashCommand(slashCommand, argument, text);
-  return Boolean(slashCommand);
+  if (!slashCommand || (argument && !slashCommand.takesText)) return false;
+  runSlashCommand(slashCommand, argument, text);
+  return true;
 }
 
 /**

@@ -33,6 +33,7 @@ async function fetchPrompts() {
       slash: prompt.name.toLowerCase(),
       can: () => availableNames.has(prompt.name),
       run: (argument) => insertPrompt(prompt, argument),
+      takesText: prompt.arguments.length > 0,
     });
   }
   if (found.length && field.value.startsWith("/")) field.dispatchEvent(new Event("input", { bubbles: true }));

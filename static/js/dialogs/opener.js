@@ -4,16 +4,24 @@ import { words } from "../ui/i18n.js";
 import { lazyImport, lazyImportWithTyped } from "../ui/loading.js";
 import { unlessUserActed } from "../ui/popover.js";
 
-async function openPalette() {
+async function openPalette(text = "") {
   const [palette, typed] = await lazyImportWithTyped(() => import("./palette.js"));
-  palette?.toggle(typed);
+  palette?.toggle(text + typed);
 }
 
 function connectPalette() {
-  onAction("search", openPalette);
+  onAction("search", () => openPalette());
   const keys = document.querySelector(".rail-action kbd");
   keys.textContent = keyLabel(keys.textContent);
-  addCommand({ id: "search", label: words.search, icon: "search", keys: "Ctrl+K", slash: "search", run: openPalette });
+  addCommand({
+    id: "search",
+    label: words.search,
+    icon: "search",
+    keys: "Ctrl+K",
+    slash: "search",
+    run: openPalette,
+    takesText: true,
+  });
   addEventListener("keydown", (event) => {
     if (!hasControl(event)) return;
     const key = event.key.toLowerCase();
@@ -69,6 +77,7 @@ function connectSchedules() {
     icon: "clock",
     slash: "schedule",
     run: openSchedules,
+    takesText: true,
   });
 }
 

@@ -163,7 +163,14 @@ function addCommands() {
   onAction("more", (button) => openMenu(button, MENU_GROUPS.map(menuItems), { label: words.more }));
   onAction("share", openShare);
   if (canEdit) {
-    addCommand({ id: "rename", label: words.rename, icon: "pencil", slash: "rename", run: renameSession });
+    addCommand({
+      id: "rename",
+      label: words.rename,
+      icon: "pencil",
+      slash: "rename",
+      run: renameSession,
+      takesText: true,
+    });
   }
   if (canEdit && !isGuest) connectPicker(sendCommand);
   addCommand({

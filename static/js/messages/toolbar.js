@@ -43,7 +43,7 @@ const hasMessages = () => Boolean(lastMessage());
 function addReadingCommands() {
   const [copyLast, canCopy] = [() => copyMessage(lastMessage(".assistant")), () => Boolean(lastMessage(".assistant"))];
   for (const command of [
-    { id: "find", label: words.find, icon: "search", keys: "Ctrl+F", slash: "find", run: openFind },
+    { id: "find", label: words.find, icon: "search", keys: "Ctrl+F", slash: "find", run: openFind, takesText: true },
     { id: "first", label: words.firstGo, icon: "arrow-up", keys: "Ctrl+Home", slash: "first", run: scrollToStart },
     { id: "latest", label: words.latest, icon: "arrow-down", slash: "latest", run: scrollToEnd },
     { id: "go-last", label: words.lastGo, icon: "arrow-up", keys: "Alt+↑", run: focusLast },

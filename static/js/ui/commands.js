@@ -71,7 +71,8 @@ const MOST_IMPORTANT = [
  * Adds a command. `label` is its name in the user's language, `words` are other names to find it by, `icon` is a name
  * in icons.svg, `keys` its shortcut ("Ctrl+K"), and `slash` its name after a "/". `run(argument)` runs it with the text
  * after that name, and returns false if it cannot use the text. `can()` returns whether the command is available now.
- * `choices()` returns the possible arguments as {label, detail, argument}, or a promise for them.
+ * `choices()` returns the possible arguments as {label, detail, argument}, or a promise for them. Without `takesText`,
+ * the name with a text after it is a message and not a command.
  */
 export function addCommand({
   id,
@@ -83,8 +84,9 @@ export function addCommand({
   run,
   can = () => true,
   choices = null,
+  takesText = choices !== null,
 }) {
-  commands.set(id, { id, label, words, icon, keys: keyLabel(keys), slash, run, can, choices });
+  commands.set(id, { id, label, words, icon, keys: keyLabel(keys), slash, run, can, choices, takesText });
 }
 
 /** Returns the commands that are available now, the most important first. */
