@@ -5,16 +5,7 @@ import { scrollToEnd } from "../messages/scroll.js";
 import { live, page } from "../messages/session.js";
 import { readStored, writeStored } from "../net/storage.js";
 import { addCommand, onAction, TOUCH } from "../ui/commands.js";
-import {
-  checkLength,
-  field,
-  growWithText,
-  isComposing,
-  isSendKey,
-  promptToComplete,
-  restoreText,
-  setText,
-} from "../ui/field.js";
+import { checkLength, field, growWithText, isComposing, isSendKey, restoreText, setText } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
 import { announce, showNotice } from "../ui/notice.js";
@@ -154,7 +145,6 @@ function loadPrompts() {
 export class Composer {
   #unsent = new UnsentMessages(`${page.dataset.viewerId}:${page.dataset.session}`);
   #onSent;
-  #suggestion = "";
 
   /** `onSent` is called when a message is sent over an open connection. */
   constructor(onSent) {
@@ -216,16 +206,6 @@ export class Composer {
   close() {
     field.readOnly = true;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
-  }
-
-  /** Fills in a suggested text, above the user's own text. Replaces an earlier suggestion that was not changed. */
-  suggest(prompt) {
-    const { text, from, to } = promptToComplete(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
-    if (field.value === this.#suggestion) setText("");
-    this.#suggestion = text;
-    restoreText(text);
-    field.focus();
-    field.setSelectionRange(from, to);
   }
 
   #submit(event) {

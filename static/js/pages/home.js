@@ -34,6 +34,7 @@ import {
   isSendKey,
   promptToComplete,
   setText,
+  suggestText,
 } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
@@ -105,13 +106,9 @@ addEventListener("pageshow", (event) => {
   setText(readStored(DRAFT_NAME)); // the text has been sent
 });
 
-onAction("prompt", (button) => {
-  const open = promptToComplete(button.value);
-  if (open) {
-    insertText(open.text, 0, field.value.length); // Ctrl+Z brings the text back
-    return field.setSelectionRange(open.from, open.to);
-  }
-  setText(button.value);
+onAction("prompt", ({ value }) => {
+  if (field.value.trim() || promptToComplete(value)) return suggestText(value);
+  setText(value);
   form.requestSubmit();
 });
 

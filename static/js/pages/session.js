@@ -21,7 +21,7 @@ import { readTab, writeTab } from "../net/storage.js";
 import * as panel from "../panel/opener.js";
 import * as sessionList from "../sidebar/session_list.js";
 import { addCommand, isDialogOpen, movesCaret, onAction } from "../ui/commands.js";
-import { removeInvalidCharacters, restoreText } from "../ui/field.js";
+import { removeInvalidCharacters, restoreText, suggestText } from "../ui/field.js";
 import { words } from "../ui/i18n.js";
 import { connectAll, lazyImport } from "../ui/loading.js";
 import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
@@ -116,7 +116,7 @@ function addAgreedStyle() {
 onAction("suggestions", async (button) =>
   (await lazyImport(() => import("../messages/details.js")))?.toggleSuggestions(button),
 );
-onAction("prompt", (button) => composer.suggest(button.value));
+onAction("prompt", (button) => suggestText(button.value));
 onAction("retry", (button) => retry(button.dataset));
 onAction("continue", () => continueAnswer());
 

@@ -69,6 +69,18 @@ export function promptToComplete(prompt) {
   return isOpen ? { text: `${text} `, from: text.length + 1, to: text.length + 1 } : null;
 }
 
+let suggestion = ""; // the text that was suggested last
+
+/** Fills in a suggested prompt, above the user's own text. Replaces an earlier suggestion that was not changed. */
+export function suggestText(prompt) {
+  const { text, from, to } = promptToComplete(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
+  if (field.value === suggestion) setText("");
+  suggestion = text;
+  restoreText(text);
+  field.focus();
+  field.setSelectionRange(from, to);
+}
+
 /** Makes a field grow with its text in browsers without `field-sizing`. */
 export function growWithText(field) {
   if (CSS.supports("field-sizing", "content")) return;
