@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import reply
@@ -195,6 +195,29 @@ async def test_suggestion_keeps_the_written_text(ana: Person) -> None:
     await ana.page.keyboard.type("x = 1")
     await expect(field(ana)).to_have_value("Explain this code: x = 1\n\nHalf a thought")
     assert ana.page.url == here
+
+
+async def test_text_cannot_change_while_it_is_sent(ana: Person, model: WireServer) -> None:
+    """LIVE-04: what is typed while the first message is being sent would be lost, so the field takes no more text.
+
+    If the message is refused, the user can go on writing.
+    """
+    model.script(reply("Here"))
+    await home(ana)
+    held: list[Route] = []
+    await ana.page.route("**/sessions/new", lambda route: held.append(route))
+    for number in range(2):
+        await field(ana).fill("First")
+        async with ana.page.expect_request("**/sessions/new"):
+            await field(ana).press("Enter")
+        await ana.page.keyboard.type(" and more")
+        await expect(field(ana)).to_have_value("First")
+        if number == 0:
+            await held.pop().abort()
+            await expect(ana.page.get_by_role("alert")).not_to_be_empty()
+    await held.pop().continue_()
+    await expect(ana.messages.first).to_contain_text("First")
+    ana.reports.clear()  # of the request that failed
 
 
 async def test_composer_has_the_focus_after_a_choice(ana: Person) -> None:

@@ -63,9 +63,15 @@ form.addEventListener("submit", (event) => {
   if (field.value.trim() || files.length) createSession(files);
 });
 
+/** Shows whether the message is being sent. It cannot be changed then, because the change would be lost. */
+function setBusy(isBusy) {
+  form.ariaBusy = String(isBusy);
+  field.readOnly = isBusy;
+}
+
 /** Sends the first message and opens its session. If that fails, text and files are kept. */
 async function createSession(files) {
-  form.ariaBusy = "true";
+  setBusy(true);
   try {
     const { address } = await post(form.action, formValues(files), words.notBegun);
     writeStored(DRAFT_NAME, "");
@@ -73,7 +79,7 @@ async function createSession(files) {
     forgetSession(); // if Back restores this page, it creates another one
     location.assign(address);
   } catch (error) {
-    form.ariaBusy = "false";
+    setBusy(false);
     restoreFiles(files);
     forgetSession(); // its files still have its id
     showNotice(error.message);
@@ -102,7 +108,7 @@ field.addEventListener("input", () => writeStored(DRAFT_NAME, field.value));
 addEventListener("online", retryFailed);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
-  form.ariaBusy = "false";
+  setBusy(false);
   setText(readStored(DRAFT_NAME)); // the text has been sent
 });
 
