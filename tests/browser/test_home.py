@@ -220,6 +220,32 @@ async def test_text_cannot_change_while_it_is_sent(ana: Person, model: WireServe
     ana.reports.clear()  # of the request that failed
 
 
+async def test_each_tab_has_its_own_draft(ana: Person, model: WireServer) -> None:
+    """UI-09: a first message from another tab leaves this tab's text alone, also if this page is loaded again.
+
+    A new tab begins with the text that was written last.
+    """
+    model.script(reply("Here"), reply("There"))
+    await home(ana)
+    await field(ana).press_sequentially("Half a thought")
+    other = Person(await ana.page.context.new_page())
+    await other.page.goto(ana.page.url)
+    await expect(field(other)).to_have_value("Half a thought")
+    await field(other).fill("Quick")
+    await field(other).press("Enter")
+    await expect(other.answers.first).to_contain_text("Here")
+    await ana.page.reload()
+    await expect(field(ana)).to_have_value("Half a thought")
+    await home(other)
+    await expect(field(other)).to_have_value("")
+    await field(ana).press("!")
+    await field(ana).press("Enter")
+    await expect(ana.messages.first).to_contain_text("Half a thought!")
+    await home(ana)
+    await expect(field(ana)).to_have_value("")
+    other.check_console()
+
+
 async def test_composer_has_the_focus_after_a_choice(ana: Person) -> None:
     """UI-11: after a model is chosen in the picker, the composer has the focus."""
     await home(ana)

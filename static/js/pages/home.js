@@ -49,6 +49,9 @@ const form = document.getElementById("begin");
 // Form.elements.model would include the button.
 const [agent, model] = ["agent", "model"].map((name) => form.querySelector(`[name=${name}]`));
 const DRAFT_NAME = `parley:draft:${page.dataset.viewerId}:new`;
+// Each tab has its own draft. The last one is also stored for new tabs and for the time after this tab is closed.
+const readDraft = () => readTab(DRAFT_NAME) ?? readStored(DRAFT_NAME);
+let draft = field.defaultValue || readDraft(); // as this tab has read or stored it last
 const promptLists = document.querySelectorAll(".prompts[data-agent]");
 const CHOICE_NAME = `parley:choice:${page.dataset.viewerId}`;
 
@@ -74,7 +77,8 @@ async function createSession(files) {
   setBusy(true);
   try {
     const { address } = await post(form.action, formValues(files), words.notBegun);
-    writeStored(DRAFT_NAME, "");
+    if (readStored(DRAFT_NAME) === draft) writeStored(DRAFT_NAME, ""); // otherwise it is that of another tab
+    writeTab(DRAFT_NAME, null);
     writeTab(CHOICE_NAME, null);
     forgetSession(); // if Back restores this page, it creates another one
     location.assign(address);
@@ -104,12 +108,16 @@ field.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-field.addEventListener("input", () => writeStored(DRAFT_NAME, field.value));
+field.addEventListener("input", () => {
+  draft = field.value;
+  writeStored(DRAFT_NAME, draft);
+  writeTab(DRAFT_NAME, draft);
+});
 addEventListener("online", retryFailed);
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   setBusy(false);
-  setText(readStored(DRAFT_NAME)); // the text has been sent
+  setText(readDraft()); // the text has been sent
 });
 
 onAction("prompt", ({ value }) => {
@@ -194,7 +202,7 @@ const TITLE = document.title;
 /** Shows in the browser's tab how many sessions wait for the user or mention the user, as pages of sessions do. */
 const countWaiting = () => showsArchive() || showTabTitle(TITLE, rowsThatNeedUser().length);
 
-initializeText(field.defaultValue || readStored(DRAFT_NAME));
+initializeText(draft);
 growWithText(field);
 opener.connectPicker(applyChoice);
 restoreChoice();
