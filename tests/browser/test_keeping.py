@@ -111,6 +111,50 @@ async def test_message_is_sent_when_storage_is_full(ana: Person, model: WireServ
     await expect(ana.queue).to_have_count(0)
 
 
+async def test_sent_texts_give_way_when_storage_is_full(ana: Person, model: WireServer) -> None:
+    """LIVE-04: a message and a draft are stored for the next page, although the storage is full of sent texts."""
+    model.script(reply("Got it"))
+    network = Network()
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.page.evaluate("""() => {
+        for (let size = 1_000_000; size >= 1; size = Math.floor(size / 2))
+            try {
+                for (let number = 0; ; number++)
+                    localStorage.setItem(`parley:sent:1:s_${size}_${number}`, "x".repeat(size));
+            } catch {}
+    }""")
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await ana.say("Keep me in mind")
+    await expect(ana.queue).to_contain_text("Keep me in mind")
+    await ana.composer.fill("And this draft")
+    await ana.page.reload()
+    await expect(ana.queue).to_contain_text("Keep me in mind")
+    await expect(ana.composer).to_have_value("And this draft")
+    network.is_up = True
+    await expect(ana.answers.first).to_contain_text("Got it")
+    await expect(ana.messages.filter(has_text="Keep me in mind")).to_have_count(1)
+
+
+async def test_recall_keeps_few_characters(ana: Person, model: WireServer) -> None:
+    """UI-09: the browser stores only the last 20,000 characters of a session's sent texts."""
+    texts = [f"{number} " + "x" * (LIMIT - 10) for number in range(11)]
+    await ana.page.evaluate(
+        """texts => {
+            const { viewerId, session } = document.getElementById("main").dataset;
+            localStorage.setItem(`parley:sent:${viewerId}:${session}`, JSON.stringify(texts));
+        }""",
+        texts,
+    )
+    model.script(reply("Read"))
+    await ana.say("Last")
+    await expect(ana.answers.first).to_contain_text("Read")
+    name = "Object.keys(localStorage).find((name) => name.startsWith('parley:sent:'))"
+    assert await ana.page.evaluate(f"JSON.parse(localStorage[{name}])") == [*texts[1:], "Last"]
+
+
 async def test_message_that_arrives_before_its_ack_is_shown_once(ana: Person, model: WireServer) -> None:
     """LIVE-04: a message that arrives before the response to its command is shown once."""
     model.script(reply("Got it"))

@@ -1,7 +1,7 @@
 // Drafts, which are stored in this browser immediately and on the server a little later, for the user's other devices.
 // Also the texts that the user has sent.
 import { live, page } from "../messages/session.js";
-import { parseJson, readStored, writeStored } from "../net/storage.js";
+import { parseJson, readStored, SENT_PREFIX, writeStored } from "../net/storage.js";
 import { parseHtml } from "../ui/dom.js";
 import { field, initializeText, isComposing, setText } from "../ui/field.js";
 
@@ -172,14 +172,16 @@ function randomKey() {
 // Recalling sent texts.
 
 const MAX_SENT = 50;
-const SENT_NAME = `parley:sent:${page.dataset.viewerId}:${page.dataset.session}`;
+const MAX_SENT_CHARACTERS = 20_000; // in each session, because the storage has about 5,000,000 for all
+const SENT_NAME = `${SENT_PREFIX}${page.dataset.viewerId}:${page.dataset.session}`;
 let recallable = []; // the recalled texts, newest first
 let recalledIndex = -1;
 
 /** Stores a sent text. */
 export function rememberSent(text) {
-  const sent = [...storedTexts().filter((other) => other !== text), text];
-  writeStored(SENT_NAME, JSON.stringify(sent.slice(-MAX_SENT)));
+  const sent = [...storedTexts().filter((other) => other !== text), text].slice(-MAX_SENT);
+  while (sent.join("").length > MAX_SENT_CHARACTERS) sent.shift();
+  writeStored(SENT_NAME, JSON.stringify(sent));
 }
 
 /** Handles arrow-up and arrow-down, which go through sent texts. Returns true if it has handled the key. */

@@ -1,4 +1,8 @@
-// The browser's storage. If it is full or blocked, nothing is stored, and values are lost when the page closes.
+// The browser's storage. If it is blocked, or full of other values than texts that were sent, nothing is stored, and
+// values are lost when the page closes.
+
+/** The prefix of the names of sent texts. They are only for recalling, so they give way to other values. */
+export const SENT_PREFIX = "parley:sent:";
 
 /** Returns the text that is stored under a name, or "". */
 export function readStored(name, storage = "localStorage") {
@@ -24,7 +28,9 @@ export function writeStored(name, text, storage = "localStorage") {
     if (text) globalThis[storage].setItem(name, text);
     else globalThis[storage].removeItem(name);
   } catch {
-    // the page still has the value in memory
+    const sent = storedNames(SENT_PREFIX, storage);
+    for (const each of sent) globalThis[storage].removeItem(each);
+    if (sent.length) writeStored(name, text, storage); // otherwise the page still has the value in memory
   }
 }
 
