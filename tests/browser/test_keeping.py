@@ -155,6 +155,26 @@ async def test_recall_keeps_few_characters(ana: Person, model: WireServer) -> No
     assert await ana.page.evaluate(f"JSON.parse(localStorage[{name}])") == [*texts[1:], "Last"]
 
 
+async def test_draft_is_kept_although_the_clock_is_slow(ana: Person) -> None:
+    """LIVE-04: text that was typed without a connection is newer than the server's draft, whatever the clocks say."""
+    network = Network()
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.add_init_script("const now = Date.now; Date.now = () => now() - 300_000;")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.composer.fill("Dear team, ")
+    await ana.page.wait_for_function(
+        """() => Object.entries(localStorage).some(
+            ([name, value]) => name.startsWith("parley:draft:") && JSON.parse(value).said === "Dear team, "
+        )"""
+    )
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await ana.composer.fill("Dear team, here are three paragraphs")
+    await ana.page.reload()
+    await expect(ana.composer).to_have_value("Dear team, here are three paragraphs")
+
+
 async def test_message_that_arrives_before_its_ack_is_shown_once(ana: Person, model: WireServer) -> None:
     """LIVE-04: a message that arrives before the response to its command is shown once."""
     model.script(reply("Got it"))

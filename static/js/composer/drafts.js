@@ -30,9 +30,13 @@ export function connect() {
   live.addEventListener("frame", ({ detail }) => detail.op === "message" && clearIfSentElsewhere(detail));
 }
 
-/** Returns whether this browser's draft is newer than the one that the server rendered. */
+/**
+ * Returns whether this browser's draft is newer than the one that the server rendered. If the server still has the draft
+ * that it has confirmed here, no other device has changed it. Otherwise the clocks decide, which can differ.
+ */
 function isNewer({ text, said, at, saidAt }) {
-  return (text !== said && at >= Number(field.dataset.draftAt || 0)) || saidAt > PAGE_REQUESTED_AT;
+  const isLater = said === field.defaultValue || at >= Number(field.dataset.draftAt || 0);
+  return (text !== said && isLater) || saidAt > PAGE_REQUESTED_AT;
 }
 
 /** Sends the draft to the server immediately. */
