@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -21,6 +21,7 @@ from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 LIMIT = 2_000
+OUTBOX = "Object.keys(localStorage).find((name) => name.startsWith('parley:outbox:')) ?? null"
 PROMPTS = 'prompts = [{{ title = "Today", text = "What is new?", icon = "globe" }}, "Say <hello>"]\n'
 
 
@@ -36,12 +37,17 @@ class Network:
 
     def __init__(self) -> None:
         self.is_up = True
+        self.loses: Callable[[str], bool] = lambda frame: False  # whether a frame of the server does not arrive
         self._routes: list[WebSocketRoute] = []
 
     async def lead(self, route: WebSocketRoute) -> None:
+        def pass_on(frame: str | bytes) -> None:
+            if not self.loses(str(frame)):
+                route.send(frame)
+
         if self.is_up:
             self._routes.append(route)
-            route.connect_to_server()
+            route.connect_to_server().on_message(pass_on)
         else:
             await route.close()
 
@@ -193,6 +199,71 @@ async def test_message_that_arrives_before_its_ack_is_shown_once(ana: Person, mo
     await expect(ana.answers.first).to_contain_text("Got it")
     await expect(ana.messages.filter(has_text="Once")).to_have_count(1)
     await expect(ana.queue).to_have_count(0)
+
+
+async def test_message_whose_ack_is_lost_does_not_return_after_a_day(ana: Person, model: WireServer) -> None:
+    """LIVE-04: a page that is opened a day later shows the message, so its text does not return to the composer."""
+    model.script(reply("Got it"))
+    network = Network()
+    network.loses = lambda frame: '"send:' in frame
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.say("Pay the invoice")
+    await expect(ana.answers.first).to_contain_text("Got it")
+    await ana.page.evaluate(f"""() => {{
+        const [entry] = JSON.parse(localStorage[{OUTBOX}]);
+        localStorage[{OUTBOX}] = JSON.stringify([{{ ...entry, at: entry.at - 25 * 3_600_000 }}]);
+    }}""")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(ana.composer).to_have_value("")
+    await expect(ana.page.get_by_role("alert")).to_be_empty()
+    assert await ana.page.evaluate(OUTBOX) is None
+
+
+async def test_message_that_is_shown_after_a_day_does_not_return(ana: Person, model: WireServer) -> None:
+    """LIVE-04: a page that stays open without a connection for a day first shows what the server has."""
+    accepted = asyncio.Event()
+    model.script(reply("Got it"))
+    await ana.page.clock.install()
+    network = Network()
+
+    def loses(frame: str) -> bool:
+        if '"send:' in frame:
+            accepted.set()
+        return True
+
+    await ana.page.route_web_socket("**/ws/**", network.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    network.loses = loses
+    await ana.say("Pay the invoice")
+    await accepted.wait()
+    await network.cut()
+    await ana.sees_connection("Reconnecting")
+    await ana.page.clock.fast_forward("25:00:00")
+    network.loses = lambda frame: False
+    network.is_up = True
+    await ana.page.clock.fast_forward("01:00")
+    await expect(ana.answers.first).to_contain_text("Got it")
+    await expect(ana.messages.filter(has_text="Pay the invoice")).to_have_count(1)
+    await expect(ana.queue).to_have_count(0)
+    await expect(ana.composer).to_have_value("")
+    await expect(ana.page.get_by_role("alert")).to_be_empty()
+
+
+async def test_messages_of_a_day_ago_return_in_order(ana: Person) -> None:
+    """LIVE-04: several messages that waited for a day return to the composer, the first one at the top."""
+    await ana.page.evaluate("""() => {
+        const { viewerId, session } = document.getElementById("main").dataset;
+        const at = Date.now() - 25 * 3_600_000;
+        const entries = ["First", "Second", "Third"].map((text) => ({ key: crypto.randomUUID(), text, files: [], at }));
+        localStorage.setItem(`parley:outbox:${viewerId}:${session}`, JSON.stringify(entries));
+    }""")
+    await ana.page.reload()
+    await expect(ana.page.get_by_text("This wasn’t sent while you were away.")).to_be_visible()
+    await expect(ana.composer).to_have_value("First\n\nSecond\n\nThird")
 
 
 async def test_text_that_is_too_long_stays_in_the_composer(ana: Person, model: WireServer) -> None:

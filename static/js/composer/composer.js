@@ -1,6 +1,6 @@
 // Writing and sending messages, including unconfirmed and refused ones (LIVE-04, UI-09).
 import { isIdle, setPart } from "../messages/frames.js";
-import { findPending, showPending } from "../messages/list.js";
+import { findPending, isShown, showPending } from "../messages/list.js";
 import { scrollToEnd } from "../messages/scroll.js";
 import { live, page } from "../messages/session.js";
 import { readStored, writeStored } from "../net/storage.js";
@@ -172,18 +172,19 @@ export class Composer {
 
   /** Sends unconfirmed messages again, in order. The server ignores repetitions, because each message has a key. */
   resend() {
-    this.restoreStale();
     for (const entry of this.#unsent.pending()) this.#send(entry);
   }
 
-  /** Moves messages that waited too long back to the field, with a notice. */
+  /**
+   * Moves messages that waited too long back to the field, with a notice. Leaves out those that the page shows: only the
+   * server's confirmation was lost.
+   */
   restoreStale() {
     const stale = this.#unsent.removeStale();
-    for (const entry of stale) {
-      findPending(entry.key)?.remove();
-      restoreUnsent(entry);
-    }
-    if (stale.length) showNotice(words.kept, { about: "send" });
+    for (const { key } of stale) findPending(key)?.remove();
+    const lost = stale.filter((entry) => !isShown(entry));
+    for (const entry of lost.reverse()) restoreUnsent(entry); // each above the others
+    if (lost.length) showNotice(words.kept, { about: "send" });
   }
 
   /**

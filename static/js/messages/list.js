@@ -49,6 +49,13 @@ function removePending(message) {
   [...queue.querySelectorAll(".pending")].find(hasText)?.remove();
 }
 
+/** Returns whether the page shows a message of the user with this text that is not older than `at`. */
+export function isShown({ text, at }) {
+  const hasText = (message) => message.querySelector(".queued-text, .plain")?.textContent === text;
+  const isNewer = (message) => (timeOfMessage(message) ?? Infinity) >= at; // queued messages have no time
+  return [...document.querySelectorAll(".mine")].some((message) => hasText(message) && isNewer(message));
+}
+
 /** Shows an unsent message, immediately or `after` a delay in ms. */
 export function showPending({ key, text, files = [] }, after = 0) {
   const element = cloneTemplate("pending");

@@ -39,7 +39,12 @@ const frameQueue = new FrameQueue({ onMissing: () => live.sync(), onDelivered: s
 const composer = canEdit ? new Composer(showThinking) : null;
 
 live.have = () => frameQueue.streamStates();
-live.addEventListener("frame", ({ detail }) => frameQueue.enqueue(detail));
+live.addEventListener("frame", ({ detail }) => {
+  frameQueue.enqueue(detail);
+  if (detail.op !== "synced") return;
+  frameQueue.flush(); // the page then shows the messages that have arrived
+  composer?.restoreStale();
+});
 live.addEventListener("open", () => composer?.resend());
 live.addEventListener("state", ({ detail: { state } }) => state === "closed" && composer?.close());
 live.addEventListener("answer", ({ detail: answer }) => {
