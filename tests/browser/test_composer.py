@@ -439,13 +439,28 @@ async def test_message_can_be_dictated(ana: Person) -> None:
     await expect(button).to_have_attribute("aria-pressed", "true")
     await ana.page.evaluate("hear(['tell', true], ['tell me mo', false])")
     await expect(ana.composer).to_have_value("Please tell")
-    await ana.page.evaluate("hear(['me more', true])")
+    await ana.page.evaluate("hear(['tell', true], ['me more', true])")
     await expect(ana.composer).to_have_value("Please tell me more")
     await ana.page.evaluate("heard.onerror({ error: 'not-allowed' })")
     await expect(ana.page.get_by_text("doesn’t let this page use the microphone")).to_be_visible()
     await button.click()
     await expect(button).to_have_attribute("aria-pressed", "false")
     await expect(ana.composer).to_be_focused()
+    ana.check_console()
+
+
+async def test_repeated_results_are_dictated_once(ana: Person) -> None:
+    """UI-09: Chrome for Android reports each partial result as final, and earlier results again."""
+    await ana.page.add_init_script(RECOGNITION)
+    await ana.page.reload()
+    await ana.page.get_by_role("button", name="Dictate").click()
+    said = ["order", "order the", "Order the chairs", "for", "for Mon", "for Monday"]
+    for number in range(1, len(said) + 1):
+        for _time in range(2):
+            await ana.page.evaluate("said => hear(...said)", [[text, True] for text in said[:number]])
+    await expect(ana.composer).to_have_value("order the chairs for Monday")
+    await ana.page.evaluate("hear(['order the chairs', true])")
+    await expect(ana.composer).to_have_value("order the chairs for Monday")
     ana.check_console()
 
 

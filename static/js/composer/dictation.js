@@ -7,6 +7,7 @@ import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 const button = document.querySelector("[data-action=dictate]");
 let recognition = null;
+let heard = ""; // what the recognition has recognized finally, and is inserted
 
 export function connect() {
   addEventListener("pagehide", () => recognition?.abort());
@@ -16,6 +17,7 @@ export function connect() {
 export function toggleDictation() {
   if (recognition) return recognition.stop();
   recognition = new Recognition();
+  heard = "";
   recognition.lang = document.documentElement.lang;
   recognition.continuous = true;
   recognition.onresult = insertResults;
@@ -26,15 +28,26 @@ export function toggleDictation() {
   clearNoticeAfterSuccess("dictation");
 }
 
-/** Inserts the final results. Interim results are ignored, because they repeat and change. */
-function insertResults({ results, resultIndex }) {
-  for (const result of [...results].slice(resultIndex)) {
-    if (!result.isFinal) continue;
-    const before = field.value.slice(0, field.selectionStart);
-    const text = result[0].transcript.trim();
-    insertText(before && !/\s$/.test(before) ? ` ${text}` : text);
-  }
+/** Inserts what the final results add to the earlier ones. Chrome for Android reports these again, with a low index. */
+function insertResults({ results }) {
+  const text = finalText([...results]);
+  if (beginsWith(heard, text)) return;
+  const added = heard && beginsWith(text, heard) ? text.slice(heard.length) : ` ${text}`;
+  heard = text;
+  const before = field.value.slice(0, field.selectionStart);
+  insertText(before && !/\s$/.test(before) ? added : added.trimStart());
 }
+
+/**
+ * Returns the text of all final results. Interim results are left out, because they change. So are final results with
+ * which the next one begins, because Chrome for Android reports interim results as final.
+ */
+function finalText(results) {
+  const texts = results.filter(({ isFinal }) => isFinal).map(([{ transcript }]) => transcript.trim());
+  return texts.filter((text, index) => !beginsWith(texts[index + 1] ?? "", text)).join(" ");
+}
+
+const beginsWith = (text, start) => text.toLowerCase().startsWith(start.toLowerCase());
 
 function reportError({ error }) {
   if (["no-speech", "aborted"].includes(error)) return;
