@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chat.rendering.markdown import render
-from chat.rendering.markdown.math import MAX_SOURCE, mathml
+from chat.rendering.markdown.mathml import MAX_SOURCE, mathml
 from tests.rendering.allowed import check
 
 X_SQUARED = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>"

@@ -4,7 +4,7 @@ import nh3
 
 from chat.rendering.markdown.code_blocks import EXTENSIONS
 from chat.rendering.markdown.highlight import CODE_CLASSES
-from chat.rendering.markdown.math import ALLOWED as MATH
+from chat.rendering.markdown.mathml import ALLOWED as MATH
 
 _BLOCKS = {"p", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "input"}
 _TABLE = {"table", "thead", "tbody", "tr"}
@@ -45,7 +45,7 @@ _VALUES = {
     "pre": {"tabindex": {"0"}},
     "input": {"type": {"checkbox"}, "disabled": {""}, "checked": {""}, "aria-labelledby": {"w-task"}},
 }
-# `math.py` checks the values.
+# `mathml.py` checks the values.
 _MATH_ATTRIBUTES = {tag: {*names} - {"class"} for tag, names in MATH.items()}
 
 _cleaner = nh3.Cleaner(
