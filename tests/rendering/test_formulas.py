@@ -18,7 +18,7 @@ def test_formula_within_a_line(text: str) -> None:
     assert render.blocks(f"是{text}的") == (f'<p>是<math display="inline">{X_SQUARED}的</p>',)
 
 
-@pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\relax\nx^2 $$"])
+@pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\displaystyle\nx^2 $$"])
 def test_formula_on_lines_of_its_own(text: str) -> None:
     """UI-01: a display formula scrolls on its own, and the text continues after it."""
     formula, after = render.blocks(text + "\nafter")
@@ -62,6 +62,30 @@ def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
 @pytest.mark.parametrize(
     "latex",
     [
+        r"\unknown{x}",
+        r"\ce{2H2 + O2 -> 2H2O}",
+        r"\begin{unknown} a & b \end{unknown}",
+        r"\begin{unknown} a \end{unknown}",
+        r"\left\unknown x \right.",
+        r"\big\unknown",
+        r"\big{(}",
+        r"\mathunknown{x}",
+        r"\operatorname*{\unknown}",
+        r"\text{\unknown}",
+        r"\text{if $x>0$, $y$}",
+        r"{a \\ b}",
+        "a & b",
+    ],
+)
+def test_latex_that_is_not_known_is_shown_as_written(latex: str) -> None:
+    """MSG-10: a formula is drawn only if all of its LaTeX is known, because it would be wrong otherwise."""
+    assert mathml(latex, display=True) is None
+    assert mathml(latex, display=False) is None
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
         r"\text{<img src=x onerror=alert(1)>}",
         r"\text{&lt;script&gt;alert(1)&lt;/script&gt;}",
         r"\href{javascript:alert(1)}{x}",
@@ -81,6 +105,28 @@ def test_formula_yields_only_mathml(latex: str) -> None:
     drawn = mathml(latex, display=False)
     assert drawn is None or check(drawn) is not None
     check("".join(render.blocks(f"${latex}$\n\n$$\n{latex}\n$$")))
+
+
+def text_of(latex: str) -> str:
+    """Return the characters of a display formula."""
+    return check(mathml(latex, display=True) or "").replace("\xa0", " ")
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\text{50\% of \$5 \& \#1 max\_tokens\ a}", "50% of $5 & #1 max_tokens a"),
+        (r"\bigl\{ x \bigr\}", "{x}"),
+        (r"\Big\langle z \Big\rangle", "⟨z⟩"),
+        (r"\Bigl\| x \Bigr\|_2", "‖x‖2"),
+        (r"f \bigg\vert_{x=0}", "f|x=0"),
+        (r"\left/ x \right\backslash", "/x\\"),
+        (r"\begin{pmatrix*}[r] a \end{pmatrix*}", "(a)"),
+    ],
+)
+def test_escaped_characters_and_delimiters(latex: str, text: str) -> None:
+    """UI-01: escaped characters of a text and delimiters of any size are drawn as characters."""
+    assert text_of(latex) == text
 
 
 def test_environments_align_their_columns() -> None:

@@ -1,4 +1,8 @@
-"""Convert formulas from LaTeX to MathML that has only allowed elements."""
+"""Convert formulas from LaTeX to MathML that has only allowed elements.
+
+The library does not fail at LaTeX that it does not know. It writes it as text, or as attributes that browsers ignore,
+which would be a wrong formula. Such a formula is shown as source.
+"""
 
 import re
 from functools import lru_cache
@@ -6,15 +10,17 @@ from html import escape, unescape
 from xml.etree.ElementTree import Element
 
 from latex2mathml.converter import Converter
+from latex2mathml.symbols_parser import convert_symbol
+
+from chat.rendering.markdown import latex
 
 MAX_SOURCE = 4_000
 MAX_DEPTH = 50
 
 # A formula must not define commands, because ten lines of definitions can expand to a billion characters.
 _REFUSED = re.compile(r"\\(?:re|provide)?newcommand|\\[egx]?def\b|\\let\b|\\newenvironment|\\DeclareMathOperator")
-# Environments that the library does not know are replaced by arrays.
-_ENVIRONMENT = re.compile(r"\\(begin|end)\{(aligned|align|alignedat|split|gathered|gather|equation|multline)\*?\}")
-_COLUMNS = {"gathered": "c", "gather": "c", "multline": "c"}
+# An escaped character in a text, as the library writes it.
+_ESCAPED = re.compile(r"\\(&#x000A0;|[%$_&#{}])")
 _UNDER = frozenset({"lim", "max", "min", "sup", "inf", "arg max", "arg min", "lim sup", "lim inf", "argmax", "argmin"})
 
 _FLAG = re.compile("true|false")
@@ -50,7 +56,9 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
 }
 _CHILDREN = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _SCRIPTS = frozenset({"msub", "msup", "msubsup"})
-_AS_ROW = frozenset({"menclose", "mpadded"})
+_AS_ROW = frozenset({"mpadded"})
+# Attributes that browsers ignore, although the formula would look wrong without them.
+_NOT_DRAWN = frozenset({"columnlines", "linebreak", "rowlines"})
 
 
 @lru_cache(maxsize=4_000)  # the tail of a stream is drawn many times
@@ -59,21 +67,10 @@ def mathml(source: str, *, display: bool) -> str | None:
     if len(source) > MAX_SOURCE or _REFUSED.search(source):
         return None
     try:
-        tree = Converter(display="block" if display else "inline").convert_to_element(_replace_environments(source))
+        tree = Converter(display="block" if display else "inline").convert_to_element(latex.prepare(source))
         return _write(tree, display, 0)
     except Exception:  # the library fails on invalid LaTeX in many ways
         return None
-
-
-def _replace_environments(source: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        which, name = match.groups()
-        if name == "equation":
-            return ""
-        columns = _COLUMNS.get(name, "rl" * 4)
-        return r"\end{array}" if which == "end" else rf"\begin{{array}}{{{columns}}}"
-
-    return _ENVIRONMENT.sub(replace, source)
 
 
 def _write(element: Element, display: bool, depth: int) -> str:
@@ -82,8 +79,28 @@ def _write(element: Element, display: bool, depth: int) -> str:
     tag = _tag(element, display)
     inside = _joined(tag, [_write(child, display, depth + 1) for child in element])
     # The library writes characters as references, and these could be markup.
-    text = escape(unescape(element.text or ""), quote=False).replace("\xa0", "&nbsp;")
+    text = escape(unescape(_text(element)), quote=False).replace("\xa0", "&nbsp;")
     return f"<{tag}{_attributes(tag, element)}>{text}{inside}</{tag}>"
+
+
+def _text(element: Element) -> str:
+    """Return the text of an element. Raise ValueError if the library did not know what it is."""
+    text = element.text or ""
+    if element.tag == "mtext":
+        is_known = "$" not in _ESCAPED.sub("", text)  # the library does not convert formulas in texts
+        text = _ESCAPED.sub(r"\1", text)
+    else:
+        symbol = convert_symbol(text) if element.tag == "mo" else None  # of a delimiter after \big
+        text = f"&#x{symbol};" if symbol else text
+        # Without text and attributes, it is the name \operatorname of an operator that was not found.
+        is_known = text not in ("&", "{", "}") and not (element.tag == "mo" and _is_empty(element))
+    if not is_known or "\\" in text:
+        raise ValueError(f"{text or element.tag} is not known")
+    return text
+
+
+def _is_empty(element: Element) -> bool:
+    return not (element.text or len(element) or element.attrib)
 
 
 def _joined(tag: str, children: list[str]) -> str:
@@ -103,7 +120,7 @@ def _tag(element: Element, display: bool) -> str:
     if display and element.tag == "msub" and " ".join(unescape(element[0].text or "").split()) in _UNDER:
         return "munder"
     tag = "mrow" if element.tag in _AS_ROW else element.tag
-    if tag not in ALLOWED:
+    if tag not in ALLOWED or not _NOT_DRAWN.isdisjoint(element.attrib):
         raise ValueError(f"{tag} is not allowed")
     return tag
 
