@@ -122,11 +122,46 @@ def text_of(latex: str) -> str:
         (r"f \bigg\vert_{x=0}", "f|x=0"),
         (r"\left/ x \right\backslash", "/x\\"),
         (r"\begin{pmatrix*}[r] a \end{pmatrix*}", "(a)"),
+        (r"\begin{aligned} a \end{aligned} [b]{2}", "a[b]2"),
     ],
 )
 def test_escaped_characters_and_delimiters(latex: str, text: str) -> None:
     """UI-01: escaped characters of a text and delimiters of any size are drawn as characters."""
     assert text_of(latex) == text
+
+
+@pytest.mark.parametrize(
+    ("latex", "known"),
+    [
+        (
+            r"\begin{aligned}[t] a &= b \\[4pt] c &= d \label{x} \end{aligned}",
+            r"\begin{aligned} a&=b\\c&=d \end{aligned}",
+        ),
+        (r"\begin{matrix} a \\[-.5 em] b \end{matrix}", r"\begin{matrix} a \\ b \end{matrix}"),
+        (r"\begin{alignat*}{2} a &= b \notag \end{alignat*}", r"\begin{align} a &= b \end{align}"),
+        (r"\begin{eqnarray} a &=& b \end{eqnarray}", r"\begin{array}{rcl} a &=& b \end{array}"),
+        (r"\begin{dcases} a & b \end{dcases}", r"\begin{cases} a & b \end{cases}"),
+        (r"\begin{rcases} a & b \end{rcases}", r"\left.\begin{array}{ll} a & b \end{array}\right\}"),
+        (r"x = 1 \\ y = 2 \\", r"\begin{gathered} x = 1 \\ y = 2 \end{gathered}"),
+        (r"x &= 1 \\ &= 2", r"\begin{aligned} x &= 1 \\ &= 2 \end{aligned}"),
+        (
+            r"\begin{equation} x = \{1\} \\ \N \end{equation}",
+            r"\begin{gathered} x = \{1\} \\ \mathbb{N} \end{gathered}",
+        ),
+        (r"{x} \\", "{x}"),
+        (r"\arg\min_x f", r"\argmin_x f"),
+        (r"\operatorname*{arg\,max}_x f", r"\argmax_x f"),
+        (r"\operatorname{SO(3)} \arg z", r"\mathrm{SO(3)} \operatorname{arg} z"),
+        (r"\begin{cases} 1 \\R \\\R \end{cases}", r"\begin{cases} 1 \\ R \\ \mathbb{R} \end{cases}"),
+        (r"\text{if $x>0$ and}", r"\hbox{if $x>0$ and}"),
+        (r"a \tag{1}", r"a \qquad \text{(1)}"),
+    ],
+)
+def test_common_latex_is_drawn_like_its_equivalent(latex: str, known: str) -> None:
+    """UI-01: environments and commands that the library does not know are drawn like those that it knows."""
+    drawn = mathml(latex, display=True)
+    assert drawn is not None
+    assert drawn == mathml(known, display=True)
 
 
 def test_environments_align_their_columns() -> None:

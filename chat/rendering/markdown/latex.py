@@ -5,22 +5,53 @@ import re
 from latex2mathml import commands
 from latex2mathml.symbols_parser import convert_symbol
 
-_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([A-Za-z]+)(\*?)\}")
+
+def _command(rest: str) -> re.Pattern[str]:
+    """Return a pattern for a command: an even number of backslashes before it, the first group, are line breaks."""
+    return re.compile(rf"(?<!\\)((?:\\\\)*)\\{rest}")
+
+
+_REWRITTEN = (
+    (re.compile(r"(\\\\)\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|mu)\s*\]"), r"\1"),  # the space after a line
+    (re.compile(r"(?:\\\\\s*)+\Z"), ""),
+    (_command(r"label\s*\{[^{}]*\}"), r"\1"),
+    (_command(r"(?:nonumber|notag|allowbreak|relax)(?![A-Za-z])"), r"\1 "),
+    (_command(r"(tag\*?)\s*\{"), r"\1\\qquad\\\2{"),
+    (_command(r"(R|N|Z|Q|C)(?![A-Za-z])"), r"\1\\mathbb{\2}"),
+    (_command(r"(?:mathds|mathbbm)(?![A-Za-z])"), r"\1\\mathbb"),
+    (_command(r"arg\s*\\(max|min)(?![A-Za-z])"), r"\1\\arg\2 "),
+    (_command(r"operatorname\*?\s*\{\s*(arg|lim)\s*(?:~|\\[,:; ])\s*(max|min|sup|inf)\s*\}"), r"\1\\\2\3 "),
+    (_command(r"arg(?![A-Za-z])"), r"\1\\operatorname{arg}"),
+    (_command(r"operatorname(?:\*|withlimits)?\s*\{(?![A-Za-z\s*]+\})"), r"\1\\mathrm{"),
+    (_command(r"text(\{[^{}$]*(?<!\\)\$[^{}$]+(?<!\\)\$[^{}$]*\})"), r"\1\\hbox\2"),
+)
+_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([A-Za-z]+)(\*?)\}(\s*\[[tcb]\])?(\s*\{\d+\})?")
 # Environments that are replaced by arrays, with their columns.
 _COLUMNS = {
-    **dict.fromkeys(("aligned", "align", "alignedat", "split"), "rl" * 4),
+    **dict.fromkeys(("aligned", "align", "alignat", "alignedat", "flalign", "split"), "rl" * 4),
     **dict.fromkeys(("gathered", "gather", "multline"), "c"),
+    "eqnarray": "rcl",
+}
+# Environments that are replaced by others.
+_REPLACED = {
+    "equation": ("", ""),
+    "subarray": (r"\begin{array}", r"\end{array}"),
+    "dcases": (r"\begin{cases}", r"\end{cases}"),
+    **dict.fromkeys(("rcases", "drcases"), (r"\left.\begin{array}{ll}", r"\end{array}\right\}")),
 }
 _MATRICES = {f"{kind}matrix" for kind in ("", "p", "b", "B", "v", "V", "small")}
+_PART = re.compile(r"\\(?:begin|end|left|right)(?![A-Za-z])|\\.|[{}&]", re.DOTALL)
 _FONT = re.compile(r"\\math[a-z]+")
 
 
 def prepare(source: str) -> str:
     """Return a formula that the converter knows. Raise ValueError if it has an unknown environment or font."""
+    for pattern, replacement in _REWRITTEN:
+        source = pattern.sub(replacement, source)
     for font in _FONT.findall(source):
         if not _is_font(font):
             raise ValueError(f"{font} is not known")
-    return _ENVIRONMENT.sub(_environment, source)
+    return _in_rows(_ENVIRONMENT.sub(_environment, source))
 
 
 def _is_font(name: str) -> bool:
@@ -34,11 +65,29 @@ def _is_font(name: str) -> bool:
 
 
 def _environment(match: re.Match[str]) -> str:
-    which, name, star = match.groups()
-    if name == "equation":
-        return ""
+    which, name, star, position, count = match.groups(default="")
+    is_end = which == "end"
+    if name in _REPLACED:
+        return _REPLACED[name][is_end] + position + count
     if name in _MATRICES or (name in ("array", "cases") and not star):
-        return rf"\{which}{{{name}}}"
+        return rf"\{which}{{{name}}}{'' if name == 'array' and not is_end else position}{count}"
     if name not in _COLUMNS:
         raise ValueError(f"{name} is not a known environment")
-    return r"\end{array}" if which == "end" else rf"\begin{{array}}{{{_COLUMNS[name]}}}"
+    if is_end:
+        return r"\end{array}" + position + count
+    return rf"\begin{{array}}{{{_COLUMNS[name]}}}{'' if name.endswith('at') else count}"
+
+
+def _in_rows(source: str) -> str:
+    """Put the lines of a formula that has line breaks outside of any environment below each other."""
+    depth, is_broken, is_aligned = 0, False, False
+    for part in _PART.findall(source):
+        if part in ("{", r"\begin", r"\left"):
+            depth += 1
+        elif part in ("}", r"\end", r"\right"):
+            depth -= 1
+        elif depth == 0:
+            is_broken |= part == r"\\"
+            is_aligned |= part == "&"
+    columns = "rl" * 4 if is_aligned else "c"
+    return rf"\begin{{array}}{{{columns}}}{source}\end{{array}}" if is_broken else source
