@@ -131,6 +131,24 @@ def test_escaped_characters_and_delimiters(latex: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\boldsymbol{x\theta\epsilon 0}", "𝒙𝜽𝝐𝟎"),
+        (r"\bm{\mu}\bm{A}", "𝝁𝑨"),
+        (r"\mathbf{0}\mathbf{AB}\mathbf{\Sigma}", "𝟎𝐀𝐁𝚺"),
+        (r"\mathbb{1}_{x>0}\mathds{1}\mathbb{Rk}", "𝟙x>0𝟙ℝ𝕜"),
+        (r"\mathscr{L}\mathcal{AB}\mathfrak{gC}", "ℒ𝒜ℬ𝔤ℭ"),
+        (r"\mathsf{T}\mathtt{a}\textbf{So 1}", "𝖳𝚊𝐒𝐨 𝟏"),
+        (r"\mathbf{\hat é}\boldsymbol{(}", "é^("),
+        (r"\mathrm{Var}\textit{it}", "Varit"),
+    ],
+)
+def test_letters_have_their_style(latex: str, text: str) -> None:
+    """UI-01: bold, double-struck and script letters are characters of their own, because browsers know no styles."""
+    assert text_of(latex) == text
+
+
+@pytest.mark.parametrize(
     ("latex", "known"),
     [
         (

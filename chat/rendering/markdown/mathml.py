@@ -5,6 +5,7 @@ which would be a wrong formula. Such a formula is shown as source.
 """
 
 import re
+import unicodedata
 from functools import lru_cache
 from html import escape, unescape
 from xml.etree.ElementTree import Element
@@ -57,6 +58,13 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
 _CHILDREN = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _SCRIPTS = frozenset({"msub", "msup", "msubsup"})
 _AS_ROW = frozenset({"mpadded"})
+# The names of styles in Unicode, by the library's name. Without "italic", because browsers draw single letters so.
+_STYLES = {
+    **{name: name.upper() for name in ("bold", "double-struck", "script", "fraktur", "sans-serif", "monospace")},
+    "bold-italic": "BOLD ITALIC",
+    "sans-serif-italic": "SANS-SERIF ITALIC",
+}
+_NOT_IN_STYLED = re.compile(r"\b(?:LATIN|GREEK|LETTER|LUNATE) ")
 # Attributes that browsers ignore, although the formula would look wrong without them.
 _NOT_DRAWN = frozenset({"columnlines", "linebreak", "rowlines"})
 
@@ -79,7 +87,7 @@ def _write(element: Element, display: bool, depth: int) -> str:
     tag = _tag(element, display)
     inside = _joined(tag, [_write(child, display, depth + 1) for child in element])
     # The library writes characters as references, and these could be markup.
-    text = escape(unescape(_text(element)), quote=False).replace("\xa0", "&nbsp;")
+    text = escape(_in_style(unescape(_text(element)), element), quote=False).replace("\xa0", "&nbsp;")
     return f"<{tag}{_attributes(tag, element)}>{text}{inside}</{tag}>"
 
 
@@ -97,6 +105,24 @@ def _text(element: Element) -> str:
     if not is_known or "\\" in text:
         raise ValueError(f"{text or element.tag} is not known")
     return text
+
+
+def _in_style(text: str, element: Element) -> str:
+    """Return the text in the letters of its style, because browsers ignore all values of mathvariant but one."""
+    style = _STYLES.get(element.get("mathvariant", ""))
+    return "".join(_styled(letter, style) for letter in text) if style else text
+
+
+@lru_cache(maxsize=1_000)
+def _styled(letter: str, style: str) -> str:
+    """Return a letter or digit in a style such as "BOLD". Return it unchanged if Unicode has no such letter."""
+    name = _NOT_IN_STYLED.sub("", unicodedata.name(letter, ""))
+    for prefix in (f"MATHEMATICAL {style}", style.replace("FRAKTUR", "BLACK-LETTER")):  # some are older than the rest
+        try:
+            return unicodedata.lookup(f"{prefix} {name}")
+        except KeyError:
+            pass
+    return letter
 
 
 def _is_empty(element: Element) -> bool:
