@@ -18,6 +18,31 @@ def test_formula_within_a_line(text: str) -> None:
     assert render.blocks(f"是{text}的") == (f'<p>是<math display="inline">{X_SQUARED}的</p>',)
 
 
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\triangle ABC \cong \triangle DEF",
+        r"AB \parallel CD",
+        r"Aa \times Aa",
+        r"dx \wedge dy",
+        r"\mu mg \le ma",
+        r"NaCl \to Na^+",
+        r"Area = length \times width",
+    ],
+)
+def test_names_on_both_sides_of_a_command_are_a_formula(latex: str) -> None:
+    """UI-01: two words with a command between them are not prose."""
+    for text in (f"${latex}$", rf"\({latex}\)"):
+        assert render.blocks(text) == (f"<p>{mathml(latex, display=False)}</p>",)
+
+
+def test_ordinal_after_a_formula() -> None:
+    """UI-01: a formula ends before the letters of an ordinal number, but not before other letters."""
+    drawn = mathml("k", display=False)
+    assert render.blocks("the $k$th, $k$nd") == (f"<p>the {drawn}th, {drawn}nd</p>",)
+    assert render.blocks("the $k$this $5th") == ("<p>the $k$this $5th</p>",)
+
+
 @pytest.mark.parametrize("text", ["$$\nx^2\n$$", "$$x^2$$", "\\[\nx^2\n\\]", r"\[ x^2 \]", "$$ \\displaystyle\nx^2 $$"])
 def test_formula_on_lines_of_its_own(text: str) -> None:
     """UI-01: a display formula scrolls on its own, and the text continues after it."""

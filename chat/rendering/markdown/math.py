@@ -23,7 +23,7 @@ LONGEST_AT_ONCE = 1_500
 
 _CLOSING = {"$$": "$$", "\\[": "\\]"}
 # Delimiters of formulas. Not formulas: $5 and $10, US$ 6, $HOME/$USER.
-_DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`\n])+?)(?<!\s)\$(?![0-9A-Za-z$])")
+_DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`\n])+?)(?<!\s)\$(?=(?:st|nd|rd|th)\b|[^0-9A-Za-z$]|\Z)")
 _DOLLARS = re.compile(r"\$\$((?:\\.|[^\\$`])+?)\$\$(?!\$)", re.DOTALL)
 _ROUND = re.compile(r"\\\(((?:[^\\`]|\\[^()])+?)\\\)", re.DOTALL)
 _SQUARE = re.compile(r"\\\[((?:[^\\`]|\\[^\[\]])+?)\\\]", re.DOTALL)
@@ -114,7 +114,7 @@ def _found(source: str, at: int, end: int) -> re.Match[str] | None:
 def _unless_prose(found: re.Match[str] | None) -> re.Match[str] | None:
     if found is None or not found[1].strip():
         return None
-    return None if _WORDS.search(_NAMED.sub("", found[1])) else found
+    return None if _WORDS.search(_NAMED.sub("+", found[1])) else found
 
 
 def _draw_inline(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
