@@ -95,5 +95,6 @@ FAMILIES: dict[str, Family] = {
     "languages": _languages,
     "slow code": _again("```csharp\n" + "a\n" * 1_200 + "```\n"),
     "formulas": _numbered("$x_{@}^a$ "),
+    "formulas within text": _again("b $$\n$$\n"),
     "formula blocks": _again("$$\n" + "\\frac{a_1}{b^2}+" * 200 + "\n$$\n\n"),
 }

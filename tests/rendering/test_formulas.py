@@ -7,6 +7,7 @@ import pytest
 from chat.rendering.markdown import render
 from chat.rendering.markdown.mathml import MAX_SOURCE, mathml
 from tests.rendering.allowed import check
+from tests.rendering.test_markdown_stream import stream_blocks
 
 X_SQUARED = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>"
 
@@ -50,6 +51,41 @@ def test_formula_on_lines_of_its_own(text: str) -> None:
     assert formula.startswith('<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula"><math ')
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in formula
     assert after == "<p>after</p>"
+
+
+FORMULA = (
+    f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{mathml("x", display=True)}</div>'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        (
+            "is：$$\nx\n$$\nwith **b**\n- c",
+            (f"<p>is：{mathml('x', display=True)}\nwith <strong>b</strong></p>", "<ul><li>c</li></ul>"),
+        ),
+        ("$$\nx\n$$，其中 **b**", (f"{FORMULA}<p>，其中 <strong>b</strong></p>",)),
+        ("$$\nx\n$$ where **b**\nnext", (f"{FORMULA}<p>where <strong>b</strong></p>", "<p>next</p>")),
+        ("\\[\nx\n\\].\n\n**b**", (f"{FORMULA}<p>.</p>", "<p><strong>b</strong></p>")),
+        ("- is: $$\n  x\n  $$\n- b", (f"<ul><li>is: {mathml('x', display=True)}</li><li>b</li></ul>",)),
+        ("- $$\n  x\n  $$ b\n- c", (f"<ul><li>{FORMULA}<p>b</p></li><li>c</li></ul>",)),
+        ("a $$\n$$x$$", ("<p>a $$</p>", FORMULA)),
+        ("a\n$$\nx\n$$\nb", ("<p>a</p>", FORMULA, "<p>b</p>")),
+        ("$$\nx\n$$\n$$\nx\n$$", (FORMULA, FORMULA)),
+    ],
+)
+def test_display_formula_glued_to_text(text: str, blocks: tuple[str, ...]) -> None:
+    """UI-01: a formula ends at its closing dollars, and the text before and behind it is drawn as text."""
+    assert render.blocks(text) == blocks
+    assert stream_blocks(list(text), drawing=True) == blocks
+
+
+def test_definition_reaches_the_text_behind_a_formula() -> None:
+    """LIVE-01: a link that is defined later replaces the block of a formula and its text."""
+    text = "$$\nx\n$$ see [it].\n\nEnd.\n\n[it]: https://a.b\n\nMore"
+    assert '<a href="https://a.b"' in render.blocks(text)[0]
+    assert stream_blocks(list(text)) == render.blocks(text)
 
 
 @pytest.mark.parametrize(

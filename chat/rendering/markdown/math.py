@@ -6,6 +6,7 @@ with its own lines, or ends at a blank line, so that a growing text can be cut a
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
@@ -37,6 +38,8 @@ def use(md: MarkdownIt) -> None:
     md.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     md.inline.ruler.before("escape", "formula", _inline)
     md.add_render_rule("formula_block", _draw_block)
+    md.add_render_rule("formula_open", _draw_nothing)
+    md.add_render_rule("formula_close", _draw_nothing)
     md.add_render_rule("formula", _draw_inline)
 
 
@@ -49,12 +52,58 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     first = state.src[begin + 2 : state.eMarks[start]].rstrip()
     if not _opens(first, opening, closing):
         return False
-    if not silent:
-        state.line = start + 1 if closing in first else _end(state, start, end, closing)
-        token = state.push("formula_block", "div", 0)
-        token.block, token.map, token.markup = True, [start, state.line], opening
-        token.content = state.getLines(start, state.line, state.blkIndent, False).strip()
+    is_whole = closing in first
+    if silent:
+        return is_whole or opening != "$$" or not _is_open(state, start)
+    line = start + 1 if is_whole else _end(state, start, end, closing)
+    formula, text = _parted(state.getLines(start, line, state.blkIndent, False).strip(), closing)
+    state.line = line
+    if text:
+        _push_with_text(state, formula, text, start)
+    else:
+        _push(state, formula, start)
     return True
+
+
+def _is_open(state: StateBlock, start: int) -> bool:
+    """Return whether the paragraph before a line has a formula that this line ends.
+
+    The number of dollars is kept for the next line, so that a long paragraph is not searched for each of its lines.
+    """
+    if state.parentType != "paragraph":
+        return False
+    paragraph, line, count = cast("tuple[int, int, int]", state.env.get("formulas", (-1, 0, 0)))
+    if paragraph != state.line or line > start:
+        line, count = state.line, 0
+    count += state.src.count("$$", state.bMarks[line], state.bMarks[start])
+    state.env["formulas"] = state.line, start, count
+    return count % 2 == 1
+
+
+def _parted(source: str, closing: str) -> tuple[str, str]:
+    """Return the source of a block up to the line that begins with the closing, and the text behind that."""
+    *lines, last = source.split("\n")
+    if not lines or not last.lstrip().startswith(closing):
+        return source, ""
+    return "\n".join((*lines, closing)), last.lstrip().removeprefix(closing).strip()
+
+
+def _push(state: StateBlock, formula: str, start: int) -> None:
+    token = state.push("formula_block", "div", 0)
+    token.block, token.map, token.markup = True, [start, state.line], formula[:2]
+    token.content = formula
+
+
+def _push_with_text(state: StateBlock, formula: str, text: str, start: int) -> None:
+    """Add a formula and a paragraph with the text behind it. They are one block, because they share a line."""
+    lines = [start, state.line]
+    state.push("formula_open", "", 1).map = lines
+    _push(state, formula, start)
+    state.push("paragraph_open", "p", 1).map = lines
+    inline = state.push("inline", "", 0)
+    inline.content, inline.map, inline.children = text, lines, []
+    state.push("paragraph_close", "p", -1)
+    state.push("formula_close", "", -1)
 
 
 def _opens(first: str, opening: str, closing: str) -> bool:
@@ -69,9 +118,14 @@ def _end(state: StateBlock, start: int, end: int, closing: str) -> int:
     for line in range(start + 1, end):
         if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             return line
-        if state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing):
+        text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+        if text.startswith(closing) or text.rstrip().endswith(closing):
             return line + 1
     return end
+
+
+def _draw_nothing(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    return ""
 
 
 def _draw_block(md: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
