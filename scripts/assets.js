@@ -24,6 +24,7 @@ const SCRIPTS = ["js/pages/theme.js", "js/pages/early.js", "js/pages/diagram_fra
 const STYLES = [
   "css/all.css",
   "css/late.css",
+  "css/print.css",
   "css/home.css",
   "css/settings.css",
   "css/reference.css",

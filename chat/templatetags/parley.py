@@ -77,9 +77,10 @@ def icon(name: str) -> SafeString:
 
 
 @register.simple_tag
-def stylesheet(name: str) -> SafeString:
+def stylesheet(name: str, media: str = "") -> SafeString:
     """Render a link to a style sheet of static/, including the style sheets that it imports."""
-    return format_html('<link rel="stylesheet" href="{}">', static(built_file(name).file))
+    condition = format_html(' media="{}"', media) if media else ""
+    return format_html('<link rel="stylesheet" href="{}"{}>', static(built_file(name).file), condition)
 
 
 @register.simple_tag(takes_context=True)

@@ -204,6 +204,38 @@ async def test_copy_button_of_a_table_appears_on_hover_and_focus(
     await expect(page.locator("article.user .bubble")).to_have_css("background-color", "rgb(255, 255, 255)")
 
 
+async def test_wide_content_is_not_cut_off_on_paper(ana: Person, model: WireServer) -> None:
+    """UI-01: on paper, where nothing scrolls, wide tables shrink, and no table or formula hides a part of itself."""
+    row = "|" + "|".join(f"{number},234,567" for number in range(1, 11)) + "|\n"
+    table = row + "|" + "-|" * 10 + "\n" + row
+    sum_ = " + ".join(f"a_{{{number}}}x^{{{number}}}" for number in range(40))
+    model.script(reply(f"{table}\n$$\n{sum_}\n$$\n\nHere, ${sum_}$"))
+    await ana.say("Show me")
+    await expect(ana.answers.locator(".formula")).to_have_count(1)
+    await ana.page.set_viewport_size({"width": 688, "height": 900})  # A4 without its margins
+    await ana.page.emulate_media(media="print")
+    hidden = """answer => [...answer.querySelectorAll(".prose *")]
+      .filter((each) => each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX !== "visible")
+      .map((each) => each.className || each.tagName)"""
+    assert await ana.answers.first.evaluate(hidden) == []
+    assert await ana.answers.locator(".table-wrap").evaluate("table => table.scrollWidth <= table.clientWidth")
+
+
+async def test_dark_diagram_is_light_on_paper(reader: Person) -> None:
+    """UI-11: on paper, a diagram of the dark theme has dark text, because browsers leave out its ground."""
+    await reader.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
+    drawn = reader.answers.locator("iframe.diagram[data-drawn]").content_frame
+    svg = drawn.locator("svg").first
+    await expect(svg).to_have_css("filter", "none")
+    await reader.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    await expect(drawn.locator("html")).to_have_css("color-scheme", "dark")
+    await reader.page.emulate_media(media="print")
+    await expect(drawn.locator("html")).to_have_css("color-scheme", "light")
+    await expect(svg).to_have_css("filter", "invert(1) hue-rotate(180deg)")
+    await reader.page.emulate_media(media="screen")
+    await expect(svg).to_have_css("filter", "none")
+
+
 async def test_wide_code_stays_within_the_bubble(ana: Person, model: WireServer) -> None:
     """UI-01: a code block does not end on the bubble's border, but has as much space around it as the text."""
     model.script(reply("Text\n\n```\n" + "x" * 110 + "\n```\n\n```\n" + "x" * 400 + "\n```\n"))

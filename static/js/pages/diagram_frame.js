@@ -50,6 +50,11 @@
     pie6: "#7c4fa3",
     darkMode: true,
   };
+  // On paper, a dark diagram is drawn light: with the same hues, and without a dark ground.
+  const PRINT_STYLES = `@media print {
+    :root.dark { color-scheme: light !important }
+    .dark svg { filter: invert(1) hue-rotate(180deg) }
+  }`;
   let pending = null;
   let isDrawing = false;
 
@@ -72,6 +77,7 @@
     });
     const { svg } = await mermaid.render("diagram", code);
     document.documentElement.style.colorScheme = dark ? "dark" : "light";
+    document.documentElement.classList.toggle("dark", dark);
     document.body.style.margin = `${MARGIN}px`;
     document.body.innerHTML = svg;
     show(document.body.querySelector("svg"));
@@ -104,6 +110,7 @@
     isDrawing = false;
   }
 
+  document.head.append(Object.assign(document.createElement("style"), { textContent: PRINT_STYLES }));
   addEventListener("message", ({ source, data }) => {
     if (source !== parent) return;
     if (!globalThis.mermaid) return report({ missing: true });
