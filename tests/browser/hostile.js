@@ -2,11 +2,15 @@
 const TAGS = words(`p hr br h1 h2 h3 h4 h5 h6 em s strong blockquote ul ol li table thead tbody tr th td pre code div
   span bdi a button input math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover munderover
   mmultiscripts mprescripts mphantom mstyle mtable mtr mtd sup`);
-const NAMES = words(`class dir href title target rel type disabled checked start tabindex role aria-labelledby aria-describedby data-action
-  data-file data-picture display mathvariant stretchy fence separator accent accentunder movablelimits largeop symmetric form
+const NAMES =
+  words(`class dir href title target rel type disabled checked start tabindex role aria-labelledby aria-describedby data-action
+  data-file data-picture display alttext mathvariant stretchy fence separator accent accentunder movablelimits largeop symmetric form
   minsize maxsize width linethickness displaystyle scriptlevel mathcolor`);
-const ACTIONS = new Set([null, ...words(`copy-code copy-csv download-code footnote footnote-back load-picture preview
-  show-code show-diagram wrap-code`)]);
+const ACTIONS = new Set([
+  null,
+  ...words(`copy-code copy-csv download-code footnote footnote-back load-picture preview
+  show-code show-diagram wrap-code`),
+]);
 const NEVER = words("script style iframe frame object embed base meta link form template");
 const SCROLLS = ".code pre, .table-wrap, .formula, .prose p:has(> math), pre.plain";
 

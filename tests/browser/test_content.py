@@ -16,7 +16,7 @@ from tests.support.server import Server
 from tests.wire.server import WireServer
 
 NOTES = "Fast[^1], and cheap[^b].\n\nFast[^1] again.\n\n> [!WARNING]\n> Mind the gap.\n\n[^1]: Very.\n[^b]: Quite."
-TABLE = '| Name | Said |\n|---|--:|\n| Ana, B. | "hi" |\n| **c**<br>d | 1 |'
+TABLE = '| Name | Said |\n|---|--:|\n| Ana, B. | "hi" |\n| **c**<br>d | $10^{3}$ |'
 CODE = "```python\nprint(1)\n```"
 DIAGRAM = "```mermaid\ngraph TD\n  A[Start] --> B[End]\n```"
 BROKEN = "```mermaid\ngraph TD\n  A --> --> B\n```"
@@ -84,10 +84,10 @@ async def test_alert_shows_its_kind(reader: Person) -> None:
 
 
 async def test_table_is_copied_as_csv(reader: Person) -> None:
-    """UI-11: the copied table has its cells as text, with quotation marks where CSV needs them."""
+    """UI-11: the copied table has its cells as text, formulas as LaTeX, and quotation marks where CSV needs them."""
     button = reader.answers.get_by_role("button", name="Copy as CSV")
     await button.click()
-    copied = 'Name,Said\n"Ana, B.","""hi"""\n"c\nd",1\n'
+    copied = 'Name,Said\n"Ana, B.","""hi"""\n"c\nd",10^{3}\n'
     await reader.page.wait_for_function(
         "text => navigator.clipboard.readText().then((now) => now === text)", arg=copied
     )

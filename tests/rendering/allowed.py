@@ -70,6 +70,7 @@ _MATH = {
     **dict.fromkeys(("symmetric", "displaystyle"), _FLAG),
     **dict.fromkeys(("minsize", "maxsize", "width"), re.compile(r"-?0?[.]\d+em|[0-3]([.]\d+)?em|0")),
     "display": re.compile("block|inline"),
+    "alttext": re.compile(".*", re.DOTALL),
     "form": re.compile("prefix|infix|postfix"),
     "linethickness": re.compile("0"),
     "mathcolor": re.compile("[a-z]+|#[0-9a-fA-F]+"),

@@ -30,7 +30,7 @@ _SIZE = re.compile(r"[0-3](?:\.\d{1,4})?em")
 _COLOR = re.compile("[a-z]{3,20}|#[0-9a-fA-F]{3,6}")
 # The values allowed for each attribute of each tag. No links, styles, backgrounds or heights.
 ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
-    "math": {"display": re.compile("block|inline")},
+    "math": {"display": re.compile("block|inline"), "alttext": re.compile(".*", re.DOTALL)},
     "mi": {"mathvariant": re.compile("normal")},
     "mn": {},
     "mo": dict.fromkeys(("stretchy", "fence", "separator", "accent", "movablelimits", "largeop", "symmetric"), _FLAG)
@@ -76,6 +76,7 @@ def mathml(source: str, *, display: bool) -> str | None:
         return None
     try:
         tree = Converter(display="block" if display else "inline").convert_to_element(latex.prepare(source))
+        tree.set("alttext", source)  # for copies as text
         return _write(tree, display, 0)
     except Exception:  # the library fails on invalid LaTeX in many ways
         return None
@@ -156,7 +157,7 @@ def _attributes(tag: str, element: Element) -> str:
     if tag == "mtable" and (cell := element.find("mtr/mtd")) is not None and cell.get("columnalign") == "right":
         given["displaystyle"] = "true"  # aligned equations, each in full size
     return "".join(
-        f' {name}="{given[name]}"'
+        f' {name}="{escape(given[name])}"'
         for name, pattern in ALLOWED[tag].items()
         if name in given and pattern.fullmatch(given[name])
     )

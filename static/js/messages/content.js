@@ -112,6 +112,14 @@ function goTo(target) {
   target.focus({ preventScroll: true });
 }
 
+/** Returns the text of a cell, with the source of its formulas. */
+function textOf(cell) {
+  const copy = cell.cloneNode(true);
+  for (const formula of copy.querySelectorAll("math")) formula.replaceWith(formula.getAttribute("alttext"));
+  for (const lineBreak of copy.querySelectorAll("br")) lineBreak.replaceWith("\n");
+  return copy.textContent.trim();
+}
+
 const csvField = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
 function downloadText(text, name) {
@@ -142,9 +150,7 @@ function connectContent() {
   });
   onAction("copy-csv", async (button) => {
     const rows = [...button.parentElement.querySelectorAll("tr")];
-    const text = rows
-      .map((row) => [...row.cells].map((cell) => csvField(cell.textContent.trim())).join(","))
-      .join("\n");
+    const text = rows.map((row) => [...row.cells].map((cell) => csvField(textOf(cell))).join(",")).join("\n");
     showCopyResult(button, await copyText(`${text}\n`));
   });
   onAction("preview", async (button) => (await lazyImport(() => import("../dialogs/viewers.js")))?.openPreview(button));
