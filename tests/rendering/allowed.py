@@ -37,6 +37,11 @@ _CLASSES = {
     "ext-img",
     "left",
     "center",
+    "boxed",
+    "struck-down",
+    "struck-out",
+    "struck-twice",
+    "struck-up",
 }
 _ALERTS = {"note", "tip", "important", "warning", "caution"}
 _CLASSES |= {f"alert alert-{kind}" for kind in _ALERTS}

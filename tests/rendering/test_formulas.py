@@ -251,6 +251,24 @@ def test_common_latex_is_drawn_like_its_equivalent(latex: str, known: str) -> No
     assert drawn.partition(">")[2] == expected.partition(">")[2]
 
 
+@pytest.mark.parametrize(
+    ("latex", "name"),
+    [
+        (r"\boxed{x}", "boxed"),
+        (r"\fbox{x}", "boxed"),
+        (r"\cancel{x}", "struck-up"),
+        (r"\bcancel{x}", "struck-down"),
+        (r"\xcancel{x}", "struck-twice"),
+        (r"\sout{x}", "struck-out"),
+    ],
+)
+def test_frames_and_strokes_are_classes(latex: str, name: str) -> None:
+    """UI-01: a style sheet draws frames and strokes, which browsers do not know in MathML."""
+    (block,) = render.blocks(f"${latex}$")
+    assert check(block) == "x"
+    assert f'<mrow class="{name}">' in block
+
+
 def test_environments_align_their_columns() -> None:
     """UI-01: aligned equations are below each other, by classes."""
     drawn = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", display=True) or ""

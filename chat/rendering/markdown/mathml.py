@@ -37,7 +37,7 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
     | {"form": re.compile("prefix|infix|postfix"), "minsize": _SIZE, "maxsize": _SIZE},
     "mtext": {},
     "mspace": {"width": _SPACE},
-    "mrow": {},
+    "mrow": {"class": re.compile("boxed|struck-(?:up|down|out|twice)")},
     "mfrac": {"linethickness": re.compile("0")},
     "msqrt": {},
     "mroot": {},
@@ -57,7 +57,15 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
 }
 _CHILDREN = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _SCRIPTS = frozenset({"msub", "msup", "msubsup"})
-_AS_ROW = frozenset({"mpadded"})
+_AS_ROW = frozenset({"menclose", "mpadded"})
+# The classes of what browsers do not draw: frames and strokes.
+_NOTATIONS = {
+    "box": "boxed",
+    "updiagonalstrike": "struck-up",
+    "downdiagonalstrike": "struck-down",
+    "updiagonalstrike downdiagonalstrike": "struck-twice",
+    "horizontalstrike": "struck-out",
+}
 # The names of styles in Unicode, by the library's name. Without "italic", because browsers draw single letters so.
 _STYLES = {
     **{name: name.upper() for name in ("bold", "double-struck", "script", "fraktur", "sans-serif", "monospace")},
@@ -153,7 +161,9 @@ def _tag(element: Element, display: bool) -> str:
 
 
 def _attributes(tag: str, element: Element) -> str:
-    given = {**element.attrib, "class": element.attrib.get("columnalign", "")}
+    given = {**element.attrib, "class": element.get("columnalign", "")}
+    if element.tag == "menclose":
+        given["class"] = _NOTATIONS[element.attrib["notation"]]
     if tag == "mtable" and (cell := element.find("mtr/mtd")) is not None and cell.get("columnalign") == "right":
         given["displaystyle"] = "true"  # aligned equations, each in full size
     return "".join(

@@ -21,6 +21,7 @@ _CLASSES = {
     "li": {"task"},
     "pre": {"plain"},
     "span": {"cite", "code-lang", "ext-img", *CODE_CLASSES},
+    "mrow": {"boxed", "struck-down", "struck-out", "struck-twice", "struck-up"},
     "mtd": {"left", "right"},
     "td": _ALIGNED,
     "th": _ALIGNED,
