@@ -43,6 +43,7 @@ _CLASSES = {
     "struck-twice",
     "struck-up",
 }
+_CELLS = {"left", "right", "line-above", "line-after", "line-before", "line-below"}
 _ALERTS = {"note", "tip", "important", "warning", "caution"}
 _CLASSES |= {f"alert alert-{kind}" for kind in _ALERTS}
 _CLASSES |= {"right", *STANDARD_TYPES.values()}
@@ -103,6 +104,8 @@ class Checker(HTMLParser):
     def _check(self, tag: str, name: str, value: str) -> None:
         if (tag, name) == ("a", "href"):
             assert re.match(r"(https?://|mailto:)[!-~]*\Z", value, re.IGNORECASE), value
+        elif (tag, name) == ("mtd", "class"):
+            assert {*value.split(" ")} <= _CELLS, value
         elif name == "class":
             assert value in _CLASSES, value
         elif (tag, name) == ("div", "data-file"):

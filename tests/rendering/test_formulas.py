@@ -142,6 +142,11 @@ def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
         r"\text{\unknown}",
         r"\text{if $x>0$, $y$}",
         r"{a \\ b}",
+        r"\hline",
+        r"a \hline b",
+        r"\begin{array}{c} a \hline \end{array}",
+        r"\begin{array}{@{}l} a \end{array}",
+        "\ue001",
         "a & b",
     ],
 )
@@ -267,6 +272,26 @@ def test_frames_and_strokes_are_classes(latex: str, name: str) -> None:
     (block,) = render.blocks(f"${latex}$")
     assert check(block) == "x"
     assert f'<mrow class="{name}">' in block
+
+
+@pytest.mark.parametrize(
+    ("latex", "cells"),
+    [
+        (r"\begin{array}{cc|c} a & b & c \end{array}", ["", "", "line-before"]),
+        (r"\begin{array}{|r|} a \\ \end{array}", ["right line-before line-after"]),
+        (r"\begin{array}{c} \hline a \\ b \\[2pt] \hline \end{array}", ["line-above", "line-below"]),
+        (
+            r"\begin{array}{l|l} a & b \\ \hline c \end{array}",
+            ["left", "left line-before", "left line-above line-after"],
+        ),
+        (r"\begin{pmatrix} a \\ \hline \begin{array}{c} b \end{array} \end{pmatrix}", ["", "line-above", ""]),
+    ],
+)
+def test_lines_of_arrays_are_classes_of_cells(latex: str, cells: list[str]) -> None:
+    """UI-01: an augmented matrix and a truth table have their lines."""
+    (block,) = render.blocks(f"$$\n{latex}\n$$")
+    check(block)
+    assert [found[1] or "" for found in re.finditer(r'<mtd(?: class="([^"]*)")?>', block)] == cells
 
 
 def test_environments_align_their_columns() -> None:

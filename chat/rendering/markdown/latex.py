@@ -5,6 +5,12 @@ import re
 from latex2mathml import commands
 from latex2mathml.symbols_parser import convert_symbol
 
+# Characters for the lines of arrays, because the converter loses their places: before the content of a row for the line
+# above it, and at the start of an array for the line before the column of that number.
+ROW_LINE = "\ue000"
+_COLUMN_LINES = 0xE001
+LINES = re.compile("[\ue000-\uefff]")
+
 
 def _command(rest: str) -> re.Pattern[str]:
     """Return a pattern for a command: an even number of backslashes before it, the first group, are line breaks."""
@@ -16,6 +22,7 @@ _REWRITTEN = (
     (re.compile(r"(?:\\\\\s*)+\Z"), ""),
     (_command(r"label\s*\{[^{}]*\}"), r"\1"),
     (_command(r"(?:nonumber|notag|allowbreak|relax)(?![A-Za-z])"), r"\1 "),
+    (_command(r"hline(?![A-Za-z])"), rf"\1{ROW_LINE}"),
     (_command(r"(tag\*?)\s*\{"), r"\1\\qquad\\\2{"),
     (_command(r"(R|N|Z|Q|C)(?![A-Za-z])"), r"\1\\mathbb{\2}"),
     (_command(r"(?:mathds|mathbbm)(?![A-Za-z])"), r"\1\\mathbb"),
@@ -25,6 +32,7 @@ _REWRITTEN = (
     (_command(r"operatorname(?:\*|withlimits)?\s*\{(?![A-Za-z\s*]+\})"), r"\1\\mathrm{"),
     (_command(r"text(\{[^{}$]*(?<!\\)\$[^{}$]+(?<!\\)\$[^{}$]*\})"), r"\1\\hbox\2"),
 )
+_ARRAY = re.compile(r"\\begin\s*\{array\}(?:\s*\[[tcb]\])?\s*\{([lcr|\s]+)\}")
 _ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([A-Za-z]+)(\*?)\}(\s*\[[tcb]\])?(\s*\{\d+\})?")
 # Environments that are replaced by arrays, with their columns.
 _COLUMNS = {
@@ -46,12 +54,22 @@ _FONT = re.compile(r"\\math[a-z]+")
 
 def prepare(source: str) -> str:
     """Return a formula that the converter knows. Raise ValueError if it has an unknown environment or font."""
+    if LINES.search(source):
+        raise ValueError("the formula has characters for private use")
     for pattern, replacement in _REWRITTEN:
         source = pattern.sub(replacement, source)
     for font in _FONT.findall(source):
         if not _is_font(font):
             raise ValueError(f"{font} is not known")
-    return _in_rows(_ENVIRONMENT.sub(_environment, source))
+    source = _ENVIRONMENT.sub(_environment, source)
+    if len(_ARRAY.findall(source)) != source.count(r"\begin{array}"):
+        raise ValueError("an array has columns that are not known")
+    return _in_rows(_ARRAY.sub(_array, source))
+
+
+def column_lines(marks: str) -> list[int]:
+    """Return the columns before which an array has a line, from the characters at its start."""
+    return [ord(mark) - _COLUMN_LINES for mark in marks if mark != ROW_LINE]
 
 
 def _is_font(name: str) -> bool:
@@ -70,12 +88,19 @@ def _environment(match: re.Match[str]) -> str:
     if name in _REPLACED:
         return _REPLACED[name][is_end] + position + count
     if name in _MATRICES or (name in ("array", "cases") and not star):
-        return rf"\{which}{{{name}}}{'' if name == 'array' and not is_end else position}{count}"
+        return rf"\{which}{{{name}}}{position}{count}"
     if name not in _COLUMNS:
         raise ValueError(f"{name} is not a known environment")
     if is_end:
         return r"\end{array}" + position + count
     return rf"\begin{{array}}{{{_COLUMNS[name]}}}{'' if name.endswith('at') else count}"
+
+
+def _array(match: re.Match[str]) -> str:
+    kinds = "".join(match[1].split())
+    lines = [kinds[:place].replace("|", "") for place, kind in enumerate(kinds) if kind == "|"]
+    marks = "".join(chr(_COLUMN_LINES + len(columns)) for columns in lines)
+    return rf"\begin{{array}}{{{kinds.replace('|', '')}}}{marks}"
 
 
 def _in_rows(source: str) -> str:

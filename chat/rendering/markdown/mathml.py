@@ -53,7 +53,7 @@ ALLOWED: dict[str, dict[str, re.Pattern[str]]] = {
     "mstyle": {"displaystyle": _FLAG, "scriptlevel": re.compile("[0-3]"), "mathcolor": _COLOR},
     "mtable": {"displaystyle": _FLAG},
     "mtr": {},
-    "mtd": {"class": re.compile("left|right")},
+    "mtd": {"class": re.compile("(?:(?:left|right|line-(?:above|below|before|after))(?: (?!$)|$))+")},
 }
 _CHILDREN = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _SCRIPTS = frozenset({"msub", "msup", "msubsup"})
@@ -85,9 +85,41 @@ def mathml(source: str, *, display: bool) -> str | None:
     try:
         tree = Converter(display="block" if display else "inline").convert_to_element(latex.prepare(source))
         tree.set("alttext", source)  # for copies as text
+        for table in tree.iter("mtable"):
+            _add_lines(table)
         return _write(tree, display, 0)
     except Exception:  # the library fails on invalid LaTeX in many ways
         return None
+
+
+def _add_lines(table: Element) -> None:
+    """Replace the characters for lines by attributes of the cells next to the lines."""
+    rows = table.findall("mtr")
+    marks = [_take_marks(row) for row in rows]
+    if len(rows) > 1 and marks[-1] and len(rows[-1]) == 1 and not len(rows[-1][0]):  # the line below the last row
+        table.remove(rows.pop())
+        _mark(list(rows[-1]), "line-below")
+    for row, mark in zip(rows, marks, strict=False):
+        if latex.ROW_LINE in mark:
+            _mark(list(row), "line-above")
+        for column in latex.column_lines(marks[0]):
+            if column < len(row):
+                _mark([row[column]], "line-before")
+            else:
+                _mark([row[-1]], "line-after")
+
+
+def _take_marks(row: Element) -> str:
+    marks, cell = "", row[0]
+    while len(cell) and cell[0].tag == "mi" and latex.LINES.fullmatch(cell[0].text or ""):
+        marks += cell[0].text or ""
+        cell.remove(cell[0])
+    return marks
+
+
+def _mark(cells: list[Element], name: str) -> None:
+    for cell in cells:
+        cell.set("lines", f"{cell.get('lines', '')} {name}")
 
 
 def _write(element: Element, display: bool, depth: int) -> str:
@@ -110,7 +142,11 @@ def _text(element: Element) -> str:
         symbol = convert_symbol(text) if element.tag == "mo" else None  # of a delimiter after \big
         text = f"&#x{symbol};" if symbol else text
         # Without text and attributes, it is the name \operatorname of an operator that was not found.
-        is_known = text not in ("&", "{", "}") and not (element.tag == "mo" and _is_empty(element))
+        is_known = (
+            text not in ("&", "{", "}")
+            and not latex.LINES.search(text)
+            and not (element.tag == "mo" and _is_empty(element))
+        )
     if not is_known or "\\" in text:
         raise ValueError(f"{text or element.tag} is not known")
     return text
@@ -161,7 +197,8 @@ def _tag(element: Element, display: bool) -> str:
 
 
 def _attributes(tag: str, element: Element) -> str:
-    given = {**element.attrib, "class": element.get("columnalign", "")}
+    classes = [element.get("columnalign", "").replace("center", ""), element.get("lines", "").strip()]
+    given = {**element.attrib, "class": " ".join(filter(None, classes))}
     if element.tag == "menclose":
         given["class"] = _NOTATIONS[element.attrib["notation"]]
     if tag == "mtable" and (cell := element.find("mtr/mtd")) is not None and cell.get("columnalign") == "right":

@@ -22,7 +22,7 @@ _CLASSES = {
     "pre": {"plain"},
     "span": {"cite", "code-lang", "ext-img", *CODE_CLASSES},
     "mrow": {"boxed", "struck-down", "struck-out", "struck-twice", "struck-up"},
-    "mtd": {"left", "right"},
+    "mtd": {"left", "right", "line-above", "line-after", "line-before", "line-below"},
     "td": _ALIGNED,
     "th": _ALIGNED,
 }
