@@ -221,6 +221,16 @@ async def test_wide_content_is_not_cut_off_on_paper(ana: Person, model: WireServ
     assert await ana.answers.locator(".table-wrap").evaluate("table => table.scrollWidth <= table.clientWidth")
 
 
+async def test_columns_of_a_formula_end_together(ana: Person, model: WireServer) -> None:
+    """UI-01: the left sides of aligned equations end at the same place, although browsers align cells differently."""
+    model.script(reply("$$\n\\begin{aligned} a &= b \\\\ a+b+c &= d \\end{aligned}\n$$"))
+    await ana.say("Show me")
+    cells = ana.answers.locator("mtd.right > :last-child")
+    await expect(cells).to_have_count(2)
+    ends = await cells.evaluate_all("all => all.map(each => Math.round(each.getBoundingClientRect().right))")
+    assert len({*ends}) == 1
+
+
 async def test_dark_diagram_is_light_on_paper(reader: Person) -> None:
     """UI-11: on paper, a diagram of the dark theme has dark text, because browsers leave out its ground."""
     await reader.answers.locator(".code", has_text="Start").scroll_into_view_if_needed()
