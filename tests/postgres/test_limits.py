@@ -75,6 +75,26 @@ def test_request_has_time_limits_which_migrations_have_not() -> None:
     assert of_requests.items() <= limits().items()
 
 
+def compilation() -> tuple[str, str]:
+    """Return whether this connection compiles queries, and whether it would by PostgreSQL's configuration."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setting, reset_val FROM pg_settings WHERE name = 'jit'")
+        current, configured = cursor.fetchone()
+        return current, configured
+
+
+def test_requests_do_not_compile_queries() -> None:
+    """PostgreSQL's default is to compile expensive queries, again for each execution."""
+    assert compilation() == ("off", "on")
+
+
+async def test_threads_do_not_compile_queries() -> None:
+    """Separate connections do not compile queries either."""
+    threads = Threads(1, "test")
+    assert await threads.run(compilation) == ("off", "on")
+    await threads.close()
+
+
 async def test_threads_have_connections_outside_the_pool_and_limits_of_their_own() -> None:
     """RUN-15: requests that use the whole pool take no connection from the runner."""
     threads = Threads(1, "test", limits=LIMITS)
