@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet, TextField, Value
+from django.db.models import F, Max, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, Left, Length, Lower, Replace
 from django.utils.html import conditional_escape
@@ -143,12 +143,13 @@ def _in_columns(term: str, *columns: str) -> Q:
 
 
 def _saying(among: QuerySet[Session], terms: list[str]) -> list[str]:
-    """Return the ids of sessions that have a message with all terms."""
+    """Return the ids of sessions that have a message with all terms: up to a limit, those with the newest messages."""
     indexed, short = _by_length(terms)
     if connection.vendor == "sqlite" and indexed:
         return _ask_index("DISTINCT d.session_id", among.order_by(), indexed, short, MOST_SESSIONS)
     found = ChatMessage.objects.filter(FOUND, session__in=among.order_by().values("pk")).filter(*_with_all(terms))
-    return list(found.order_by("session_id").values_list("session_id", flat=True).distinct()[:MOST_SESSIONS])
+    newest = found.order_by().values("session").annotate(last=Max("timestamp")).order_by("-last", "session")
+    return list(newest.values_list("session", flat=True)[:MOST_SESSIONS])
 
 
 def _with_all(terms: list[str]) -> list[Q]:
