@@ -12,11 +12,11 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         from chat import checks  # noqa: F401  # registers the system checks
-        from chat.db import lift_time_limits, restore_time_limits
+        from chat.db import prepare_for_migrations, restore_time_limits
         from chat.services.people.staff import make_managers
         from chat.sign_in.events import connect
 
-        pre_migrate.connect(lift_time_limits, sender=self)
+        pre_migrate.connect(prepare_for_migrations, sender=self)
         post_migrate.connect(restore_time_limits, sender=self)
         connect()
         post_migrate.connect(make_managers, sender=self)

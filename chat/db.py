@@ -1,6 +1,6 @@
 """Run synchronous services from coroutines: pools of threads, each thread with its own database connection.
 
-Also detect an unavailable database, and lift time limits (PostgreSQL).
+Also detect an unavailable database, and change time limits (PostgreSQL).
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ LONGEST_DELAY = 2.0
 # demoted primary, and accepts no writes. In the second, it ended a transaction because its client was silent.
 AWAY = ("25006", "25P03")
 LOCK_TIMEOUT = "55P03"
+# The milliseconds for which a migration waits for a lock. All later statements on the table wait behind it, so it gives
+# up soon and is tried again (chat/management/lock_retries.py).
+MIGRATION_LOCK_TIMEOUT = 1000
 # The beginning of the error of SQLite's driver for a text that another program has stored, which repeating cannot read.
 # The error quotes the text.
 NOT_UTF_8 = "Could not decode to UTF-8"
@@ -123,24 +126,29 @@ def own_connection(*, durable: bool = True, limits: Mapping[str, int]) -> BaseDa
 
 
 @contextmanager
-def without_time_limits() -> Iterator[None]:
-    """Lift the connection's time limits, for migrations and their lock."""
-    lift_time_limits(DEFAULT_DB_ALIAS)
+def without_statement_timeout() -> Iterator[None]:
+    """Let the statements of the calling thread's connection take any time. The limit for locks stays."""
+    if (postgres := _as_postgres(connections[DEFAULT_DB_ALIAS])) is not None:
+        postgres.set_limits({"statement_timeout": 0})
     try:
         yield
     finally:
         restore_time_limits(DEFAULT_DB_ALIAS)
 
 
-def lift_time_limits(using: str, **signal: object) -> None:
-    """Remove the time limits of the calling thread's connection. Also a receiver of Django's `pre_migrate`."""
+def prepare_for_migrations(using: str, **signal: object) -> None:
+    """Remove the time limits of the calling thread's connection, except that for locks, which becomes shorter.
+
+    A receiver of Django's `pre_migrate`.
+    """
     if (postgres := _as_postgres(connections[using])) is not None:
-        postgres.set_limits(dict.fromkeys(postgres.limits, 0))
+        postgres.set_limits({**dict.fromkeys(postgres.limits, 0), "lock_timeout": MIGRATION_LOCK_TIMEOUT})
 
 
 def restore_time_limits(using: str, **signal: object) -> None:
     """Restore the time limits of the settings. Also a receiver of Django's `post_migrate`."""
-    if (postgres := _as_postgres(connections[using])) is not None:
+    postgres = _as_postgres(connections[using])
+    if postgres is not None and postgres.is_usable():
         postgres.set_limits(postgres.limits)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import connection
 
-from chat.db import without_time_limits
-
 # An arbitrary number for PostgreSQL's advisory lock.
 LOCK = 7_275_393
+# Seconds between two attempts to get the lock. A statement that waited for it would be a deadlock with a migration that
+# creates an index concurrently, which waits for the end of all earlier statements.
+PAUSE = 0.5
 
 
 @contextmanager
@@ -22,14 +24,14 @@ def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    with without_time_limits():
-        if not _ask("SELECT pg_try_advisory_lock(%s)"):
-            on_wait()
-            _ask("SELECT pg_advisory_lock(%s)")
-        try:
-            yield
-        finally:
-            _ask("SELECT pg_advisory_unlock(%s)")
+    if not _ask("SELECT pg_try_advisory_lock(%s)"):
+        on_wait()
+        while not _ask("SELECT pg_try_advisory_lock(%s)"):
+            time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        _ask("SELECT pg_advisory_unlock(%s)")
 
 
 def _ask(sql: str) -> bool:

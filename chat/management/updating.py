@@ -10,10 +10,12 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
+from django.core.management.commands.migrate import Command as Migrate
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 
 from chat import schema
+from chat.management.lock_retries import repeat_while_locked
 from chat.management.migration_lock import one_at_a_time
 from chat.services.maintenance.files_mark import require_own_files
 from chat.services.maintenance.key_mark import require_own_key
@@ -38,7 +40,7 @@ def update_database(report: Callable[[str], None]) -> None:
         if missing and schema.applied_migrations():
             _prepare_update(len(missing), report)
         if missing:
-            call_command("migrate", interactive=False, verbosity=0)
+            repeat_while_locked(lambda: call_command(Migrate(), interactive=False, verbosity=0), report)
         else:  # run the steps after a migration, which an earlier start may have missed; without a state of all models
             emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
         require_own_files()

@@ -31,7 +31,7 @@ COMMANDS = [
     ["verify"],
 ]
 # These commands prepare or restore the database.
-OTHERS = {"restore", "runagents", "runserver", "serve"}
+OTHERS = {"migrate", "restore", "runagents", "runserver", "serve"}
 
 
 def test_every_command_on_data_has_a_row() -> None:

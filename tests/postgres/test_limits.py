@@ -6,26 +6,32 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from io import StringIO
+from queue import Queue
 
 import psycopg
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection, connections, transaction
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
 from chat import downloads
 from chat.asgi.socket_credentials import AuthenticatedSockets
-from chat.db import Threads, without_time_limits
+from chat.db import Threads, prepare_for_migrations, restore_time_limits
 from chat.files.user_locks import UserLocks
 from chat.live import sign_ins
 from chat.live.subscriber import TRY_LATER
 from chat.models import ChatMessage, RunState, SessionRun, User, Workspace
 from chat.overrides.postgres.base import DatabaseWrapper
+from chat.queries.verifying import Verification
+from chat.runner import runtime
 from chat.runner.writer import LIMITS, Writer
 from chat.runs import lease
 from chat.runs.changes import InsertMessage
 from chat.security.password_hashing import hashing
+from chat.services.maintenance import jobs
 from chat.services.messages.sending import send_message
 from chat.services.people import api_tokens
 from chat.services.runs import control
@@ -37,6 +43,7 @@ from tests.support.socket import ROUTES, Socket, path_of
 from tests.support.testing_node import TestNode
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+OF_REQUESTS = {"statement_timeout": "5000", "lock_timeout": "4000", "idle_in_transaction_session_timeout": "30000"}
 
 
 def limits() -> dict[str, str]:
@@ -65,14 +72,41 @@ def impatient() -> Iterator[None]:
         wrapper.set_limits(wrapper.limits)
 
 
-def test_request_has_time_limits_which_migrations_have_not() -> None:
-    """RUN-10: requests have time limits, so that a hanging one releases its connection and locks. Migrations have
-    none."""
-    of_requests = {"statement_timeout": "5000", "lock_timeout": "4000", "idle_in_transaction_session_timeout": "30000"}
-    assert of_requests.items() <= limits().items()
-    with without_time_limits():
-        assert not of_requests.keys() & limits().keys()
-    assert of_requests.items() <= limits().items()
+def test_requests_have_time_limits() -> None:
+    """RUN-10: a hanging request releases its connection and locks."""
+    assert OF_REQUESTS.items() <= limits().items()
+
+
+def test_migrations_wait_only_for_locks_for_a_limited_time() -> None:
+    """RUN-10: a migration may take long. But while it waits for a table, all others wait behind it."""
+    prepare_for_migrations(DEFAULT_DB_ALIAS)
+    assert {name: limits().get(name) for name in OF_REQUESTS} == {**dict.fromkeys(OF_REQUESTS), "lock_timeout": "1000"}
+    restore_time_limits(DEFAULT_DB_ALIAS)
+    assert OF_REQUESTS.items() <= limits().items()
+
+
+def test_statements_of_commands_take_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPS-04: commands read and vacuum whole tables, but do not wait longer for locks than requests."""
+    found: dict[str, str] = {}
+
+    def problems(_verification: Verification) -> Iterator[str]:
+        found.update(limits())
+        yield from ()
+
+    monkeypatch.setattr(Verification, "problems", problems)
+    call_command("verify", stdout=StringIO())
+    assert {name: found.get(name) for name in OF_REQUESTS} == {**OF_REQUESTS, "statement_timeout": None}
+    assert OF_REQUESTS.items() <= limits().items()
+
+
+async def test_statements_of_maintenance_take_longer_than_those_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An erasure that a request could not complete would fail in each round with the limit of requests."""
+    found: Queue[str] = Queue()
+    monkeypatch.setattr(runtime, "MAINTENANCE_INTERVAL", 0)
+    monkeypatch.setattr(jobs, "run", lambda _deadline: found.put(limits()["statement_timeout"]))
+    maintenance = runtime.Maintenance()
+    assert await asyncio.to_thread(found.get, timeout=20) == "300000"
+    await maintenance.stop()
 
 
 def compilation() -> tuple[str, str]:
