@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from chat import schema
+from chat.db import without_statement_timeout
 from chat.management.reaching import explained, require_database
 from config.environment import MOST_DAYS
 
@@ -54,10 +55,14 @@ def number_of_days(text: str) -> int:
 
 
 class DataCommand(BaseCommand):
-    """A command that needs the database of a server. Without one, it fails before `handle`."""
+    """A command that needs the database of a server. Without one, it fails before `handle`.
+
+    Its statements may take longer than those of requests, because some of them read or vacuum whole tables.
+    """
 
     needs_current = True
 
     def execute(self, *args: Any, **options: Any) -> Any:
         require_data(current=self.needs_current)
-        return super().execute(*args, **options)
+        with without_statement_timeout():
+            return super().execute(*args, **options)

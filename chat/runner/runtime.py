@@ -35,6 +35,9 @@ LIST_INTERVAL = 60.0
 # addresses of webhooks would block all other lookups of the process.
 BLOCKING_THREADS = 64
 MAINTENANCE_INTERVAL = 60.0
+# The time limit of a statement of the maintenance jobs, in milliseconds. No one waits for them, and with the limit of
+# requests, an erasure could fail in each round.
+MAINTENANCE_LIMITS = {"statement_timeout": 300_000}
 
 
 class Maintenance:
@@ -44,7 +47,7 @@ class Maintenance:
     """
 
     def __init__(self) -> None:
-        self._threads = Threads(1, "parley-maintenance")
+        self._threads = Threads(1, "parley-maintenance", limits=MAINTENANCE_LIMITS)
         self._starts = Threads(1, "parley-schedules")
         self._stopping = threading.Event()
         loop = asyncio.get_running_loop()
