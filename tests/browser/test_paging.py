@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Route, expect
 
 from tests.browser.crowd import Line
 from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_messages import choose
 from tests.browser.test_page import fill
-from tests.browser.test_scrolling import id_of, log, numbered
+from tests.browser.test_scrolling import id_of, latest, log, numbered
 from tests.support.server import Server
 
 SHOWN = """all => all.map(one => [Number(one.dataset.sequence), parseInt(one.textContent.split("Number ")[1])])"""
@@ -168,3 +170,16 @@ async def test_keys_and_the_palette_lead_to_the_beginning(reader: Person) -> Non
     await expect(reader.page.locator("#messages > article.message").first).to_be_focused()
     await log(reader).evaluate("log => (log.scrollTop = log.scrollHeight)")
     await expect(numbered(reader, 60)).to_have_count(1)
+
+
+async def test_older_messages_that_arrive_late_leave_no_hole(reader: Person) -> None:
+    """LIVE-01: older messages that arrive after the user has gone to the end are not shown before the newest ones."""
+    held: list[Route] = []
+    await reader.page.route("**/messages?before=*", lambda route: held.append(route), times=1)
+    async with reader.page.expect_request("**/messages?before=*"):
+        await log(reader).evaluate("log => log.scrollTop = 0")
+    await latest(reader).click()
+    await expect(numbered(reader, 180)).to_be_in_viewport()
+    with suppress(PlaywrightError):  # the page may have aborted the request
+        await held[0].continue_()
+    assert await shown_from_end_to_end(reader) == without()

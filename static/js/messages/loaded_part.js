@@ -34,7 +34,9 @@ async function loadPart(query, goToTarget) {
   for (const id of ["older", "newer"]) {
     const end = page.querySelector(`#${id}`);
     end.removeAttribute("hx-swap-oob");
-    document.getElementById(id).replaceWith(end);
+    const previous = document.getElementById(id);
+    htmx.trigger(previous, "htmx:abort"); // the messages of its pending request would not adjoin this part
+    previous.replaceWith(end);
   }
   list.replaceChildren(...page.children);
   prepareRendered([...list.children]);
