@@ -16,7 +16,7 @@ from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_messages import choose
 from tests.browser.test_page import fill
-from tests.browser.test_scrolling import id_of, latest, log, numbered
+from tests.browser.test_scrolling import id_of, latest, log, numbered, settled
 from tests.support.server import Server
 
 SHOWN = """all => all.map(one => [Number(one.dataset.sequence), parseInt(one.textContent.split("Number ")[1])])"""
@@ -183,3 +183,42 @@ async def test_older_messages_that_arrive_late_leave_no_hole(reader: Person) -> 
     with suppress(PlaywrightError):  # the page may have aborted the request
         await held[0].continue_()
     assert await shown_from_end_to_end(reader) == without()
+
+
+async def test_link_that_loads_late_leaves_the_focus_in_the_composer(ana: Person, server: Server) -> None:
+    """UI-09, UI-11: a user who opens a link to a message and types while it loads continues to type.
+
+    No letter becomes a command for the message.
+    """
+    await asyncio.to_thread(fill, server)
+    linked, session = await id_of(server, 20), ana.page.url
+    late = await Delay.next_response(ana.page, "**/messages?around=*")
+    await ana.page.goto("about:blank")
+    await ana.page.goto(f"{session}#{linked}")
+    await late.read()
+    await expect(ana.composer).to_be_focused()
+    await ana.page.keyboard.type("For")
+    await late.release()
+    await ana.page.wait_for_function("id => document.getElementById(id)?.getAnimations().length", arg=linked)
+    await expect(numbered(ana, 20)).to_be_in_viewport()
+    await ana.page.keyboard.type(" example")
+    await expect(ana.composer).to_have_value("For example")
+    assert ana.page.url == f"{session}#{linked}"
+
+
+async def test_beginning_that_loads_late_leaves_the_focus_in_the_composer(ana: Person, server: Server) -> None:
+    """UI-11: a user who goes to the first message and types while it loads continues to type."""
+    await asyncio.to_thread(fill, server)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    late = await Delay.next_response(ana.page, "**/messages?start=*")
+    await log(ana).focus()
+    await ana.page.keyboard.press("Control+Home")
+    await late.read()
+    await ana.composer.click()
+    await ana.page.keyboard.type("For")
+    await late.release()
+    await settled(numbered(ana, 1))
+    await expect(numbered(ana, 1)).to_be_in_viewport()
+    await ana.page.keyboard.type(" example")
+    await expect(ana.composer).to_have_value("For example")

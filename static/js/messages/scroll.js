@@ -3,7 +3,7 @@ import { readTab, writeTab } from "../net/storage.js";
 import { onAction, PHONE } from "../ui/commands.js";
 import { format, words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
-import { closePopover, openPopover } from "../ui/popover.js";
+import { closePopover, openPopover, watchUser } from "../ui/popover.js";
 import { hasUnloaded, timeOfMessage, unfoldRun } from "./list.js";
 import * as loadedPart from "./loaded_part.js";
 import { loadAround, loadNewest, loadOldest, loadSince } from "./loaded_part.js";
@@ -35,25 +35,30 @@ export async function scrollToEnd() {
   followEnd();
 }
 
+/** Moves the focus to a message, unless the user has acted since the page started to go there. */
+const focusUnless = (hasActed, message) => hasActed() || message?.focus({ preventScroll: true });
+
 /** Goes to the first message of the session. */
 export async function scrollToStart() {
+  const hasActed = watchUser();
   stopFollowing();
   const top = () => (log.scrollTop = 0);
   if (hasUnloaded("older") && (await loadOldest(top)) === null) return;
   await repeatWhileResizing(top);
-  list.querySelector("article.message")?.focus({ preventScroll: true });
+  focusUnless(hasActed, list.querySelector("article.message"));
 }
 
 /** Goes to the first message at or after a time, or to the last one. */
 async function scrollToTime(moment) {
   const isSince = (element) => timeOfMessage(element) >= moment;
   const first = () => [...list.querySelectorAll("article.message")].find(isSince);
+  const hasActed = watchUser();
   stopFollowing();
   let found = null;
   if ((await loadSince(moment, () => (found = first()))) === null) return;
   if (!found) return scrollToEnd();
   await goToPlace({ id: found.id, top: 0 }, (message) => message.scrollIntoView({ block: "start" }));
-  document.getElementById(found.id)?.focus({ preventScroll: true });
+  focusUnless(hasActed, document.getElementById(found.id));
 }
 
 /**
@@ -336,11 +341,12 @@ const ADDRESS = /^#(m_[0-9a-z]+)$/;
 
 /** Goes to a message, loading the messages around it if necessary. Highlights it for a moment unless `quietly`. */
 export async function goToMessage(id, { quietly = false } = {}) {
+  const hasActed = watchUser();
   const isThere = await goToPlace({ id, top: log.clientHeight / 2 }, scrollToMessage);
   if (isThere === false) return showNotice(words.messageGone);
   if (quietly || !isThere) return;
   const message = document.getElementById(id);
-  message.focus({ preventScroll: true });
+  focusUnless(hasActed, message);
   highlight(message);
 }
 

@@ -35,11 +35,17 @@ export function openPopover(anchor, { className, label }) {
   return showPopover(box, anchor) ? box : null;
 }
 
+/** Returns a function that returns whether the user has pressed a button or key since this call. */
+export function watchUser() {
+  const before = presses;
+  return () => before !== presses;
+}
+
 /** Resolves to the value of a promise, or to undefined if the user has pressed a button or key in the meantime. */
 export async function unlessUserActed(promise) {
-  const before = presses;
+  const hasActed = watchUser();
   const content = await promise;
-  return before === presses ? content : undefined;
+  return hasActed() ? undefined : content;
 }
 
 export function closePopover() {
