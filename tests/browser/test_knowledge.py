@@ -6,6 +6,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, FilePayload, Page, expect
 
+from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -152,3 +153,31 @@ async def test_results_of_many_files_are_all_in_view(ana: Person) -> None:
     await expect(results.locator(".errors")).to_have_count(9)
     assert await results.evaluate("list => list.scrollHeight === list.clientHeight")
     await expect(page.get_by_role("link", name='The "new" plan.txt')).to_be_visible()
+
+
+async def test_open_form_stays_at_its_file_when_an_upload_ends(ana: Person) -> None:
+    """CTX-09: a form that was opened while a file is uploaded belongs to the same file when the list is updated."""
+    page = await open_knowledge(ana)
+    names = page.locator(".knowledge li a")
+
+    async def add(*names: str) -> None:
+        added: list[FilePayload] = [
+            {"name": name, "mimeType": "text/plain", "buffer": f"On {name}".encode()} for name in names
+        ]
+        await page.locator("input[type=file]").set_input_files(added)
+
+    await add("middle.txt", "zebra.txt")
+    await expect(names).to_have_text(["middle.txt", "zebra.txt"])
+    late = await Delay.next_response(page, page.url)
+    await add("alpha.txt")
+    await late.read()
+    middle = page.locator(".knowledge li", has_text="middle.txt")
+    await middle.locator("summary", has_text="Rename").click()
+    await middle.get_by_label("Name").fill("contract.txt")
+    await late.release()
+    await expect(names).to_have_text(["alpha.txt", "middle.txt", "zebra.txt"])
+    await expect(page.locator(".knowledge details[open]")).to_have_count(1)
+    await expect(middle.get_by_label("Name")).to_have_value("contract.txt")
+    await expect(middle.get_by_label("Name")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(names).to_have_text(["alpha.txt", "contract.txt", "zebra.txt"])

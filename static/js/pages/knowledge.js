@@ -5,6 +5,7 @@ import { reportReady } from "../ui/commands.js";
 import { createElement, parseHtml, patchChildren } from "../ui/dom.js";
 import * as preferences from "../ui/preferences.js";
 import * as renderedToasts from "../ui/rendered_toasts.js";
+import { alignRows } from "../ui/rows.js";
 import { localizeTimes } from "../ui/time.js";
 import * as toasts from "../ui/toast.js";
 
@@ -57,7 +58,10 @@ async function finishUpload() {
   pendingCount -= 1;
   const html = pendingCount ? null : await fetchText(location.pathname);
   if (html === null) return;
-  patchChildren(document.getElementById("files"), parseHtml(html).querySelector("#files"));
+  const [shown, fresh] = [document, parseHtml(html)].map((root) => root.querySelector("#files"));
+  const [list, wanted] = [shown, fresh].map((root) => root.querySelector(".knowledge"));
+  if (list && wanted) alignRows(list, wanted, ({ id }) => id);
+  patchChildren(shown, fresh);
   localizeTimes(document, "medium");
 }
 

@@ -6,6 +6,7 @@ import { onAction } from "../ui/commands.js";
 import { parseHtml, patchChildren } from "../ui/dom.js";
 import { format, words } from "../ui/i18n.js";
 import { openMenu } from "../ui/popover.js";
+import { alignRows } from "../ui/rows.js";
 import { localizeTimes } from "../ui/time.js";
 import { showToast } from "../ui/toast.js";
 import { createTab } from "./tab.js";
@@ -34,7 +35,8 @@ export const { refresh, refreshAfter } = createTab({
 function showContent(html) {
   const fresh = parseHtml(html);
   const focusedId = document.activeElement?.dataset?.include;
-  alignLists(fresh);
+  const [list, wanted] = [body, fresh].map((root) => root.querySelector(".context-list"));
+  if (list && wanted) alignRows(list, wanted, ({ dataset }) => dataset?.key);
   patchChildren(body, fresh);
   for (const box of body.querySelectorAll("[data-include]")) {
     if (!pendingIds.has(box.dataset.include)) box.checked = box.hasAttribute("checked");
@@ -45,21 +47,6 @@ function showContent(html) {
 }
 
 const findBox = (id) => body.querySelector(`[data-include="${CSS.escape(id)}"]`);
-const keyOf = ({ dataset }) => dataset?.key;
-
-/** Gives the list the rows of the new one before a patch, so that each row is patched to the same message. */
-function alignLists(fresh) {
-  const [list, wanted] = [body, fresh].map((root) => root.querySelector(".context-list"));
-  wanted?.replaceChildren(...wanted.children);
-  if (!list || !wanted) return;
-  const keys = new Set([...wanted.children].map(keyOf));
-  for (const each of [...list.childNodes]) if (!keys.has(keyOf(each))) each.remove();
-  let at = list.firstElementChild;
-  for (const each of wanted.children) {
-    if (at && keyOf(at) === keyOf(each)) at = at.nextElementSibling;
-    else list.insertBefore(each.cloneNode(true), at);
-  }
-}
 
 async function toggleMessage(box) {
   const id = box.dataset.include;
