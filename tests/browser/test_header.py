@@ -366,3 +366,24 @@ async def test_header_is_one_line_and_keeps_its_place(ana: Person, browser: Brow
     await page.evaluate("document.getElementById('connection').dataset.state = 'offline'")
     assert await page.evaluate(place) == before[0]
     bo.check_console()
+
+
+async def test_unchanged_title_is_not_saved(ana: Person, model: WireServer) -> None:
+    """UI-11: a user opens the field of the title and leaves it without a change. A new title of another user stays."""
+    other = Person(await ana.page.context.new_page())
+    await other.page.goto(ana.page.url)
+    await other.sees_connection("Connected")
+    await ana.page.bring_to_front()
+    await ana.page.get_by_role("button", name="Rename").click()
+    await expect(ana.page.get_by_role("textbox", name="Title")).to_be_focused()
+    await other.page.get_by_role("button", name="Rename").click()
+    await other.page.get_by_role("textbox", name="Title").fill("Friday")
+    await other.page.keyboard.press("Enter")
+    await expect(ana.page).to_have_title("Friday · Parley")
+    await ana.composer.click()
+    model.script(reply("Heard"))
+    await ana.say("Hello")  # the server handles a page's commands in their order
+    await expect(other.answers.first).to_contain_text("Heard")
+    for person in (ana, other):
+        await expect(person.page.get_by_role("heading", level=1)).to_contain_text("Friday")
+    other.check_console()

@@ -76,6 +76,7 @@ function shell() {
 function title(rename) {
   return {
     editing: false,
+    before: "", // the shown title when the field was opened
     problem: "", // the reason why the title `refused` was refused
     refused: "",
     get reading() {
@@ -85,7 +86,8 @@ function title(rename) {
       return this.problem ? "true" : null;
     },
     edit() {
-      this.open(this.shown());
+      this.before = this.shown();
+      this.open(this.before);
       this.$nextTick(() => this.$refs.input.select());
     },
     open(text, problem = "") {
@@ -115,7 +117,8 @@ function title(rename) {
         await this.$nextTick(); // move the focus before a quick refusal moves it back
         this.$refs.button.focus();
       }
-      if (!title || title === this.shown()) return;
+      // Another user may have changed the title while the field was open.
+      if (["", this.before, this.shown()].includes(title)) return;
       const problem = await rename(title);
       if (!problem) return;
       if (this.editing) return (this.problem = problem); // another title is being written
