@@ -1,1 +1,1 @@
-import{Ea as o,Fa as r,Ga as m,Ha as p,Ia as t,Ja as e,Ka as f,La as i,Ma as x,Na as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};
+import{Fa as o,Ga as r,Ha as m,Ia as p,Ja as t,Ka as e,La as f,Ma as i,Na as x,Oa as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
+from tests.browser.delays import Delay
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -583,3 +584,34 @@ async def test_text_of_a_user_is_formatted_and_not_changed(ana: Person, model: W
     await expect(plain.get_by_role("link")).to_have_attribute("href", "https://example.org/a")
     await expect(plain.locator("code")).to_have_count(2)
     assert await plain.text_content() == text
+
+
+async def test_edit_that_opens_late_leaves_the_focus_in_the_composer(ana: Person, model: WireServer) -> None:
+    """UI-09, UI-11: a user presses Edit and types in the composer until the form opens. The text stays together."""
+    await talk(ana, model, "An answer")
+    late = await Delay.next_response(ana.page, "**/source?id=*")
+    form = ana.page.get_by_role("textbox", name="Edit message")
+    await ana.messages.first.focus()
+    await ana.page.keyboard.press("e")
+    await late.read()
+    await ana.composer.click()
+    await ana.page.keyboard.type("Please ")
+    await late.release()
+    await expect(form).to_be_visible()
+    await ana.page.keyboard.type("wait")
+    await expect(ana.composer).to_have_value("Please wait")
+    await expect(form).to_have_value("Question 1")
+
+
+async def test_edit_that_is_requested_twice_has_the_focus(ana: Person, model: WireServer) -> None:
+    """UI-11: a user who presses Edit again while the text loads can type in the form when it opens."""
+    await talk(ana, model, "An answer")
+    late = await Delay.all_responses(ana.page, "**/source?id=*")
+    form = ana.page.get_by_role("textbox", name="Edit message")
+    await ana.messages.first.focus()
+    await ana.page.keyboard.press("e")
+    await late.read()
+    async with ana.page.expect_request("**/source?id=*"):
+        await ana.page.keyboard.press("e")
+    await late.release()
+    await expect(form).to_be_focused()

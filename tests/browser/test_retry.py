@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Locator, ViewportSize, expect
 
+from tests.browser.crowd import Line
 from tests.browser.delays import Delay
 from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
@@ -392,3 +393,26 @@ async def test_counters_below_one_answer_have_one_order(ana: Person, model: Wire
     for message, attempts in ((ana.answers, "2"), (ana.messages.first, "3")):
         await message.evaluate("(each, attempts) => Object.assign(each.dataset, { attempts, attempt: 1 })", attempts)
     await expect(ana.answers.locator(".attempts")).to_have_text(["1/3", "1/2"])
+
+
+async def test_version_that_arrives_late_leaves_the_focus_in_the_composer(ana: Person, model: WireServer) -> None:
+    """RUN-12, UI-09: a user switches to another version and types until it arrives. No key presses its button again."""
+    await talk(ana, model, "First")
+    model.script(reply("Second"))
+    await ana.answers.first.focus()
+    await ana.answers.first.press("r")
+    await expect(ana.answers).to_have_text(texts("Second"))
+    await ana.sees_state("idle")
+    line = Line()
+    await ana.page.route_web_socket("**/ws/**", line.lead)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    line.hold()
+    await button(ana, "Previous version").click()
+    await ana.composer.click()
+    await ana.page.keyboard.type("I think")
+    line.release()
+    await expect(ana.page.locator(".attempts")).to_have_text("1/2")
+    await ana.page.keyboard.type(" so")
+    await expect(ana.composer).to_have_value("I think so")
+    await expect(ana.page.locator(".attempts")).to_have_text("1/2")

@@ -7,6 +7,7 @@ import { onAction } from "../ui/commands.js";
 import { createElement, parseHtml } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { unlessUserActed } from "../ui/popover.js";
 import { localizeTimes } from "../ui/time.js";
 import { showToast } from "../ui/toast.js";
 
@@ -18,9 +19,12 @@ let shownHtml = "";
 let refreshTimer = 0;
 let lastRequest = 0;
 
-/** Opens the dialog with the content of a path below the session's address. */
+/**
+ * Opens the dialog with the content of a path below the session's address, unless the user acts before it has loaded.
+ */
 export async function show(path) {
-  const html = await fetchText(location.pathname + path);
+  const html = await unlessUserActed(fetchText(location.pathname + path));
+  if (html === undefined) return;
   if (html === null) return showNotice(words.notLoaded);
   clearNoticeAfterSuccess();
   dialog?.remove();

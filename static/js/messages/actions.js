@@ -6,7 +6,7 @@ import { addCommand, onAction, TOUCH } from "../ui/commands.js";
 import { words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
 import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
-import { closePopover, openMenu, suppressNextClick, unlessUserActed } from "../ui/popover.js";
+import { closePopover, openMenu, suppressNextClick, unlessUserActed, watchUser } from "../ui/popover.js";
 import { showToast } from "../ui/toast.js";
 import { forkAt } from "./fork.js";
 import { isFinished, lastMessage } from "./list.js";
@@ -236,7 +236,8 @@ function sourceLabel(message) {
 }
 
 export async function editMessage(message) {
-  (await lazyImport(() => import("./edit.js")))?.edit(message);
+  const isQuiet = watchUser();
+  (await lazyImport(() => import("./edit.js")))?.edit(message, { isQuiet });
 }
 
 /** Opens unsaved edits again after a reload, and goes to the edit that was interrupted by a sign-in. */

@@ -97,10 +97,15 @@ function updateBar(bar, { attempts, attempt }) {
   if (pendingSwitch?.id === bar.dataset.of && pendingSwitch.number === Number(attempt)) finishSwitch(bar);
 }
 
-/** Announces the shown attempt and moves the focus back to the button that was pressed. */
+/**
+ * Announces the shown attempt. Moves the focus back to the button that was pressed, unless the user has moved the focus
+ * in the meantime.
+ */
 function finishSwitch(bar) {
   const wanted = bar.querySelector(`[data-by="${pendingSwitch.by}"]:enabled`) ?? bar.querySelector("button:enabled");
-  if (pendingSwitch.focused) wanted?.focus({ preventScroll: true });
+  const { activeElement } = document;
+  const isFree = activeElement === document.body || bar.contains(activeElement);
+  if (pendingSwitch.focused && isFree) wanted?.focus({ preventScroll: true });
   pendingSwitch = null;
   announce(bar.ariaLabel);
 }

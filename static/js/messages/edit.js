@@ -7,6 +7,7 @@ import { cloneTemplate, parseHtml } from "../ui/dom.js";
 import { checkLength, growWithText, isComposing, restoreText, restoreTextAndFocus } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
 import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
+import { watchUser } from "../ui/popover.js";
 import { showToast } from "../ui/toast.js";
 import { actionsFor, fetchSource } from "./actions.js";
 import { drawEditors, startEditing, stopEditing } from "./editors.js";
@@ -24,8 +25,6 @@ async function fetchRemover(id) {
 }
 
 export { connect } from "./editors.js";
-
-const isEdited = (message) => message.querySelector(":scope > .edit") !== null;
 
 /** An open edit. `before` and `revision` are the text and the revision from which the user started. */
 class Edit {
@@ -140,7 +139,7 @@ class MessageEdit extends Edit {
   }
 
   resume(draft) {
-    edit(this.message, draft);
+    edit(this.message, { draft });
   }
 
   /** Makes "save and answer again" the main button, which Ctrl+Enter presses. Used for the user's own last message. */
@@ -343,16 +342,27 @@ class QueuedEdit extends Edit {
   }
 }
 
-/** Opens the edit form of a message. `draft` is an unsaved edit with its original text. */
-export async function edit(message, draft = readTab(draftName(message.id)), quietly = false) {
-  if (isEdited(message)) return;
+/**
+ * Opens the edit form of a message, or moves the focus to the open form. `draft` is an unsaved edit with its original
+ * text. If `isQuiet` returns true when the form opens, for example because the user has acted in the meantime, neither
+ * moves the focus nor scrolls.
+ */
+export async function edit(message, { draft = readTab(draftName(message.id)), isQuiet = watchUser() } = {}) {
+  if (focusOpenEdit(message, isQuiet)) return;
   const { revision } = message.dataset; // read before the text, which then is at least as new
   const before = await fetchSource(message);
   if (before === null) return showNotice(words.notLoaded);
-  if (!message.isConnected || isEdited(message)) return; // requested twice
+  if (!message.isConnected || focusOpenEdit(message, isQuiet)) return; // requested twice
   const form = new MessageEdit(message, { before, revision }, draft);
-  if (quietly) keepScrollPosition(() => form.open(true));
+  if (isQuiet()) keepScrollPosition(() => form.open(true));
   else form.open();
+}
+
+/** Returns whether the edit form of a message is open. Moves the focus there, unless `isQuiet` returns true. */
+function focusOpenEdit(message, isQuiet) {
+  const field = message.querySelector(":scope > .edit textarea");
+  if (field && !isQuiet()) field.focus();
+  return field !== null;
 }
 
 /** Opens the unsaved edits of these messages, except those that the user may no longer edit. Resolves when done. */
@@ -361,7 +371,8 @@ export async function reopen(messages) {
     const draft = readTab(draftName(message.id));
     const button = message.querySelector("[data-action=edit-queued]");
     if (button?.checkVisibility()) new QueuedEdit(message, draft).open(true);
-    else if (actionsFor(message).some(({ name }) => name === "edit")) return edit(message, draft, true);
+    else if (actionsFor(message).some(({ name }) => name === "edit"))
+      return edit(message, { draft, isQuiet: () => true });
     return null;
   });
   await Promise.all(opening);
