@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 
 from playwright.async_api import Browser, FilePayload, Route, ViewportSize, expect
 
+from tests.browser.delays import HANDLED, Delay
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
@@ -387,3 +388,39 @@ async def test_unchanged_title_is_not_saved(ana: Person, model: WireServer) -> N
     for person in (ana, other):
         await expect(person.page.get_by_role("heading", level=1)).to_contain_text("Friday")
     other.check_console()
+
+
+async def test_share_dialog_that_is_opened_again_offers_one_undo(ana: Person, browser: Browser) -> None:
+    """LIVE-06: a dialog that is closed and opened again before its module is loaded works once."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    await ana.page.reload()
+    page, dialog = ana.page, ana.page.get_by_role("dialog", name="Share session")
+    late = await Delay.next_response(page, "**/session-share.js")
+    await page.get_by_role("button", name="Share").click()
+    await late.read()
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    await page.get_by_role("button", name="Share").click()
+    await late.release()
+    await page.evaluate("(address) => import(address).then(() => {})", late.routes[0].request.url)
+    await dialog.get_by_role("button", name="Remove Bo").click()
+    await expect(page.locator(".toast", has_text="Bo removed")).to_have_count(1)
+    bo.check_console()
+
+
+async def test_share_dialog_that_is_closed_at_once_stays_idle(ana: Person) -> None:
+    """LIVE-06: a dialog that the user closes before its module is loaded sends no requests afterwards."""
+    page, dialog = ana.page, ana.page.get_by_role("dialog", name="Share session")
+    await page.clock.install()
+    late = await Delay.next_response(page, "**/session-share.js")
+    requests: list[str] = []
+    await page.get_by_role("button", name="Share").click()
+    await expect(dialog.get_by_role("button", name="Create link")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    page.on("request", lambda request: requests.append(request.url))
+    await late.release()
+    await page.evaluate("(address) => import(address).then(() => {})", late.routes[0].request.url)
+    await page.clock.fast_forward(8_000)
+    await page.evaluate(HANDLED)
+    assert not [address for address in requests if address.endswith("/share")]

@@ -7,9 +7,15 @@ import { announce } from "../ui/notice.js";
 import { showToast } from "../ui/toast.js";
 
 const REFRESH_MS = 4000;
+let isConnected = false;
 
-/** Keeps the list of people up to date until the dialog closes. New links and the user's choices survive updates. */
+/**
+ * Keeps the list of people up to date until the dialog closes. New links and the user's choices survive updates. Called
+ * twice if the user closes the dialog and opens it again before this module is loaded.
+ */
 export function connectDialog(dialog) {
+  if (isConnected) return;
+  isConnected = true;
   const timer = setInterval(() => {
     const people = dialog.querySelector("#share-people");
     if (people && !document.hidden && !people.contains(document.activeElement)) htmx.trigger(people, "refresh");
@@ -49,7 +55,10 @@ export function connectDialog(dialog) {
   document.addEventListener("htmx:before:swap", beforeSwap, { signal });
   document.addEventListener("htmx:after:swap", afterSwap, { signal });
   for (const name of ["htmx:error", "htmx:response:error"]) document.addEventListener(name, handleError, { signal });
-  signal.addEventListener("abort", () => clearInterval(timer));
+  signal.addEventListener("abort", () => {
+    clearInterval(timer);
+    isConnected = false;
+  });
   dialog.addEventListener("close", () => listeners.abort(), { signal });
 }
 

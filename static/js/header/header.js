@@ -144,7 +144,8 @@ async function openShare(button) {
   const dialog = byId(button.dataset.dialog);
   byId("share-body").replaceChildren(loadingLine.cloneNode(true));
   dialog.showModal();
-  (await lazyImport(() => import("../dialogs/share.js")))?.connectDialog(dialog);
+  const module = await lazyImport(() => import("../dialogs/share.js"));
+  if (dialog.open) module?.connectDialog(dialog);
 }
 
 /** Returns the anchor of the usage box: the figures, or the menu's button if the figures are hidden. */
