@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser.person import Person
@@ -43,6 +44,30 @@ async def test_module_that_fails_to_load_is_reported_and_loads_later(ana: Person
     await ana.page.context.set_offline(False)
     await picker.click()
     await expect(ana.page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+
+
+@pytest.mark.both_browsers
+async def test_module_that_failed_to_load_is_there_after_a_reload(ana: Person) -> None:
+    """LIVE-04: some browsers never request a module again that they could not load, so the page offers to reload.
+
+    Without a network it stays, because the browser's error page would replace it.
+    """
+    page, toast = ana.page, ana.page.locator(".toast")
+    await ana.sees_connection("Connected")
+    await page.route("**/*model_picker*", lambda route: route.fulfill(status=503))
+    await page.locator("#model").click()
+    await expect(toast).to_contain_text("Couldn’t load")
+    await page.context.set_offline(True)
+    await toast.get_by_role("button", name="Reload").click()
+    await expect(toast).to_contain_text("You’re offline. Try again when you’re connected.")
+    await page.context.set_offline(False)
+    await page.locator("#model").click()
+    await page.unroute("**/*model_picker*")
+    async with page.expect_navigation():
+        await toast.get_by_role("button", name="Reload").click()
+    await page.locator("#model").click()
+    await expect(page.get_by_role("dialog", name="Choose the model")).to_be_visible()
+    ana.reports.clear()  # of the failed requests
 
 
 async def test_message_that_waited_for_a_day_returns_to_the_composer(ana: Person) -> None:

@@ -2,6 +2,7 @@
 // because the page would not show it otherwise.
 import { createElement } from "./dom.js";
 import { words } from "./i18n.js";
+import { reload } from "./navigation.js";
 import { showToast } from "./toast.js";
 
 const connected = new Set();
@@ -36,7 +37,8 @@ export async function lazyImport(load) {
     return module;
   } catch {
     styles = null; // the next attempt loads them again
-    showToast(words.notLoaded);
+    // Browsers other than Chromium do not request a module again that they could not load.
+    showToast(words.notLoaded, { action: { label: words.reload, run: reload } });
     return null;
   }
 }

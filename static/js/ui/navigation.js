@@ -5,8 +5,13 @@ import { words } from "./i18n.js";
 import { showToast } from "./toast.js";
 
 /** Goes to another page of Parley, or shows a toast if the server cannot be reached. */
-export async function navigate(address) {
-  if (await isReachable()) location.assign(address);
+export const navigate = (address) => leave(() => location.assign(address));
+
+/** Reloads the page, or shows a toast if the server cannot be reached. */
+export const reload = () => leave(() => location.reload());
+
+async function leave(go) {
+  if (await isReachable()) go();
   else showToast(words.cannotLeave);
 }
 
