@@ -30,7 +30,7 @@ class Backup:
         connection.execute("SELECT FROM chat_session")
 
     def pause(self, seconds: float) -> None:
-        """Stand for the pause of a migration. Another statement that uses the table does not wait meanwhile."""
+        """Stand for the pause of a migration. Another statement that uses the table does not wait in the meantime."""
         with psycopg.connect(address()) as other:
             other.execute("SET lock_timeout = 1")
             other.execute("SELECT FROM chat_session")
