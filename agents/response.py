@@ -123,7 +123,10 @@ def _error_of(stop_reason: StopReason, model: str, explanation: str) -> Provider
         case "context":
             return ContextTooLong(_("The conversation is too long for {model}. Remove part of it.", model=model))
         case "refusal":
-            words = _("The model declined to answer. Rephrase the request, or switch to another model.")
+            words = _(
+                "The model declined to answer. Further requests contain the declined message, too. Edit that message, "
+                "exclude it from context, or switch to another model."
+            )
             quoted = _("{problem} The provider says: {words}", problem=words, words=explanation)
             return AnswerRefused(quoted if explanation else words)
         case _:

@@ -295,11 +295,15 @@ async def test_response_that_ends_badly_fails_the_turn_with_every_call_answered(
 
 
 async def test_refusal_is_shown_with_the_providers_explanation() -> None:
-    """RUN-10: the user reads why the model has declined to answer, if the provider says it."""
+    """RUN-10: the user reads why the model has declined to answer, if the provider says it, and what helps.
+
+    A new message alone does not, because the declined message is sent again with it.
+    """
     helper, _ = agent([Stop("refusal", "It could enable harm.")])
     failure = (await collect(helper))[-1]
     assert isinstance(failure, TurnFailed)
     assert str(failure.error.words).startswith("The model declined to answer.")
+    assert "Edit that message, exclude it from context, or switch to another model." in str(failure.error.words)
     assert str(failure.error.words).endswith("The provider says: It could enable harm.")
 
 

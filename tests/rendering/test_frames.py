@@ -259,7 +259,7 @@ def test_error_offers_a_retry_of_itself() -> None:
     ("kept", "remedy"),
     [
         ({"code": "rate_limited", "remedy": "retry"}, "retry"),
-        ({"code": "refused", "remedy": "model"}, "model"),
+        ({"code": "rejected", "remedy": "model"}, "model"),
         ({"code": "authentication", "remedy": "setting"}, "setting"),
         (None, "retry"),
         ("model", "retry"),
@@ -279,9 +279,10 @@ def test_error_offers_its_remedy_or_a_retry(kept: object, remedy: str) -> None:
     )
 
 
-def test_refused_tools_do_not_advise_against_a_retry() -> None:
-    """RUN-10: if the model accepts no tools, a retry succeeds after the user has switched them off."""
-    given = message(type="error", text="No.", provider_data={"error": {"code": "tools_refused", "remedy": "model"}})
+@pytest.mark.parametrize("code", ["tools_refused", "refused"])
+def test_refusals_that_a_user_can_avoid_do_not_advise_against_a_retry(code: str) -> None:
+    """RUN-10: a retry succeeds after the user has switched off the tools, or has edited the declined message."""
+    given = message(type="error", text="No.", provider_data={"error": {"code": code, "remedy": "model"}})
     html = frames.message_html(given)
     assert ("Retrying is unlikely" in html, 'data-action="choose-model"' in html) == (False, True)
 

@@ -186,7 +186,7 @@ async def test_long_answers_reach_who_has_not_seen_them(
 async def test_a_summary_after_a_long_turn_does_not_hide_its_end(
     node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """UI-22, CTX-07: users are notified once of the end of a long turn, also if the session compacts itself before it rests."""
+    """UI-22, CTX-07: users are notified of a long turn, once, also if the session compacts itself after it."""
 
     def answer(request: Request) -> Reply:
         return ["Short."] if request.system == INSTRUCTIONS else ["Fine.", Usage(900, 3)]
