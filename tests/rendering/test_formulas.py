@@ -278,7 +278,7 @@ def test_frames_and_strokes_are_classes(latex: str, name: str) -> None:
     ("latex", "cells"),
     [
         (r"\begin{array}{cc|c} a & b & c \end{array}", ["", "", "line-before"]),
-        (r"\begin{array}{|r|} a \\ \end{array}", ["right line-before line-after"]),
+        (r"\begin{array}{|r||} a \\ \end{array}", ["right line-before line-after"]),
         (r"\begin{array}{c} \hline a \\ b \\[2pt] \hline \end{array}", ["line-above", "line-below"]),
         (
             r"\begin{array}{l|l} a & b \\ \hline c \end{array}",

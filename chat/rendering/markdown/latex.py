@@ -19,7 +19,6 @@ def _command(rest: str) -> re.Pattern[str]:
 
 _REWRITTEN = (
     (re.compile(r"(\\\\)\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|mu)\s*\]"), r"\1"),  # the space after a line
-    (re.compile(r"(?:\\\\\s*)+\Z"), ""),
     (_command(r"label\s*\{[^{}]*\}"), r"\1"),
     (_command(r"(?:nonumber|notag|allowbreak|relax)(?![A-Za-z])"), r"\1 "),
     (_command(r"hline(?![A-Za-z])"), rf"\1{ROW_LINE}"),
@@ -58,6 +57,8 @@ def prepare(source: str) -> str:
         raise ValueError("the formula has characters for private use")
     for pattern, replacement in _REWRITTEN:
         source = pattern.sub(replacement, source)
+    while (source := source.rstrip()).endswith(r"\\"):
+        source = source[:-2]
     for font in _FONT.findall(source):
         if not _is_font(font):
             raise ValueError(f"{font} is not known")
@@ -69,7 +70,7 @@ def prepare(source: str) -> str:
 
 def column_lines(marks: str) -> list[int]:
     """Return the columns before which an array has a line, from the characters at its start."""
-    return [ord(mark) - _COLUMN_LINES for mark in marks if mark != ROW_LINE]
+    return sorted({ord(mark) - _COLUMN_LINES for mark in marks if mark != ROW_LINE})
 
 
 def _is_font(name: str) -> bool:
@@ -98,9 +99,13 @@ def _environment(match: re.Match[str]) -> str:
 
 def _array(match: re.Match[str]) -> str:
     kinds = "".join(match[1].split())
-    lines = [kinds[:place].replace("|", "") for place, kind in enumerate(kinds) if kind == "|"]
-    marks = "".join(chr(_COLUMN_LINES + len(columns)) for columns in lines)
-    return rf"\begin{{array}}{{{kinds.replace('|', '')}}}{marks}"
+    columns, marks = "", ""
+    for kind in kinds:
+        if kind == "|":
+            marks += chr(_COLUMN_LINES + len(columns))
+        else:
+            columns += kind
+    return rf"\begin{{array}}{{{columns}}}{marks}"
 
 
 def _in_rows(source: str) -> str:
