@@ -75,6 +75,8 @@ IN_FLIGHT = (MessageStatus.STREAMING, MessageStatus.RUNNING)
 UNFINISHED = (*IN_FLIGHT, MessageStatus.PENDING, MessageStatus.WAITING)
 # Running calls that have asked people something. Other waiting calls have no process.
 ASKING = Q(status=MessageStatus.WAITING, asked__isnull=False)
+# Calls whose JSON can name users who have approved or answered them.
+WITH_DECISIONS = Q(approval__isnull=False) | Q(asked__isnull=False)
 # Calls that were interrupted before users approved them.
 NEVER_APPROVED = Q(status=MessageStatus.INTERRUPTED, question=QuestionKind.APPROVAL, answer__isnull=True)
 # Types of rows that the model gets, unless they are excluded from the context.
@@ -192,7 +194,7 @@ class ChatMessage(models.Model):
     key_digest = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  # null: no key, or from before
     edited_at = models.DateTimeField(null=True, blank=True)
     # The user who made the last edit, unless it was the author, and the user who suggested the edit, if any.
-    # These and `stopped_by` are only queried by message, so they have no index.
+    # This, `answered_by` and `stopped_by` have partial indexes, because they are null in nearly all rows.
     edited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
@@ -255,6 +257,11 @@ class ChatMessage(models.Model):
             models.Index(fields=["removed_at"], name="message_by_removal", condition=Q(removed_at__isnull=False)),
             models.Index(fields=["attempt"], name="message_by_attempt", condition=~Q(attempt="")),
             models.Index(fields=["session"], name="message_summary", condition=Q(summarises__isnull=False)),
+            # These are for erasing users, which would otherwise read all messages of the installation.
+            models.Index(fields=["edited_by"], name="message_by_editor", condition=Q(edited_by__isnull=False)),
+            models.Index(fields=["stopped_by"], name="message_by_stopper", condition=Q(stopped_by__isnull=False)),
+            models.Index(fields=["answered_by"], name="message_by_answerer", condition=Q(answered_by__isnull=False)),
+            models.Index(fields=["session"], name="message_with_decisions", condition=WITH_DECISIONS),
         )
 
     def __str__(self) -> str:

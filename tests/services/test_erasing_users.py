@@ -8,11 +8,14 @@ import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import connection
+from django.db.models import Q
 from django.test import Client
 
 from chat.access import session_for
 from chat.errors import NoSuchSession, ServiceError
 from chat.models import (
+    WITH_DECISIONS,
     ApiToken,
     Attachment,
     ChatMessage,
@@ -157,6 +160,24 @@ def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: Us
     changes = changes_since(theirs.pk, before)
     assert changes is not None
     assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk, rows[4].pk}
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("condition", "index"),
+    [
+        (Q(edited_by__in=[1]), "message_by_editor"),
+        (Q(stopped_by__in=[1]), "message_by_stopper"),
+        (Q(answered_by__in=[1]), "message_by_answerer"),
+        (WITH_DECISIONS, "message_with_decisions"),
+    ],
+)
+def test_messages_that_name_a_user_are_found_by_indexes(condition: Q, index: str) -> None:
+    """Erasing a user reads few messages, and not all of the installation: its statements would exceed their limit."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")  # with few rows, PostgreSQL would use no index
+    assert index in ChatMessage.objects.filter(condition).order_by().explain()
 
 
 def test_copies_of_texts_in_forks_are_replaced(ana: User, bo: User) -> None:

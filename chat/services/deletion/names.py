@@ -6,6 +6,8 @@ stay, but the text of their answers is erased.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +15,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from chat.errors import NoSuchSession
-from chat.models import ChatMessage, MessageRevision, QuestionKind, Suggestion, User
+from chat.models import WITH_DECISIONS, ChatMessage, MessageRevision, QuestionKind, Suggestion, User
 from chat.queries.attachments import fetch_attachments
 from chat.runs.approvals import without_person
 from chat.runs.elicitations import without_answerer
@@ -30,7 +32,9 @@ MAX_MESSAGES = 20
 def erase_names(user: User, deadline: Deadline) -> bool:
     """Replace the user's name, and delete the suggestions. Return False if the deadline came first."""
     pacer = Pacer()
-    for session_id in list(_naming(user).order_by().values_list("session", flat=True).distinct()):
+    naming = [_with_texts().filter(condition) for condition in _conditions(user)]
+    found = {pk for rows in naming for pk in rows.order_by().values_list("session", flat=True).distinct()}
+    for session_id in sorted(found):
         while _erase_batch(session_id, user):
             if deadline.is_over:
                 return False
@@ -38,17 +42,20 @@ def erase_names(user: User, deadline: Deadline) -> bool:
     return True
 
 
-def _naming(user: User) -> QuerySet[ChatMessage]:
+def _conditions(user: User) -> list[Q]:
+    """Return conditions, one of which messages that name the user meet. An index serves each, but not all together."""
     edited = MessageRevision.objects.filter(user=user, kind=MessageRevision.Kind.EDIT).values("message")
     suggested = Suggestion.objects.filter(user=user).values("message")
     # SQLite and PostgreSQL query JSON in different ways, so the decisions are searched as text.
-    in_text = Q(approval__isnull=False, decisions__regex=rf'"user_id": ?{user.pk}[,}}]')
-    in_text |= Q(asked__isnull=False, asked_text__regex=rf'"answered_by_id": ?{user.pk}[,}}]')
-    is_named = (
-        in_text | Q(edited_by=user) | Q(stopped_by=user) | Q(answered_by=user) | Q(pk__in=edited) | Q(pk__in=suggested)
-    )
+    in_text = Q(decisions__regex=rf'"user_id": ?{user.pk}[,}}]')
+    in_text |= Q(asked_text__regex=rf'"answered_by_id": ?{user.pk}[,}}]')
+    in_column = [Q(edited_by=user), Q(stopped_by=user), Q(answered_by=user)]
+    return [WITH_DECISIONS & in_text, *in_column, Q(pk__in=edited), Q(pk__in=suggested)]
+
+
+def _with_texts() -> QuerySet[ChatMessage]:
     texts = {"decisions": Cast("approval", TextField()), "asked_text": Cast("asked", TextField())}
-    return ChatMessage.objects.annotate(**texts).filter(is_named)
+    return ChatMessage.objects.annotate(**texts)
 
 
 @transaction.atomic
@@ -57,7 +64,8 @@ def _erase_batch(session_id: str, user: User) -> bool:
         tx = SessionTransaction.lock(session_id)
     except NoSuchSession:
         return False
-    rows = list(_naming(user).filter(session=session_id).order_by("pk")[:MAX_MESSAGES])
+    is_named = reduce(or_, _conditions(user))
+    rows = list(_with_texts().filter(is_named, session=session_id).order_by("pk")[:MAX_MESSAGES])
     fetch_attachments(rows)
     for row in rows:
         _erase_from(tx, row, user)
