@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import Route, WebSocketRoute, expect
 
 from tests.browser.person import Person
@@ -156,3 +157,20 @@ async def test_theme_chosen_before_leaving_applies_to_the_next_page(ana: Person,
     await ana.page.get_by_role("link", name="Back to your sessions").click()
     await expect(ana.page.get_by_label("First message")).to_be_visible()
     await expect(ana.page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+@pytest.mark.any_browser
+async def test_page_without_its_module_offers_to_reload(ana: Person) -> None:
+    """LIVE-04: a page whose module cannot be loaded says so. It keeps the text, and works after a reload."""
+    await ana.page.route(MODULES, lambda route: route.abort(), times=1)
+    await ana.page.reload()
+    toast = ana.page.locator(".toast")
+    await expect(toast).to_contain_text("Parley couldn’t load completely.")
+    await ana.composer.fill("A question")
+    await ana.composer.press("Enter")
+    await ana.page.get_by_role("button", name="Share").click()
+    await expect(ana.composer).to_have_value("A question")
+    await toast.get_by_role("button", name="Reload").click()
+    await ana.sees_connection("Connected")
+    await expect(toast).to_have_count(0)
+    ana.reports.clear()  # of the request that failed

@@ -1,4 +1,5 @@
-// Records clicks, input and the key that sends until the page's modules are loaded, and then replays them.
+// Records clicks, input and the key that sends until the page's modules are loaded, and then replays them. If they
+// cannot be loaded, offers to reload the page.
 (() => {
   // Elements that need a script. Links and forms with a method work without a script.
   const BUTTON = "button[type='button']";
@@ -51,6 +52,10 @@
       changes.push({ target, type }); // sorted by their last change
     });
   }
+  listen("error", ({ target }) => {
+    if (target.type === "module")
+      document.getElementById("toasts").append(document.getElementById("load-error").content);
+  });
   document.addEventListener(
     "parley:ready",
     () => {
