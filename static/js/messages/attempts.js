@@ -103,9 +103,9 @@ function updateBar(bar, { attempts, attempt }) {
  */
 function finishSwitch(bar) {
   const wanted = bar.querySelector(`[data-by="${pendingSwitch.by}"]:enabled`) ?? bar.querySelector("button:enabled");
-  const { activeElement } = document;
-  const isFree = activeElement === document.body || bar.contains(activeElement);
-  if (pendingSwitch.focused && isFree) wanted?.focus({ preventScroll: true });
+  // The focus of a removed message may have moved to another message.
+  const isElsewhere = document.querySelector(":focus:is(textarea, input, :not(#log, #log *))") !== null;
+  if (pendingSwitch.focused && !isElsewhere) wanted?.focus({ preventScroll: true });
   pendingSwitch = null;
   announce(bar.ariaLabel);
 }
