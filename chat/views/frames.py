@@ -23,7 +23,7 @@ from chat.middleware import POLICY
 # The policy of a page that contains such frames.
 WITH_FRAMES = f"{POLICY}; frame-src 'self'"
 
-_CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts; "
+_CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
 _INLINE = "style-src 'unsafe-inline'; img-src data:; "
 # Frames within a preview would have the ways to the network that its script removes. `preview_frame.js` explains it.
 _TYPED = "require-trusted-types-for 'script'; trusted-types default"
@@ -48,12 +48,16 @@ def _render_frame(request: HttpRequest, template: str, policy: str, **values: ob
 @xframe_options_sameorigin
 def diagram(request: HttpRequest) -> HttpResponse:
     """Show the page that draws a diagram. It runs only Parley's scripts."""
-    return _render_frame(request, "chat/frames/diagram.html", f"{_CLOSED}{_INLINE}script-src 'self'")
+    policy = f"{_CLOSED}sandbox allow-scripts; {_INLINE}script-src 'self'"
+    return _render_frame(request, "chat/frames/diagram.html", policy)
 
 
 @require_GET
 @xframe_options_sameorigin
 def preview(request: HttpRequest) -> HttpResponse:
-    """Show the page that previews HTML from an answer. It runs only inline scripts."""
-    policy = f"{_CLOSED}{_INLINE}script-src 'unsafe-inline'; {_TYPED}"
+    """Show the page that previews HTML from an answer. It runs only inline scripts.
+
+    Scripts handle the forms of the preview, and `form-action` keeps these from sending anything.
+    """
+    policy = f"{_CLOSED}sandbox allow-scripts allow-forms; {_INLINE}script-src 'unsafe-inline'; {_TYPED}"
     return _render_frame(request, "chat/frames/preview.html", policy, script=_preview_script())

@@ -19,12 +19,16 @@ CLOSED = {
     "base-uri": "'none'",
     "form-action": "'none'",
     "frame-ancestors": "'self'",
-    "sandbox": "allow-scripts",
     "style-src": "'unsafe-inline'",
     "img-src": "data:",
 }
-DRAWN = {"script-src": "'self'"}
-SHOWN = {"script-src": "'unsafe-inline'", "require-trusted-types-for": "'script'", "trusted-types": "default"}
+DRAWN = {"script-src": "'self'", "sandbox": "allow-scripts"}
+SHOWN = {
+    "script-src": "'unsafe-inline'",
+    "sandbox": "allow-scripts allow-forms",
+    "require-trusted-types-for": "'script'",
+    "trusted-types": "default",
+}
 
 
 @pytest.mark.django_db

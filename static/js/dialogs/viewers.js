@@ -106,7 +106,7 @@ export function openPreview(button) {
   const code = block.querySelector("pre").textContent;
   const frame = createElement("iframe", {
     title: preview.querySelector("h2").textContent,
-    sandbox: "allow-scripts",
+    sandbox: "allow-scripts allow-forms",
     referrerPolicy: "no-referrer",
     src: ADDRESS,
   });

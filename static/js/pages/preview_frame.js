@@ -5,6 +5,7 @@ addEventListener("message", function start({ source, data }) {
   // A Content-Security-Policy does not cover these ways to the network.
   for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"]) delete window[name];
   withoutScriptsInFrames();
+  keepStorageInMemory();
   const { write } = document;
   writeWholePieces();
   document.open();
@@ -13,6 +14,11 @@ addEventListener("message", function start({ source, data }) {
   write.call(document, content);
   document.close();
   addEventListener("keydown", ({ key }) => key === "Escape" && parent.postMessage("close", "*"));
+  // The policy blocks the sending of forms, but Chromium then replaces the preview by an error page.
+  addEventListener("submit", (event) => {
+    const method = event.submitter?.getAttribute("formmethod") ?? event.target.getAttribute("method");
+    if (method?.toLowerCase() !== "dialog") event.preventDefault();
+  });
 });
 
 /**
@@ -30,6 +36,32 @@ function withoutScriptsInFrames() {
     createHTML: (html, _type, sink) => (isRefused(`${sink} ${html}`) ? "" : html),
     createScript: (code, _type, sink) => (apply(exec, /^Location/, [sink]) ? null : code),
     createScriptURL: (address) => address,
+  });
+}
+
+/** Gives scripts a storage that ends with the preview. A frame without an origin has none, and an access is an error. */
+function keepStorageInMemory() {
+  for (const name of ["localStorage", "sessionStorage"])
+    Object.defineProperty(window, name, { value: createStorage(new Map()), configurable: true });
+}
+
+function createStorage(items) {
+  const methods = {
+    getItem: (key) => items.get(String(key)) ?? null,
+    setItem: (key, value) => void items.set(String(key), String(value)),
+    removeItem: (key) => void items.delete(String(key)),
+    clear: () => items.clear(),
+    key: (index) => [...items.keys()][index] ?? null,
+  };
+  // Scripts also read and set items as properties.
+  return new Proxy(methods, {
+    get: (_target, name) => (name === "length" ? items.size : (methods[name] ?? items.get(name))),
+    set: (_target, name, value) => (methods.setItem(name, value), true),
+    deleteProperty: (_target, name) => (items.delete(name), true),
+    has: (_target, name) => name in methods || items.has(name),
+    ownKeys: () => [...items.keys()],
+    getOwnPropertyDescriptor: (_target, name) =>
+      items.has(name) ? { value: items.get(name), writable: true, enumerable: true, configurable: true } : undefined,
   });
 }
 
