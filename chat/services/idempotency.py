@@ -32,7 +32,7 @@ def create_once(
     """
     if not key:
         return make(ids.session_id(), None), False
-    session_id, digest = _session_id_of(f"{user.pk}\n{purpose}\n{validate_characters(key)}"), request_digest(request)
+    session_id, digest = id_of_key("s", user=user, purpose=purpose, key=key), request_digest(request)
     if (before := _made_before(session_id, digest)) is not None:
         return before, True
     try:
@@ -41,6 +41,16 @@ def create_once(
         if (quicker := _made_before(session_id, digest)) is None:
             raise
         return quicker, True
+
+
+def id_of_key(kind: str, *, user: User, purpose: str, key: str) -> str:
+    """Return the id of the row that a user's key creates. It cannot be computed without the server's secret.
+
+    `kind` is the letter of the id, as in `chat/ids.py`. As the id is the primary key, a repeated request cannot create
+    a second row.
+    """
+    text = f"{user.pk}\n{purpose}\n{validate_characters(key)}"
+    return f"{kind}_" + salted_hmac("chat.services.idempotency", text, algorithm="sha256").hexdigest()[:24]
 
 
 def request_digest(request: Mapping[str, object]) -> str:
@@ -53,11 +63,6 @@ def require_same_request(kept: str | None, digest: str | None) -> None:
     """Raise ServiceError "key_taken" if a key was used for another request. Old rows have no digest and pass."""
     if kept and kept != digest:
         raise ServiceError("key_taken", _("This key was used for a different request. Use a new key."))
-
-
-def _session_id_of(text: str) -> str:
-    """Return the id of a key's session. It cannot be computed without the server's secret."""
-    return "s_" + salted_hmac("chat.services.idempotency", text, algorithm="sha256").hexdigest()[:24]
 
 
 def _made_before(session_id: str, digest: str) -> Session | None:

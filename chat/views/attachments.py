@@ -50,7 +50,7 @@ def unsent(request: SignedInRequest, session_id: str) -> HttpResponse:
 @for_scripts
 def upload_first(request: SignedInRequest) -> HttpResponse:
     """Create a session from the home page's form and upload `file` to it. The response contains the `session` id."""
-    taken = _upload(request, lambda: begin(request))
+    taken = _upload(request, lambda: begin(request)[0])
     return JsonResponse({**stored.describe(taken), "session": taken.session_id}, status=201)
 
 

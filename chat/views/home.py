@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from secrets import token_urlsafe
 from typing import Any
 
 from django.conf import settings
@@ -24,10 +26,12 @@ from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import color, initials
+from chat.services.idempotency import create_once
 from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
 from chat.services.sessions.replies import AUTOMATIC
+from chat.services.sessions.user_state import save_draft
 from chat.views.profile_pictures import picture_urls
 from chat.views.requests import SignedInRequest, is_script, number, signed_in, status_of
 from chat.zones import zone_of
@@ -83,12 +87,13 @@ def new_session(request: SignedInRequest) -> HttpResponse:
     """Create a session in the form's `workspace`, send `text` as its first message, and open it.
 
     If `upload_first` has already created the session, the form contains its id in `session` and the ids of the files in
-    `attachments`. Scripts get the session's URL or the error as JSON.
+    `attachments`. If the form is sent again because the response was lost, its `key` leads to the same session
+    (MSG-02). Scripts get the session's URL or the error as JSON.
     """
     text = request.POST.get("text", "").replace("\r\n", "\n")
     agent = request.POST.get("agent", "")
     try:
-        begun = _send_to_begun(request, text) if request.POST.get("session") else begin(request, text)
+        begun = _begin_with(request, text)
     except ServiceError as refused:
         if is_script(request):
             return JsonResponse({"message": refused.message}, status=status_of(refused))
@@ -97,18 +102,55 @@ def new_session(request: SignedInRequest) -> HttpResponse:
     return JsonResponse({"address": address}, status=201) if is_script(request) else redirect(address)
 
 
-def begin(request: SignedInRequest, text: str = "") -> Session:
-    """Create a session with the values of the home page's form. Raise ServiceError."""
-    workspace = named_workspace(request)
-    return begin_session(owner=request.user, workspace=workspace, text=text, replies=AUTOMATIC, **_read_choice(request))
+def begin(request: SignedInRequest, text: str = "") -> tuple[Session, bool]:
+    """Create a session with the values of the home page's form, once for the form's `key`.
+
+    Return the session, and whether it existed already. Raise ServiceError.
+    """
+    key, choice = request.POST.get("key"), _read_choice(request)
+
+    def make(session_id: str, key_digest: str | None) -> Session:
+        return begin_session(
+            owner=request.user,
+            workspace=named_workspace(request),
+            text=text,
+            key=key,
+            replies=AUTOMATIC,
+            session_id=session_id,
+            key_digest=key_digest,
+            **choice,
+        )
+
+    create = partial(create_once, user=request.user, purpose="home", request={}, make=make)
+    try:
+        return create(key=key)
+    except ServiceError as refused:
+        if refused.code != "key_taken":
+            raise
+        return create(key=None)  # the session of this key is deleted
 
 
-def _send_to_begun(request: SignedInRequest, text: str) -> Session:
-    """Send the first message of a session that `upload_first` has created. Return the session."""
-    row, _role = session_for(request.user, request.POST["session"], SessionRole.OWNER)
+def _begin_with(request: SignedInRequest, text: str) -> Session:
+    """Create the session of the form and send its first message, unless that is done already. Return the session.
+
+    The message's key was used for another text if the user has changed the text after the response was lost. The new
+    text then becomes the session's draft, because the agent already answers the first one.
+    """
+    session_id = request.POST.get("session")
+    if not session_id:
+        begun, existed = begin(request, text)
+        if not existed:
+            return begun
+        session_id = begun.pk
+    row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     require_no_guest(request.user, row)
-    files = request.POST.getlist("attachments")
-    send_first_message(session=row, author=request.user, text=text, attachments=files, **_read_choice(request))
+    files, key, choice = request.POST.getlist("attachments"), request.POST.get("key"), _read_choice(request)
+    try:
+        send_first_message(session=row, author=request.user, text=text, attachments=files, key=key, **choice)
+    except ServiceError as refused:
+        if refused.code != "key_taken":
+            raise
+        save_draft(session=row, user=request.user, text=text)
     return row
 
 
@@ -215,6 +257,7 @@ def _home(
         "is_demo": not registry().has_models(),
         "first_name": first_name,
         "text": text,
+        "key": token_urlsafe(9),
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, workspaces.within),

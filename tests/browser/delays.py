@@ -1,4 +1,4 @@
-"""Responses that reach the page later than the server has sent them."""
+"""Responses that reach the page later than the server has sent them, or never."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ HANDLED = """new Promise((done) => {
   port1.onmessage = done;
   port2.postMessage("");
 }).then(() => {})"""
+
+
+async def lose_next_response(page: Page, pattern: str) -> None:
+    """Let the server carry out the next request that matches, and let its connection break before the response."""
+
+    async def lose(route: Route) -> None:
+        await route.fetch(max_retries=2)
+        await route.abort()
+
+    await page.route(pattern, lose, times=1)
 
 
 class Delay:

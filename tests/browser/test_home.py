@@ -7,6 +7,7 @@ import re
 
 from playwright.async_api import Locator, Route, expect
 
+from tests.browser.delays import lose_next_response
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import reply
 from tests.browser.test_rail import home, row
@@ -134,6 +135,31 @@ async def test_refused_first_message_keeps_the_input(ana: Person) -> None:
     await field(ana).press("Enter")
     await expect(ana.messages.first).to_contain_text("Half a thought")
     ana.reports = [report for report in ana.reports if REFUSED not in report]
+
+
+async def test_first_message_is_sent_once_if_its_response_is_lost(ana: Person, model: WireServer) -> None:
+    """MSG-02, LIVE-04: the user sends the message again, and comes to the session that the first attempt has created.
+
+    If Back restores the page then, its next message begins another session.
+    """
+    model.script(reply("Ordered"), reply("Ordered again"))
+    await home(ana)
+    await lose_next_response(ana.page, "**/sessions/new")
+    await field(ana).fill("Order 100 chairs")
+    await field(ana).press("Enter")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("Couldn’t start the session.")
+    await ana.page.route("**/sessions/s_*/", lambda route: route.fulfill(status=204))  # stay on the page
+    for _attempt in range(2):
+        async with ana.page.expect_response("**/sessions/s_*/"):
+            await field(ana).press("Enter")
+        await ana.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+        await expect(field(ana)).to_have_value("")
+        await field(ana).fill("Order 20 tables")
+    await ana.page.unroute("**/sessions/s_*/")
+    await home(ana)
+    for title in ("Order 100 chairs", "Order 20 tables"):
+        await expect(row(ana, title)).to_have_count(1)
+    assert ana.reports.pop(0) == "Failed to load resource: net::ERR_FAILED"
 
 
 async def test_commands_that_need_no_session(ana: Person) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import unescape
+from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
 from chat.models import ChatMessage, Membership, Session, SessionRun, User
 from chat.services.messages.sending import send_message
+from chat.services.sessions.actions import SessionAction, apply_action
 from chat.services.sessions.lifecycle import create_session
+from chat.services.sessions.user_state import state_of
 from tests.support.rows import say
 from tests.support.testing_node import let_in
 
@@ -100,6 +104,46 @@ def test_a_session_begins_with_its_first_message_sent(signed_in: SignIn, ana: Us
 def test_a_form_without_a_script_is_led_to_its_session(signed_in: SignIn, ana: User) -> None:
     response = signed_in(ana).post(reverse("new-session"), {"text": "Hi"})
     assert response.headers["Location"] == reverse("session", args=[Session.objects.get().pk])
+
+
+def test_first_message_of_a_lost_response_is_sent_once(signed_in: SignIn, ana: User) -> None:
+    """MSG-02: the form is sent again with its key. A text that was changed since becomes the session's draft."""
+    client = signed_in(ana)
+    form = {"text": "Order chairs", "key": "k"}
+    addresses = {send(client, form), send(client, form), send(client, {**form, "text": "Order 100 chairs"})}
+    session = Session.objects.get()
+    assert addresses == {reverse("session", args=[session.pk])}
+    assert ChatMessage.objects.get(role="user").text == "Order chairs"
+    assert state_of(ana, session).draft == "Order 100 chairs"
+    assert send(client, {**form, "key": "k1"}) not in addresses
+
+
+@pytest.mark.usefixtures("own_files")
+def test_first_message_with_a_file_is_sent_once(signed_in: SignIn, ana: User) -> None:
+    """MSG-02: a message that was sent again before its session was known, or with a changed text, leads to it, too."""
+    client = signed_in(ana)
+    file = client.post(
+        reverse("new-session-attachments"), {"key": "k", "file": SimpleUploadedFile("a.txt", b"a")}
+    ).json()
+    form = {"text": "Read it", "key": "k", "session": file["session"], "attachments": [file["id"]]}
+    addresses = {send(client, form), send(client, form), send(client, {"text": "Read all of it", "key": "k"})}
+    assert addresses == {reverse("session", args=[Session.objects.get().pk])}
+    assert ChatMessage.objects.get(role="user").text == "Read it"
+    assert state_of(ana, Session.objects.get()).draft == "Read all of it"
+
+
+def test_first_message_can_be_sent_again_after_its_session_was_deleted(signed_in: SignIn, ana: User) -> None:
+    client = signed_in(ana)
+    first = send(client, {"text": "Hi", "key": "k"})
+    apply_action(user=ana, action=SessionAction.DELETE, session_ids=[Session.objects.get().pk])
+    assert send(client, {"text": "Hi", "key": "k"}) != first
+
+
+def send(client: Client, form: dict[str, Any]) -> str:
+    response = client.post(reverse("new-session"), form, headers=SCRIPT)
+    assert response.status_code == 201, response.content
+    address: str = response.json()["address"]
+    return address
 
 
 def test_what_could_not_be_begun_is_not_lost(signed_in: SignIn, ana: User) -> None:

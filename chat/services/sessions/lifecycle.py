@@ -122,9 +122,14 @@ def create_session(
 @limited("sessions", by="owner")
 @transaction.atomic
 def begin_session(
-    *, owner: User, text: str = "", configuration: Configuration | None = None, **fields: Unpack[SessionFields]
+    *,
+    owner: User,
+    text: str = "",
+    key: str | None = None,
+    configuration: Configuration | None = None,
+    **fields: Unpack[SessionFields],
 ) -> Session:
-    """Create a session and send its first message, if there is one, in one transaction.
+    """Create a session and send its first message, if there is one, with this `key`, in one transaction.
 
     The caller checks the right to `workspace`; None is the owner's current one. Raise ServiceError for an agent, model
     or tool that is not offered, or a text that cannot be sent.
@@ -141,7 +146,7 @@ def begin_session(
         configure(session=session, author=owner, **configuration)
         session.refresh_from_db()
     if text.strip():
-        send_message(session=session, author=owner, text=text)
+        send_message(session=session, author=owner, text=text, key=key)
     return session
 
 
@@ -167,7 +172,13 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
 
 @transaction.atomic
 def send_first_message(
-    *, session: Session, author: User, text: str, attachments: Sequence[str], **choice: Unpack[Choice]
+    *,
+    session: Session,
+    author: User,
+    text: str,
+    attachments: Sequence[str],
+    key: str | None = None,
+    **choice: Unpack[Choice],
 ) -> None:
     """Send the first message of an empty session, after setting the agent and model that were chosen for it.
 
@@ -178,7 +189,7 @@ def send_first_message(
         set_agent(session=session, author=author, agent=agent)
     if model:
         set_model(session=session, author=author, provider=provider, model=model)
-    send_message(session=session, author=author, text=text, attachment_ids=attachments)
+    send_message(session=session, author=author, text=text, key=key, attachment_ids=attachments)
 
 
 @transaction.atomic

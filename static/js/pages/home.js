@@ -80,7 +80,8 @@ async function createSession(files) {
     if (readStored(DRAFT_NAME) === draft) writeStored(DRAFT_NAME, ""); // otherwise it is that of another tab
     writeTab(DRAFT_NAME, null);
     writeTab(CHOICE_NAME, null);
-    forgetSession(); // if Back restores this page, it creates another one
+    forgetSession(); // if Back restores this page, it creates another one, with another key
+    form.elements.key.value += 1;
     location.assign(address);
   } catch (error) {
     setBusy(false);
