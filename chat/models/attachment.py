@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from django.conf import settings
 from django.db import models
 
@@ -12,8 +14,11 @@ from chat.models.workspace_id import WorkspaceIdField
 
 
 def place_of(attachment: Attachment, filename: str) -> str:
-    """Return the path of a file in the storage. The user's name for the file is only in the row, never in the path."""
-    return f"attachments/{attachment.session_id}/{attachment.pk}"
+    """Return the path of a file in the storage. The user's name for the file is only in the row, never in the path.
+
+    Two processes can store the same upload at the same time, with the same id, so each uses a different path.
+    """
+    return f"attachments/{attachment.session_id}/{attachment.pk}-{secrets.token_hex(4)}"
 
 
 def attached_to(message: ChatMessage) -> list[Attachment]:

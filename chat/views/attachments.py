@@ -33,7 +33,10 @@ SHOWN = {Attachment.Kind.IMAGE, Attachment.Kind.PDF}
 
 @for_scripts
 def upload(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Upload the form's `file` and return its description. It waits in the user's composer until it is sent."""
+    """Upload the form's `file` and return its description. It waits in the user's composer until it is sent.
+
+    If the response is lost, the browser sends the file again with the same key `upload`, which stores it only once.
+    """
     row, _role = session_for(request.user, session_id, SessionRole.EDITOR)
     return JsonResponse(stored.describe(_upload(request, row)), status=201)
 
@@ -59,7 +62,14 @@ def _upload(request: SignedInRequest, session: Session | Callable[[], Session]) 
     if file is None:
         raise ServiceError("no_file", _("The request contains no file."))
     name = names.of_upload(file.name)
-    return attachments.upload(session=session, author=request.user, name=name, size=file.size or 0, file=file)
+    return attachments.upload(
+        session=session,
+        author=request.user,
+        name=name,
+        size=file.size or 0,
+        file=file,
+        key=request.POST.get("upload", ""),
+    )
 
 
 @for_scripts

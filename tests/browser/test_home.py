@@ -162,6 +162,19 @@ async def test_first_message_is_sent_once_if_its_response_is_lost(ana: Person, m
     assert ana.reports.pop(0) == "Failed to load resource: net::ERR_FAILED"
 
 
+async def test_first_file_creates_one_session_if_its_response_is_lost(ana: Person) -> None:
+    """MSG-02: the file is uploaded again, to the session that the first attempt has created."""
+    await home(ana)
+    before = await ana.page.locator("#rail-list .rail-row").count()
+    await lose_next_response(ana.page, "**/sessions/new/attachments")
+    await attach(ana, NOTES)
+    await ana.page.get_by_role("button", name="Try again").click()
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")
+    await ana.page.reload()
+    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before + 1)
+    assert ana.reports.pop() == "Failed to load resource: net::ERR_FAILED"
+
+
 async def test_commands_that_need_no_session(ana: Person) -> None:
     """UI-09: "/" offers the commands that need no session, such as choosing the model. Two slashes send one."""
     await home(ana)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Route, expect
 
+from tests.browser.delays import lose_next_response
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
@@ -81,6 +82,24 @@ async def test_refused_file_shows_the_reason(ana: Person, model: WireServer) -> 
     await ana.composer.press("Enter")
     await expect(ana.answers.first).to_contain_text("Fine")
     ana.reports = [report for report in ana.reports if REFUSED not in report]
+
+
+async def test_file_whose_response_is_lost_is_attached_once(ana: Person) -> None:
+    """LIVE-04: a file that the server has stored although its upload failed for the page is attached only once.
+
+    The page may show the stored file before the user tries again.
+    """
+    await lose_next_response(ana.page, "**/attachments")
+    await attach(ana, NOTES)
+    await expect(chips(ana)).to_contain_text("Upload failed")
+    await ana.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(chips(ana)).to_have_count(2)
+    await ana.page.get_by_role("button", name="Try again").click()
+    await uploaded(ana, 1)
+    await expect(chips(ana)).to_have_count(1)
+    await ana.page.reload()
+    await expect(chips(ana)).to_have_count(1)
+    assert ana.reports.pop() == "Failed to load resource: net::ERR_FAILED"
 
 
 async def test_failed_files_are_removed_together(ana: Person) -> None:

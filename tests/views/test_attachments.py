@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from django.core.files.storage import default_storage
+from django.core.files.storage import Storage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from chat.files.user_locks import UserLocks
 from chat.management.backup.making import stored_names
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.services.messages import attachments
@@ -29,14 +31,16 @@ def ana_s(ana: User) -> Client:
     return signed_in(ana)
 
 
-def post(client: Client, session: Session, data: bytes, name: str = "a.png", kind: str = "image/png") -> HttpResponse:
+def post(
+    client: Client, session: Session, data: bytes, name: str = "a.png", kind: str = "image/png", key: str = ""
+) -> HttpResponse:
     address = reverse("session-attachments", args=[session.pk])
-    response: Any = client.post(address, {"file": SimpleUploadedFile(name, data, kind)})
+    response: Any = client.post(address, {"file": SimpleUploadedFile(name, data, kind), "upload": key})
     return response  # type: ignore[no-any-return]
 
 
-def taken(client: Client, session: Session, data: bytes, name: str = "a.png") -> dict[str, Any]:
-    response: Any = post(client, session, data, name)
+def taken(client: Client, session: Session, data: bytes, name: str = "a.png", key: str = "") -> dict[str, Any]:
+    response: Any = post(client, session, data, name, key=key)
     assert response.status_code == 201, response.content
     described: dict[str, Any] = response.json()
     return described
@@ -74,6 +78,33 @@ def test_an_upload_is_described(ana_s: Client, session: Session) -> None:
         "url": f"/attachments/{row.pk}",
         "thumb": f"/attachments/{row.pk}/thumb",
     }
+
+
+def test_a_file_is_stored_once_for_its_key(ana_s: Client, session: Session) -> None:
+    """MSG-02: the browser uploads a file again after a lost response. A file that was sent since is refused."""
+    first = taken(ana_s, session, b"a", key="k")
+    assert taken(ana_s, session, b"a", key="k") == first
+    assert taken(ana_s, session, b"a", key="k2")["id"] != first["id"]
+    assert taken(ana_s, create_session(owner=session.owner), b"a", key="k")["id"] != first["id"]
+    sent(first["id"], session)
+    assert refused(post(ana_s, session, b"a", key="k")) == (422, "already_sent")
+
+
+def test_two_processes_store_the_file_of_a_key_once(
+    ana_s: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-02: the slower process returns the file of the quicker one, whose stored file stays."""
+    save, quicker = Storage.save, list[dict[str, Any]]()
+
+    def interrupted(storage: Storage, name: str, content: Any) -> str:
+        monkeypatch.setattr(Storage, "save", save)
+        monkeypatch.setattr(attachments, "_locks", UserLocks())  # the other process has its own
+        quicker.append(taken(ana_s, session, b"a", key="k"))
+        return str(save(storage, name, content))
+
+    monkeypatch.setattr(Storage, "save", interrupted)
+    assert taken(ana_s, session, b"a", key="k") == quicker[0]
+    assert stored() == [Attachment.objects.get().file.name]
 
 
 def test_the_bytes_decide_what_a_file_is(ana_s: Client, session: Session) -> None:
@@ -123,7 +154,8 @@ def test_names_lead_nowhere(ana_s: Client, session: Session) -> None:
     """MSG-12: Parley chooses where a file is stored."""
     described = taken(ana_s, session, b"root", "../../../etc/pass\u202ewd")
     assert described["name"] == "passwd"
-    assert stored() == [f"attachments/{session.pk}/{described['id']}"]
+    [path] = stored()
+    assert re.fullmatch(rf"attachments/{session.pk}/{described['id']}-[0-9a-f]{{8}}", path)
 
 
 def test_number_of_unsent_files_is_limited_and_old_ones_are_deleted(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -27,6 +27,7 @@ from chat.limits.rates import limited, spend
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
 from chat.services.discarding import discard_after_error, discard_files
+from chat.services.idempotency import id_of_key
 
 MOST_PER_MESSAGE = 10
 # The most unsent files of a user, in all sessions.
@@ -57,12 +58,13 @@ def limit_bytes() -> int:
 
 @limited("uploads", by="author")
 def upload(
-    *, session: Session | Callable[[], Session], author: User, name: str, size: int, file: File[Any]
+    *, session: Session | Callable[[], Session], author: User, name: str, size: int, file: File[Any], key: str = ""
 ) -> Attachment:
-    """Store a file as unsent in the author's composer.
+    """Store a file as unsent in the author's composer. With a `key`, the same file is stored only once.
 
     `session` may be a callable that creates the session. It is called after the file has been read, so that a refused
-    file leaves no empty session. Raise ServiceError for the file's type or size, or too many unsent files.
+    file leaves no empty session. Raise ServiceError for the file's type or size, too many unsent files, or a file with
+    this key that was already sent.
     """
     _require_size(size)
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
@@ -71,7 +73,8 @@ def upload(
     with _locks.hold(author.pk):
         _require_room(author, size)  # other files of the author may have been stored while this one waited
         contents = _read(file.read(limit_bytes() + 1), name)
-        return _keep(session() if callable(session) else session, author, names.clean(name), contents)
+        row = session() if callable(session) else session
+        return _keep_once(key, row, author, names.clean(name), contents)
 
 
 def remove(*, user: User, attachment_id: str) -> str:
@@ -84,7 +87,7 @@ def remove(*, user: User, attachment_id: str) -> str:
     if attachment.user_id != user.pk:
         raise Forbidden(_("Only the person who uploaded a file can remove it."))
     if not _discard([attachment]):
-        raise ServiceError("already_sent", _("This file was already sent."))
+        raise _already_sent()
     return attachment.session_id
 
 
@@ -186,6 +189,26 @@ _WORDS: dict[Problem, Callable[[], str]] = {
 }
 
 
+def _keep_once(key: str, session: Session, author: User, name: str, contents: Contents) -> Attachment:
+    """Store a file, or return the unsent one that was stored with the same key. Raise ServiceError if it was sent."""
+    if not key:
+        return _keep(session, author, name, contents)
+    pk = id_of_key("a", user=author, purpose=f"file {session.pk}", key=key)
+    if (before := Attachment.objects.filter(pk=pk).first()) is None:
+        try:
+            return _keep(session, author, name, contents, pk=pk)
+        except IntegrityError:
+            if (before := Attachment.objects.filter(pk=pk).first()) is None:
+                raise
+    if before.message_id is not None:
+        raise _already_sent()
+    return before
+
+
+def _already_sent() -> ServiceError:
+    return ServiceError("already_sent", _("This file was already sent."))
+
+
 def _keep(session: Session, author: User, name: str, contents: Contents, **columns: Any) -> Attachment:
     attachment = Attachment(
         session=session,
@@ -206,7 +229,8 @@ def _keep(session: Session, author: User, name: str, contents: Contents, **colum
         for form, data in (("", contents.data), (THUMB, contents.thumb), (MODEL_IMAGE, contents.model_image)):
             if data:
                 default_storage.save(stored + form, ContentFile(data))
-        attachment.save(force_insert=True)
+        with transaction.atomic():
+            attachment.save(force_insert=True)
     return attachment
 
 

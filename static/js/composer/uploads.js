@@ -70,7 +70,7 @@ const removedIds = new Set(); // ids of files that were sent or removed here
 const waitingUploads = []; // uploads on the home page that wait until the first file has created the session
 let createdSession = ""; // the id of the session that was created by the first file
 let isCreatingSession = false;
-// {name, size, file, text, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
+// {name, size, file, text, key, state: "sending" | "ready" | "failed", done, problem, canRetry, meta, request, element}
 let uploads = [];
 
 const isUploading = () => uploads.some(({ state }) => state === "sending");
@@ -137,7 +137,7 @@ export function restoreFiles(metas) {
 
 /** Uploads files. `text` is the pasted text from which a file was created. */
 function addFiles(files, text = "") {
-  const fresh = [...files].map((file) => ({ name: file.name, size: file.size, file, text }));
+  const fresh = [...files].map((file) => ({ name: file.name, size: file.size, file, text, key: Math.random() }));
   setUploads([...uploads, ...fresh]);
   for (const upload of fresh) startUpload(upload);
 }
@@ -195,6 +195,7 @@ function createSessionWith(upload) {
 
 function uploadTo(session, upload, body) {
   body.append("file", upload.file, upload.name);
+  body.append("upload", upload.key); // if the response is lost, the server recognizes the file by its key
   const request = uploadFile(`/sessions/${session}/attachments`, body, {
     progress: (done, total) => updateUpload(upload, { done: total ? done / total : 0 }),
     answered: (answer) => handleResponse(upload, answer),
@@ -208,6 +209,7 @@ function uploadTo(session, upload, body) {
 function handleResponse(upload, { status, response }) {
   if (status === 404) forgetSession();
   if (status !== 201) return failUpload(upload, response?.message, status >= 500 || status === 429);
+  setUploads(uploads.filter(({ meta }) => meta?.id !== response.id)); // shown by `refreshFiles` after a lost response
   createdSession = response.session ?? createdSession;
   const session = createdSession || undefined;
   updateUpload(upload, {
