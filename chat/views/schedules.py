@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from secrets import token_urlsafe
 from typing import Any, TypedDict, get_args
 
 from django.conf import settings
@@ -78,7 +79,8 @@ def _answer(
 
 
 def _add(request: SignedInRequest, session: Session, _schedule_id: str) -> str:
-    service.add(author=request.user, session_id=session.pk, **_read_form(request.POST))
+    key = request.POST.get("key", "")
+    service.add(author=request.user, session_id=session.pk, key=key, **_read_form(request.POST))
     return _("Schedule added.")
 
 
@@ -170,6 +172,7 @@ def _values(request: SignedInRequest, session: Session, role: SessionRole, given
         "is_open": is_open,
         "schedules": [_row(each, request, role, may_schedule=may_schedule) for each in schedules_of(session)],
         "fresh": fresh,
+        "key": token_urlsafe(9),
         "refused_form": _refused_values(given) if given is not None and "kind" in given else None,
         "kinds": KINDS,
         "weekdays": [(day + 1, name) for day, name in WEEKDAYS.items()],

@@ -16,13 +16,19 @@ HANDLED = """new Promise((done) => {
 
 
 async def lose_next_response(page: Page, pattern: str) -> None:
-    """Let the server carry out the next request that matches, and let its connection break before the response."""
+    """Let the server carry out the next POST request that matches, and let the connection break before the response."""
+    is_lost = False
 
     async def lose(route: Route) -> None:
+        nonlocal is_lost
+        if is_lost or route.request.method != "POST":
+            await route.fallback()
+            return
+        is_lost = True
         await route.fetch(max_retries=2)
         await route.abort()
 
-    await page.route(pattern, lose, times=1)
+    await page.route(pattern, lose)
 
 
 class Delay:

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.console import FAILED
+from tests.browser.delays import lose_next_response
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
 from tests.wire.server import WireServer
@@ -170,6 +171,20 @@ async def test_form_keeps_its_input_while_a_switch_is_sent(ana: Person) -> None:
     await expect(switch).not_to_be_checked()
     assert ana.reports == ["Failed to load resource: net::ERR_FAILED"]
     ana.reports.clear()
+
+
+async def test_schedule_is_added_once_if_its_response_is_lost(ana: Person) -> None:
+    """MSG-02: the user presses the button again, and the list shows one schedule."""
+    await ana.say("/schedule Send the weekly report")
+    dialog = ana.page.get_by_role("dialog", name="Schedules")
+    add = dialog.get_by_role("button", name="Add schedule")
+    await lose_next_response(ana.page, "**/schedules")
+    await add.click()
+    await expect(ana.page.locator(".toast")).to_contain_text("Check your connection and try again.")
+    await add.click()
+    await expect(ana.page.get_by_text("Schedule added.")).to_be_visible()
+    await expect(dialog.locator(".schedule-list > li")).to_have_count(1)
+    assert ana.reports.pop() == "Failed to load resource: net::ERR_FAILED"
 
 
 async def test_undo_waits_for_a_pending_request(ana: Person) -> None:

@@ -109,6 +109,23 @@ def test_form_for_older_values_shows_both(signed_in: SignIn, ana: User, session:
     assert (again.status_code, Schedule.objects.get().text) == (200, "My report")
 
 
+def test_schedule_is_added_once_for_the_key_of_its_form(signed_in: SignIn, ana: User, session: Session) -> None:
+    """MSG-02: the form is sent again after a lost response. With other values it adds another schedule.
+
+    A schedule that was removed since is added again.
+    """
+    client = signed_in(ana)
+    [key] = re.findall(r'name="key" value="([^"]+)"', page(client, session))
+    assert key not in page(client, session)
+    for text in ("Report", "Report", "Another report"):
+        assert post(client, session, key=key, text=text).status_code == 200
+    rows = Schedule.objects.filter(session=session, removed_at=None)
+    assert list(rows.values_list("text", flat=True)) == ["Report", "Another report"]
+    schedules.remove(author=ana, session_id=session.pk, schedule_id=rows[0].pk)
+    post(client, session, key=key)
+    assert list(rows.values_list("text", flat=True)) == ["Another report", "Report"]
+
+
 def revision_in(html: str) -> str:
     return html.split('name="revision" value="')[1].split('"')[0]
 

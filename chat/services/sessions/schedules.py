@@ -12,12 +12,14 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import ids
 from chat.access import may_schedule, schedule_for, session_to_schedule
 from chat.errors import Forbidden, Invalid, NoSuchSchedule, ServiceError
 from chat.limits.rates import limited
 from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
 from chat.queries.turn_outcomes import Outcome, read_outcome
 from chat.recurrence import BadCron, next_after, valid_cron, zone_names
+from chat.services.idempotency import id_of_key, request_digest
 from chat.services.messages.sending import Sent, add_message
 from chat.services.messages.validation import validate_message
 from chat.services.people.security_log import Kind, record
@@ -40,13 +42,26 @@ ENDS = {
 
 @limited("changes", by="author")
 @transaction.atomic
-def add(*, author: User, session_id: str, text: str, cron: str, zone: str, is_on: bool = True) -> Schedule:
-    """Add a schedule of the author. Raise ServiceError; it is Invalid for unusable values or too many schedules."""
+def add(
+    *, author: User, session_id: str, text: str, cron: str, zone: str, is_on: bool = True, key: str = ""
+) -> Schedule:
+    """Add a schedule of the author. With a `key`, the same schedule is added only once, unless it has been removed.
+
+    Raise ServiceError; it is Invalid for unusable values or too many schedules.
+    """
     session, _role = session_to_schedule(author, session_id)
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
+    pk = ids.schedule_id()
+    if key:
+        values = request_digest({"text": text, "cron": cron, "zone": zone})
+        keyed = id_of_key("c", user=author, purpose=f"schedule {session.pk} {values}", key=key)
+        before = Schedule.objects.filter(pk=keyed).first()
+        if before is not None and before.removed_at is None:
+            return before
+        pk = keyed if before is None else pk
     _require_room(session, author.pk)
-    row = Schedule(session=session, owner=author, is_on=is_on)
+    row = Schedule(pk=pk, session=session, owner=author, is_on=is_on)
     _set(row, text=text, cron=cron, zone=zone)
     row.next_at = _next(row) if is_on else None
     row.save(force_insert=True)
