@@ -5,9 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 from django.apps import apps
-from django.db import OperationalError, connection, models
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, models
 from django.db.migrations.state import ProjectState
 
+from chat.db import restore_time_limits
 from chat.models import Workspace
 from chat.overrides.postgres.indexes import AddIndexConcurrently
 from tests.support.database import address
@@ -53,4 +54,4 @@ def test_index_is_created_beside_writers() -> None:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP INDEX IF EXISTS workspace_probe")
-        connection.close()  # its limits have changed
+        restore_time_limits(DEFAULT_DB_ALIAS)  # the pool lends the connection to later tests

@@ -13,6 +13,7 @@ from django.core.management.sql import emit_pre_migrate_signal
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, transaction
 
 from chat import schema
+from chat.db import restore_time_limits
 from chat.management import lock_retries
 from chat.management.lock_retries import WAITING
 from chat.management.updating import update_database
@@ -54,7 +55,7 @@ def backup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backup]:
         backup = Backup(other)
         monkeypatch.setattr("chat.management.lock_retries.sleep", backup.pause)
         yield backup
-    connection.close()  # the migration has changed its time limits
+    restore_time_limits(DEFAULT_DB_ALIAS)  # the pool lends the connection to later tests
 
 
 def command(report: Callable[[str], None]) -> None:
@@ -90,4 +91,4 @@ def test_other_errors_of_a_migration_are_raised() -> None:
 
     with pytest.raises(OperationalError, match="statement timeout"):
         lock_retries.repeat_while_locked(fail, pytest.fail)
-    connection.close()
+    restore_time_limits(DEFAULT_DB_ALIAS)

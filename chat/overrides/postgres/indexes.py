@@ -14,7 +14,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 
 class AddIndexConcurrently(migrations.AddIndex):
-    """Add an index. The migration must not be atomic, and may be repeated. SQLite blocks writers meanwhile."""
+    """Add an index. The migration must not be atomic, and may be repeated. On SQLite, writers wait."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -45,7 +45,7 @@ def create_concurrently(schema_editor: BaseDatabaseSchemaEditor, name: str, stat
 
 @contextmanager
 def _waiting_for_locks(connection: Any) -> Iterator[None]:
-    """Wait for the end of other transactions, however long it takes, because no one else waits meanwhile."""
+    """Wait for the end of other transactions, however long it takes, because no one waits for this one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout')")
         (before,) = cursor.fetchone()
