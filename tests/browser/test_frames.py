@@ -301,7 +301,7 @@ async def test_forms_of_a_preview_work_but_send_nothing(
         for button in await frame.locator(".out").all():
             await button.evaluate(SEND)
         await frame.locator(".leak").nth(number).evaluate(SEND)
-        await bea.page.wait_for_function("isBlocked")
+        await bea.page.wait_for_function("() => isBlocked")
     assert not [url for url in sent if "/rail" in url or elsewhere.address in url]
     assert (bea.page.url, len(bea.page.context.pages)) == (address, 1)
     await elsewhere.was_not_called()
