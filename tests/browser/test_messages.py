@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from playwright.async_api import Browser, Locator, ViewportSize, expect
+from playwright.async_api import Browser, Locator, ViewportSize, WebSocketRoute, expect
 
 from tests.browser.delays import Delay
 from tests.browser.person import Person
@@ -39,6 +39,10 @@ Session.objects.update(revision=8)
 """
 
 
+PRESS_TWICE = """(message, key) => {
+  message.focus();
+  for (const _time of [1, 2]) message.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}"""
 BELOW_THE_HEADER = """toast =>
   toast.getBoundingClientRect().top - document.querySelector(".top").getBoundingClientRect().bottom"""
 UNCOVERED = """each => {
@@ -431,6 +435,37 @@ async def test_fork_is_a_new_session(ana: Person, model: WireServer) -> None:
     await ana.page.get_by_text("Forked from").get_by_role("link").click()
     await ana.page.wait_for_url(original)
     await expect(ana.answers).to_have_count(2)
+
+
+async def test_fork_that_is_requested_again_is_made_once(ana: Person, model: WireServer) -> None:
+    """RUN-13, MSG-02: the user tries again after a lost ack, or presses twice. Later, they can fork again."""
+    await talk(ana, model, "First")
+    original, lost, closing = ana.page.url, list[str](), list[asyncio.Task[None]]()
+
+    def connect(route: WebSocketRoute) -> None:
+        def pass_on(frame: str | bytes) -> None:
+            if '"url"' in str(frame) and not lost:
+                lost.append(str(frame))
+                closing.append(asyncio.create_task(route.close()))
+            else:
+                route.send(frame)
+
+        route.connect_to_server().on_message(pass_on)
+
+    await ana.page.route_web_socket("**/ws/**", connect)
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await ana.say("/fork")
+    await expect(ana.page.get_by_role("alert")).to_contain_text("The page shows whether it worked.")
+    assert lost
+    await ana.sees_connection("Connected")
+    forks = ana.page.locator("#rail-list .rail-title").filter(has_text="(fork)")
+    for number in (1, 2):
+        await ana.answers.first.evaluate(PRESS_TWICE, "f")
+        await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)
+        await expect(forks).to_have_count(number)
+        await ana.page.goto(original)
+        await ana.sees_connection("Connected")
 
 
 async def test_fork_that_ends_with_a_question_offers_to_answer_it(ana: Person, model: WireServer) -> None:

@@ -11,6 +11,9 @@ const FORK_NOTICE = "parley:forked"; // the notice about files for the fork that
 const FORK_TOAST_DELAY_MS = 700;
 const FORK_TOAST_SECONDS = 30;
 
+// The keys of this page's forks, by request. If an ack was lost, or the user presses twice, the server makes one fork.
+let keys = {};
+
 /** Forks the session and resolves to the address of the fork. The fork's page shows what happened to the files. */
 export async function createFork(command) {
   let closeToast = () => {};
@@ -19,7 +22,8 @@ export async function createFork(command) {
     FORK_TOAST_DELAY_MS,
   );
   try {
-    const { url, notice: aboutFiles } = await live.request({ type: "fork", ...command });
+    const key = (keys[JSON.stringify(command)] ??= `${Math.random()}`);
+    const { url, notice: aboutFiles } = await live.request({ type: "fork", key, ...command });
     writeTab(FORK_NOTICE, aboutFiles || null);
     return url;
   } finally {
@@ -47,6 +51,7 @@ function lastFinished() {
 
 export function connect() {
   showForkNotice();
+  addEventListener("pagehide", () => (keys = {})); // if Back restores the page, the user can fork again
   addCommand({
     id: "fork",
     label: words.forkSession,
