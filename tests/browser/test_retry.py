@@ -13,7 +13,7 @@ from tests.browser.delays import Delay
 from tests.browser.person import WINDOW, Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
-from tests.browser.test_messages import choose, talk
+from tests.browser.test_messages import PRESS_TWICE, choose, talk
 from tests.wire import openai
 from tests.wire.script import Cut, Reply
 from tests.wire.server import WireServer
@@ -109,6 +109,26 @@ async def test_retry_in_the_middle_asks_and_can_be_undone(ana: Person, model: Wi
     await expect(ana.answers).to_have_text(texts("First", "Elsewhere"))
     await expect(bo.answers).to_have_text(texts("First", "Second", "Third"))
     bo.check_console()
+
+
+async def test_pressing_twice_retries_or_asks_once(ana: Person, model: WireServer) -> None:
+    """RUN-12: a double click on a button opens one dialog. A retry of the last answer is not refused."""
+    await talk(ana, model, "First", "Second")
+    dialogs, press = ana.page.locator("dialog[open]"), "button => { button.click(); button.click(); }"
+    await ana.messages.first.focus()
+    await ana.messages.first.press("e")
+    await button(ana, "Save & regenerate").evaluate(press)
+    await expect(dialogs).to_have_count(1)
+    await ana.page.keyboard.press("Escape")
+    await expect(dialogs).to_have_count(0)
+    await button(ana, "Cancel").click()
+    gate = asyncio.Event()
+    model.script(reply("Better", gate=gate))
+    await ana.answers.last.evaluate(PRESS_TWICE, "r")
+    await expect(ana.page.locator("#toasts")).to_contain_text("The previous answer was replaced")
+    await expect(ana.page.get_by_role("alert")).to_have_text("")
+    gate.set()
+    await expect(ana.answers).to_have_text(texts("First", "Better"))
 
 
 async def test_undo_of_save_and_regenerate_restores_both(ana: Person, model: WireServer, browser: Browser) -> None:

@@ -9,10 +9,20 @@ import { lastMessage } from "./list.js";
 import { stopAgentAndTry, tryRequest } from "./requests.js";
 import { canEdit, live, page } from "./session.js";
 
+let isPending = false; // whether a request of `runOnce` is pending, or asks the user
+
+/** Runs `task`, unless a previous one is pending: the user may press twice. Resolves to null then. */
+async function runOnce(task) {
+  if (isPending) return null;
+  isPending = true;
+  return task().finally(() => (isPending = false));
+}
+
 /** Requests a new answer from a message on. The server decides which messages stay. */
 export function retry({ id }, request = tryRequest, atMost = 0, edited = false) {
   const question = edited ? saveQuestion() : { title: words.retryTitle, confirm: words.actionRetry, forks: true };
-  return request(() => sendWithUndo({ type: "retry", id, edited }, question, atMost), { label: words.stopAndRetry });
+  const task = () => sendWithUndo({ type: "retry", id, edited }, question, atMost);
+  return request(() => runOnce(task), { label: words.stopAndRetry });
 }
 
 /** Lets the agent continue an answer that was cut off. */
@@ -50,7 +60,8 @@ export function connect() {
 /** Runs the tools of a message's response again. */
 export function runTools({ id }, request = tryRequest) {
   const question = { title: words.runToolsTitle, confirm: words.actionRunTools };
-  return request(() => sendWithUndo({ type: "run_tools", id }, question), { label: words.stopAndRunTools });
+  const task = () => sendWithUndo({ type: "run_tools", id }, question);
+  return request(() => runOnce(task), { label: words.stopAndRunTools });
 }
 
 /** Stops the agent if it is working, and then restores an earlier attempt. */
@@ -75,7 +86,9 @@ const saveQuestion = () => ({ title: words.saveTitle, confirm: words.saveAndRetr
 /**
  * Asks the user to confirm a retry after an edit. Resolves to the number of messages it may remove, "fork", or null.
  */
-export async function confirmRetry(id) {
+export const confirmRetry = (id) => runOnce(() => askToRetry(id));
+
+async function askToRetry(id) {
   const found = await live.request({ type: "retry", id, preview: true });
   if (found.last_answer) return 0;
   const choice = await confirmRemoval(found, saveQuestion());
