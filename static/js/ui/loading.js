@@ -43,10 +43,15 @@ export async function lazyImport(load) {
   }
 }
 
+let isRecording = false; // whether `lazyImportWithTyped` is waiting
+
 /**
  * Imports a module like `lazyImport`. Resolves to [module or null, the text that the user has typed while it loaded].
+ * Resolves to [null] while another such module is loading: the user may press a key or a button twice.
  */
 export async function lazyImportWithTyped(load) {
+  if (isRecording) return [null];
+  isRecording = true;
   let typed = "";
   function recordKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -59,6 +64,7 @@ export async function lazyImportWithTyped(load) {
   addEventListener("keydown", recordKey, true);
   const module = await lazyImport(load);
   removeEventListener("keydown", recordKey, true);
+  isRecording = false;
   return [module, typed];
 }
 
