@@ -104,8 +104,8 @@ function updateBar(bar, { attempts, attempt }) {
 function finishSwitch(bar) {
   const wanted = bar.querySelector(`[data-by="${pendingSwitch.by}"]:enabled`) ?? bar.querySelector("button:enabled");
   // The focus of a removed message may have moved to another message.
-  const isElsewhere = document.querySelector(":focus:is(textarea, input, :not(#log, #log *))") !== null;
-  if (pendingSwitch.focused && !isElsewhere) wanted?.focus({ preventScroll: true });
+  const isFree = document.activeElement.matches("body, #log, .message, .attempts button");
+  if (pendingSwitch.focused && isFree) wanted?.focus({ preventScroll: true });
   pendingSwitch = null;
   announce(bar.ariaLabel);
 }
