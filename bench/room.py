@@ -28,7 +28,7 @@ class Page(Viewer):
     def __init__(self, session_id: str, cookie: str, host: str, client: aiohttp.ClientSession, *, knows_own: bool):
         super().__init__(PATHS["page"].format(session_id), cookie, host)
         self.lists = self.reads = 0
-        self._address, self._cookie = f"/rail?current={session_id}", cookie
+        self._address, self._cookie = f"/session-list?current={session_id}", cookie
         self._client, self._knows_own = client, knows_own
         self._status = "idle"
         self._waiting_to = set[str]()

@@ -38,4 +38,4 @@ def row_html(listed: Listed, current: str) -> SafeString:
 @partial(cached_unless_debug, size=KEPT)
 def _row(listed: Listed, owner: Owner | None, is_current: bool, language: str | None) -> SafeString:
     values = {"item": listed, "owner": owner, "is_current": is_current}
-    return mark_safe(render_to_string("chat/rail_row.html", values))  # noqa: S308  # a template escapes its values
+    return mark_safe(render_to_string("chat/session_row.html", values))  # noqa: S308  # a template escapes its values

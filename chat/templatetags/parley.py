@@ -42,7 +42,7 @@ register.filter("color", formatting.color)
 
 
 register.simple_tag(split_files)
-register.simple_tag(row_html, name="rail_row")
+register.simple_tag(row_html, name="session_row")
 
 
 @register.filter

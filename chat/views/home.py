@@ -75,10 +75,12 @@ def workspace(request: SignedInRequest, workspace_id: str) -> HttpResponse:
 @never_cache
 @require_GET
 @signed_in
-def rail(request: SignedInRequest) -> HttpResponse:
+def session_list(request: SignedInRequest) -> HttpResponse:
     """Render the session list of a `workspace`, so that an open page can refresh it."""
     workspaces = listed_workspaces(request.user, number(request.GET.get("workspace", "")))
-    return render(request, "chat/rail_list.html", rail_values(request, workspaces, request.GET.get("current", "")))
+    return render(
+        request, "chat/session_list.html", sidebar_values(request, workspaces, request.GET.get("current", ""))
+    )
 
 
 @require_POST
@@ -165,7 +167,7 @@ def named_workspace(request: SignedInRequest) -> Workspace | None:
     return workspace_for(request.user, number(named)) if named else None
 
 
-def rail_values(request: SignedInRequest, workspaces: UserWorkspaces, current: str = "") -> dict[str, Any]:
+def sidebar_values(request: SignedInRequest, workspaces: UserWorkspaces, current: str = "") -> dict[str, Any]:
     """Return the template context of the sidebar. `current` is the id of the open session."""
     shown = request.GET.get("shown", "")
     archived = request.GET.get("archived") == "yes"
@@ -246,7 +248,7 @@ def _home(
             "first_name": first_name,
             "recent": found,
             "has_own": any(each.owner is None for each in found),  # of a workspace that the user is no longer in
-            **rail_values(request, workspaces),
+            **sidebar_values(request, workspaces),
         }
         return render(request, "chat/guest_home.html", values, status=status)
     known = agents(request.user, workspaces.here)
@@ -261,6 +263,6 @@ def _home(
         "limit": settings.MAX_MESSAGE_CHARS,
         "refused": refused,
         "recent": recent(request.user, RECENT, workspaces.within),
-        **rail_values(request, workspaces),
+        **sidebar_values(request, workspaces),
     }
     return render(request, "chat/home.html", values, status=status)

@@ -27,7 +27,7 @@ from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, ent
 from chat.services.sessions.user_state import state_of, take_into_list
 from chat.session_snapshot import SessionSnapshot
 from chat.views.frames import WITH_FRAMES
-from chat.views.home import rail_values, translated_prompts
+from chat.views.home import sidebar_values, translated_prompts
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, moment_or_404, number_or_404, signed_in
 
@@ -50,7 +50,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     page = reading.page_before(row)
     inside = members(row)
     if all(member.user.pk != request.user.pk for member in inside):
-        take_into_list(session=row, user=request.user)  # before `rail_values` reads the list
+        take_into_list(session=row, user=request.user)  # before `sidebar_values` reads the list
     workspaces = _enter_workspace(request, row)
     own_workspace = workspaces.here if workspaces.here is not None and workspaces.here.id == row.workspace_id else None
     people = [member.user for member in inside]
@@ -69,7 +69,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
         "files": json.dumps(unsent(row.pk, request.user) if role.covers(SessionRole.EDITOR) else []),
         "limit": settings.MAX_MESSAGE_CHARS,
         "participation": state_of(request.user, row),
-        **rail_values(request, workspaces, row.pk),
+        **sidebar_values(request, workspaces, row.pk),
         **_messages(page),
     }
     response = render(request, "chat/session.html", values)

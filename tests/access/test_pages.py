@@ -155,8 +155,8 @@ MATRIX = [
     Row("POST", "push-test", signed_in(422)),
     Row("POST", "settings", signed_in(302), {"part": "notifications"}),
     Row("POST", "settings", signed_in(422), {"part": "push_remove", "browser": "1"}),
-    Row("GET", "rail", signed_in(200)),
-    Row("GET", "rail", signed_in(200), {"workspace": "{workspace}"}),
+    Row("GET", "sessions", signed_in(200)),
+    Row("GET", "sessions", signed_in(200), {"workspace": "{workspace}"}),
     Row("GET", "search", signed_in(200), {"q": "plan"}),
     Row("GET", "sign-in", {**all_of(302), ANONYMOUS: 200}),
     Row("POST", "sign-out", all_of(302)),
@@ -410,7 +410,7 @@ def test_odd_ids_are_not_found(people: People) -> None:
 @pytest.mark.both_databases
 def test_lists_show_one_s_own_sessions_and_shared_ones(people: People) -> None:
     """LIVE-06: users, including staff, do not see the titles of sessions to which they have no access."""
-    for route in ("home", "rail"):
+    for route in ("home", "sessions"):
         shown = {actor: b"Plan" in ask(people, actor, Row("GET", route, {}))[1] for actor in SIGNED_IN}
         assert shown == {**dict.fromkeys(SIGNED_IN, False), OWNER: True, EDITOR: True, VIEWER: True, GUEST: True}
 

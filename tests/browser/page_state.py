@@ -47,9 +47,9 @@ STATE = """
   const page = at("main");
   const { status, archived, replies, mode, agents, agent, archiver = "", role, canEdit, guest } = page.dataset;
   const list = [...at("messages").children];
-  const rail = all("#rail-list .rail-row").map((row) => {
+  const sessionList = all("#session-list .session-row").map((row) => {
     const copy = row.cloneNode(true);
-    for (const each of copy.querySelectorAll(".rail-time")) each.remove();
+    for (const each of copy.querySelectorAll(".session-time")) each.remove();
     return own(copy);
   });
   const text = at("text");
@@ -76,7 +76,7 @@ STATE = """
       typing: own(at("typing")),
       title: document.title,
       look: JSON.stringify([document.documentElement.lang, document.documentElement.dataset.theme ?? ""]),
-      rail: rail.join("\\n"),
+      sessionList: sessionList.join("\\n"),
       panel: tab ? own(body) : "",
       prompt: at("prompt") && at("prompt-save").hidden ? at("prompt").value : "",
     },

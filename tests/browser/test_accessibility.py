@@ -72,7 +72,7 @@ SMALL = """() => {
     const { position, width, height } = getComputedStyle(each, "::after");
     return position === "absolute" ? [parseFloat(width) || 0, parseFloat(height) || 0] : [0, 0];
   };
-  const rowOf = (each) => each.matches(".rail-check") && each.closest(".rail-row");
+  const rowOf = (each) => each.matches(".session-check") && each.closest(".session-row");
   const areas = (each) => [each, each.closest(".switch"), rowOf(each), ...(each.labels ?? [])]
     .filter(Boolean)
     .flatMap((one) => [[one.offsetWidth, one.offsetHeight], after(one)]);
@@ -102,7 +102,7 @@ OUTSIDE = """(controls) => [...document.querySelectorAll(controls)]
 ON_PHONE = [
     "find",
     "home",
-    "home-rail",
+    "home-sidebar",
     "import-choice",
     "imported",
     "keys",
@@ -115,7 +115,7 @@ ON_PHONE = [
     "panel-context-end",
     "panel-context-past",
     "queued",
-    "rail-menu",
+    "session-menu",
     "reference",
     "rename",
     "schedules",

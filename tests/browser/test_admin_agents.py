@@ -54,7 +54,7 @@ async def test_agent_of_the_admin_answers_and_names_its_session(
     gate.set()
     for person in (ana, bo):
         await expect(person.page.locator("[data-part=title]").first).to_contain_text("Red roses")
-        await expect(person.page.locator(".rail-title").first).to_have_text("Red roses")
+        await expect(person.page.locator(".session-title").first).to_have_text("Red roses")
         person.check_console()
     asked, named = (request.body for request in model.requests)
     assert "Answer in rhymes." in str(asked["messages"][0])

@@ -66,7 +66,7 @@ async def test_work_of_another_agent_is_followed_and_stopped(
         await expect(card(person)).to_contain_text("Find the key")
         await person.sees_state("tool_calling")
     assert await violations(ana.page) == []
-    listed = bo.page.locator(".rail-row", has_text="Find the key")
+    listed = bo.page.locator(".session-row", has_text="Find the key")
     await expect(listed).to_contain_text("Sub-agent of")
     for person in (ana, bo):
         await card(person).get_by_role("link", name="Open session Helper").press("Enter")
@@ -82,7 +82,7 @@ async def test_work_of_another_agent_is_followed_and_stopped(
         await expect(card(person)).to_contain_text("failed")
         # A stopped response has not reported its tokens.
         await expect(card(person).locator(".tool-session")).not_to_contain_text("tokens")
-        await expect(person.page.locator(".rail-row", has_text="Find the key")).to_have_count(0)
+        await expect(person.page.locator(".session-row", has_text="Find the key")).to_have_count(0)
     ana.check_console()
     bo.check_console()
 

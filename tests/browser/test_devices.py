@@ -25,7 +25,7 @@ async def test_focus_around_a_menus_button_does_not_close_the_menu(ana: Person) 
     await expect(ana.page.get_by_role("menu")).to_be_visible()
     await ana.page.locator("#main").focus()
     await expect(ana.page.get_by_role("menu")).to_be_visible()
-    await ana.page.locator("#rail-list a, #account").first.focus()
+    await ana.page.locator("#session-list a, #account").first.focus()
     await expect(ana.page.get_by_role("menu")).to_have_count(0)
 
 

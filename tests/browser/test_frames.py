@@ -43,7 +43,7 @@ const attempt = async (name, act) => {{
 }};
 (async () => {{
   await attempt("fetch", () => fetch("{there}/fetch", {{ mode: "no-cors" }}));
-  await attempt("own server", () => fetch("{here}/rail"));
+  await attempt("own server", () => fetch("{here}/session-list"));
   await attempt("page", () => parent.document.title);
   await attempt("top", () => top.document.cookie);
   await attempt("cookie", () => document.cookie);
@@ -121,7 +121,7 @@ FORMS = """```html
 <form action="THERE/top" method="post" target="_top"><button class="out">Top</button></form>
 <form action="THERE/parent" method="post" target="_parent"><button class="out">Parent</button></form>
 <form action="javascript:location.href = 'THERE/javascript'"><button class="leak">Script</button></form>
-<form action="HERE/rail" method="post"><button class="leak">Own</button></form>
+<form action="HERE/session-list" method="post"><button class="leak">Own</button></form>
 <script>
 const best = Number(localStorage.getItem("best") ?? 0);
 localStorage.best = best + 1;
@@ -302,7 +302,7 @@ async def test_forms_of_a_preview_work_but_send_nothing(
             await button.evaluate(SEND)
         await frame.locator(".leak").nth(number).evaluate(SEND)
         await bea.page.wait_for_function("() => isBlocked")
-    assert not [url for url in sent if "/rail" in url or elsewhere.address in url]
+    assert not [url for url in sent if "/session-list" in url or elsewhere.address in url]
     assert (bea.page.url, len(bea.page.context.pages)) == (address, 1)
     await elsewhere.was_not_called()
 

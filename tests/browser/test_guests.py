@@ -20,7 +20,7 @@ async def test_guest_works_in_one_session_only(ana: Person, browser: Browser) ->
     """
     gil = await invited(ana, browser, "Gil")
     page = gil.page
-    await expect(page.locator("#rail-new")).to_have_count(0)
+    await expect(page.locator("#new-session")).to_have_count(0)
     await page.get_by_role("button", name="Account:").click()
     await expect(page.get_by_role("menuitem", name="Settings")).to_be_visible()
     for name in ("Import…", "Admin"):

@@ -224,7 +224,7 @@ async def test_lost_access_keeps_the_text(ana: Person, browser: Browser, model: 
     await bo.sees_connection("You no longer have access")
     await expect(bo.page.get_by_role("textbox", name="System prompt")).not_to_be_editable()
     await expect(bo.page.locator("#rename")).to_be_disabled()
-    await expect(bo.page.locator("#rail-list .rail-row")).to_have_count(0)
+    await expect(bo.page.locator("#session-list .session-row")).to_have_count(0)
     await bo.answers.first.focus()
     await bo.page.keyboard.press("Delete")
     await expect(bo.page.locator("#notices")).to_contain_text("You no longer have access.")

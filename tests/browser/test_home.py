@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Route, expect
 from tests.browser.delays import lose_next_response
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import reply
-from tests.browser.test_rail import home, row
+from tests.browser.test_session_list import home, row
 from tests.browser.test_uploads import DRAG, NOTES, PASTE, PROGRAM, REFUSED, TABLE, attach, chips
 from tests.wire.server import WireServer
 
@@ -53,18 +53,18 @@ async def test_removed_file_leaves_no_session(ana: Person) -> None:
     When its only file is removed, the session is deleted.
     """
     await home(ana)
-    rows = ana.page.locator("#rail-list .rail-row:visible")
+    rows = ana.page.locator("#session-list .session-row:visible")
     before = await rows.count()
     await attach(ana, NOTES)
     await expect(chips(ana)).to_have_attribute("data-state", "ready")
     await ana.page.evaluate("document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))")
-    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before + 1)
+    await expect(ana.page.locator("#session-list .session-row")).to_have_count(before + 1)
     await expect(rows).to_have_count(before)
     async with ana.page.expect_response("**/remove") as removed:
         await ana.page.get_by_role("button", name=re.compile("^Remove ")).click()
     assert (await removed.value).status == 204
     await ana.page.reload()
-    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before)
+    await expect(ana.page.locator("#session-list .session-row")).to_have_count(before)
 
 
 async def test_refused_file_creates_no_session(ana: Person, model: WireServer) -> None:
@@ -74,7 +74,7 @@ async def test_refused_file_creates_no_session(ana: Person, model: WireServer) -
     """
     model.script(reply("Fine"))
     await home(ana)
-    sessions = await ana.page.locator(".rail-title").count()
+    sessions = await ana.page.locator(".session-title").count()
     await field(ana).fill("Run it")
     await attach(ana, PROGRAM)
     await expect(chips(ana).first).to_contain_text("Use images, PDF or text.")
@@ -82,7 +82,7 @@ async def test_refused_file_creates_no_session(ana: Person, model: WireServer) -
     await expect(ana.page.get_by_role("alert")).to_contain_text("Some files failed")
     await expect(field(ana)).to_have_value("Run it")
     await ana.page.reload()
-    await expect(ana.page.locator(".rail-title")).to_have_count(sessions)
+    await expect(ana.page.locator(".session-title")).to_have_count(sessions)
     await field(ana).press("Enter")
     await expect(ana.answers.first).to_contain_text("Fine")
     ana.reports = [report for report in ana.reports if REFUSED not in report]
@@ -165,13 +165,13 @@ async def test_first_message_is_sent_once_if_its_response_is_lost(ana: Person, m
 async def test_first_file_creates_one_session_if_its_response_is_lost(ana: Person) -> None:
     """MSG-02: the file is uploaded again, to the session that the first attempt has created."""
     await home(ana)
-    before = await ana.page.locator("#rail-list .rail-row").count()
+    before = await ana.page.locator("#session-list .session-row").count()
     await lose_next_response(ana.page, "**/sessions/new/attachments")
     await attach(ana, NOTES)
     await ana.page.get_by_role("button", name="Try again").click()
     await expect(chips(ana)).to_have_attribute("data-state", "ready")
     await ana.page.reload()
-    await expect(ana.page.locator("#rail-list .rail-row")).to_have_count(before + 1)
+    await expect(ana.page.locator("#session-list .session-row")).to_have_count(before + 1)
     assert ana.reports.pop() == "Failed to load resource: net::ERR_FAILED"
 
 

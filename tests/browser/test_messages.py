@@ -459,7 +459,7 @@ async def test_fork_that_is_requested_again_is_made_once(ana: Person, model: Wir
     await expect(ana.page.get_by_role("alert")).to_contain_text("The page shows whether it worked.")
     assert lost
     await ana.sees_connection("Connected")
-    forks = ana.page.locator("#rail-list .rail-title").filter(has_text="(fork)")
+    forks = ana.page.locator("#session-list .session-title").filter(has_text="(fork)")
     for number in (1, 2):
         await ana.answers.first.evaluate(PRESS_TWICE, "f")
         await ana.page.wait_for_url(lambda url: "/sessions/" in url and url != original)

@@ -257,12 +257,12 @@ async def test_phone_has_a_drawer_and_no_sideways_scrolling(ana: Person, model: 
     await ana.sees_state("idle")
     assert await ana.page.evaluate("() => document.documentElement.scrollWidth") == 360
     assert await ana.page.locator("#log").evaluate("log => log.scrollWidth <= log.clientWidth")
-    rail = ana.page.get_by_role("navigation", name="Sessions")
-    await expect(rail).to_be_hidden()
+    sidebar = ana.page.get_by_role("navigation", name="Sessions")
+    await expect(sidebar).to_be_hidden()
     await ana.page.get_by_role("button", name="Open session list").click()
-    await expect(rail.get_by_role("button", name="Close session list")).to_be_focused()
+    await expect(sidebar.get_by_role("button", name="Close session list")).to_be_focused()
     await ana.page.keyboard.press("Escape")
-    await expect(rail).to_be_hidden()
+    await expect(sidebar).to_be_hidden()
     await expect(ana.page.get_by_role("button", name="Open session list")).to_be_focused()
 
 

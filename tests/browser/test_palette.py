@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Locator, Route, expect
 from tests.browser.person import Person
 from tests.browser.test_accessibility import violations
 from tests.browser.test_chat import invited, reply
-from tests.browser.test_rail import begin, home
+from tests.browser.test_session_list import begin, home
 from tests.wire.server import WireServer
 
 

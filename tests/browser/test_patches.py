@@ -21,8 +21,8 @@ from tests.browser.test_home import field as first_message
 from tests.browser.test_messages import talk
 from tests.browser.test_notifications import BROWSER
 from tests.browser.test_questions import FORM, GUARDED, PLAN, SUM, asked, card, owner_and_admin, press
-from tests.browser.test_rail import home
 from tests.browser.test_retry import PHONE
+from tests.browser.test_session_list import home
 from tests.browser.test_uploads import NOTES, attach, chips
 from tests.support.server import Server
 from tests.support.shared_server import SharedServers

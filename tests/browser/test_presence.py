@@ -107,7 +107,7 @@ async def test_home_shows_changes_of_sessions(server: Server, ana: Person, mei: 
     """The home page shows a new turn and a new title of a session immediately."""
     await ana.page.goto(f"{server.address}/")
     await mei.say("What is the news?")
-    row = ana.page.locator("#rail-list .rail-row").first
+    row = ana.page.locator("#session-list .session-row").first
     await mei.page.get_by_role("button", name="Rename").first.click()
     await mei.page.get_by_role("textbox", name="Title").fill("News of the day")
     await mei.page.keyboard.press("Enter")

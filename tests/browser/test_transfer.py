@@ -77,7 +77,7 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await dialog.get_by_role("button", name="Import", exact=True).click()
     await expect(dialog.locator(".brought > li")).to_have_count(2)
     await expect(dialog).to_contain_text("1 message of another branch was left out.")
-    await expect(page.locator("#rail-list")).to_contain_text("会议 notes")
+    await expect(page.locator("#session-list")).to_contain_text("会议 notes")
     await dialog.get_by_role("link", name="会议 notes").click()
     await expect(page).to_have_title(re.compile("会议 notes"))
     await expect(ana.answers.last).to_contain_text("How about Ebb?")

@@ -14,7 +14,7 @@ from tests.support.showcase import PEOPLE
 
 # Elements with text of users, models and tools.
 THEIRS = (
-    "[data-body], .plain, .tool, .terminal, .source, code, kbd, pre, .who, .name, .rail-item, .recent, .title-text, "
+    "[data-body], .plain, .tool, .terminal, .source, code, kbd, pre, .who, .name, .session-link, .recent, .title-text, "
     "[data-part=title], [data-part=model], [data-part=presence], .attachments, option, bdi, body [lang], textarea, "
     "#people, .face, .model-name, .brand, title"
 )
@@ -42,7 +42,7 @@ async def english(page: Page, showcase: Showcase) -> set[str]:
     """Return the pieces of text with English words in them."""
     texts: list[str] = await page.evaluate(WORDS, THEIRS)
     # The text in the document, because elements that are scrolled out of view have no inner text.
-    titles = await page.locator(".rail-title").all_text_contents()
+    titles = await page.locator(".session-title").all_text_contents()
     known = [*PEOPLE.values(), "claude-sonnet-4-6", "demo", "admin", "Assistant", *titles, "Ana", "read_file"]
     theirs = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
     return {text.strip() for text in texts if set(re.findall(r"[A-Za-z]{3,}", theirs.sub("", text))) - NAMES}

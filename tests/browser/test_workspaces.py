@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
-from tests.browser.test_rail import begin
+from tests.browser.test_session_list import begin
 from tests.support.server import Server
 from tests.wire.server import WireServer
 
@@ -41,7 +41,7 @@ def switcher(page: Page) -> Locator:
 
 
 def titles(page: Page) -> Locator:
-    return page.locator(".rail-title")
+    return page.locator(".session-title")
 
 
 async def refresh_list(page: Page) -> None:
@@ -68,7 +68,7 @@ async def test_each_tab_shows_its_own_workspace(ana: Person, server: Server, mod
     """
     page, first = ana.page, ana.page.url
     await expect(titles(page)).to_have_text(["New session"])
-    await expect(page.locator("#rail-switch")).to_be_hidden()
+    await expect(page.locator("#workspace-switch")).to_be_hidden()
     all_join(server, OPS)
     await refresh_list(page)
     await expect(switcher(page)).to_contain_text("Home")
@@ -91,7 +91,7 @@ async def test_each_tab_shows_its_own_workspace(ana: Person, server: Server, mod
     await page.reload()
     await expect(titles(page)).to_have_text(["In ops"])
     await refresh_list(tab)
-    async with tab.expect_response(lambda answer: "/rail?" in answer.url):
+    async with tab.expect_response(lambda answer: "/session-list?" in answer.url):
         await refresh_list(tab)
     await expect(titles(tab)).to_have_text(["New session"])
 
@@ -134,14 +134,14 @@ async def test_switcher_shows_changes_in_other_workspaces(
     await begin(ana, "In ops")
     session = ana.page.url
     await go_by_palette(ana.page, "Home")
-    dot = ana.page.locator("#rail-switch .unread")
+    dot = ana.page.locator("#workspace-switch .unread")
     await expect(dot).to_be_hidden()
     gate.set()
     await expect(dot).to_be_visible()
 
     await refresh_list(bo.page)
     await expect(switcher(bo.page)).to_contain_text("Home")
-    await expect(bo.page.locator("#rail-switch .unread")).to_be_hidden()
+    await expect(bo.page.locator("#workspace-switch .unread")).to_be_hidden()
     token = await ana.token()
     shared = await ana.page.request.post(
         f"{session}share/member",
@@ -150,7 +150,7 @@ async def test_switcher_shows_changes_in_other_workspaces(
         max_retries=RETRIES,
     )
     assert shared.ok
-    await expect(bo.page.locator("#rail-switch .unread")).to_be_visible()
+    await expect(bo.page.locator("#workspace-switch .unread")).to_be_visible()
     bo.check_console()
 
     await ana.page.set_viewport_size({"width": 375, "height": 740})

@@ -148,7 +148,7 @@ def test_pages_and_api_ask_to_come_back_later(ana: User) -> None:
             page = client.get("/")
         with locked("chat_session"):
             listing = client.get("/api/sessions", headers={"Authorization": f"Bearer {secret}"})
-            script = client.get("/rail", headers={"Accept": "application/json"})
+            script = client.get("/session-list", headers={"Accept": "application/json"})
     assert (page.status_code, page["Retry-After"]) == (503, "2")
     assert b"Parley" in page.content
     assert (listing.status_code, listing["Content-Type"]) == (503, "application/problem+json")

@@ -47,9 +47,9 @@ def renderings() -> Iterator[list[str]]:
 def test_row_that_has_not_changed_is_not_rendered_again() -> None:
     with renderings() as seen:
         first = row_html(LISTED, "s_2")
-        assert seen.count("chat/rail_row.html") == 1
+        assert seen.count("chat/session_row.html") == 1
         assert row_html(replace(LISTED), "s_3") == first
-        assert seen.count("chat/rail_row.html") == 1
+        assert seen.count("chat/session_row.html") == 1
 
 
 def test_row_changes_with_what_it_shows() -> None:

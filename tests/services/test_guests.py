@@ -240,7 +240,7 @@ def test_pages_offer_guests_only_what_they_may_do(session: Session, guest: User,
     client.force_login(guest)
     home, page = (client.get(address).content.decode() for address in ("/", f"/sessions/{session.pk}/"))
     for html in (home, page):
-        assert 'id="rail-new"' not in html
+        assert 'id="new-session"' not in html
     assert 'id="begin"' not in home
     assert "Plan" in home
     assert 'data-guest="yes"' in page

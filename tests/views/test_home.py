@@ -25,27 +25,29 @@ SignIn = Callable[[User], Client]
 SCRIPT = {"Accept": "application/json"}
 
 
-def rail_of(client: Client, **asked: str) -> str:
-    return unescape(client.get(reverse("rail"), asked).content.decode())
+def session_list_of(client: Client, **asked: str) -> str:
+    return unescape(client.get(reverse("sessions"), asked).content.decode())
 
 
 def row_of(client: Client, title: str) -> str:
-    return next(row for row in rail_of(client).split("<li ") if title in row)
+    return next(row for row in session_list_of(client).split("<li ") if title in row)
 
 
-def test_the_rail_lists_mine_and_what_is_shared_with_me(
+def test_session_list_lists_mine_and_what_is_shared_with_me(
     signed_in: SignIn, ana: User, bo: User, session: Session
 ) -> None:
     let_in(create_session(owner=bo, workspace=session.workspace, title="Shared"), ana, "viewer")
     create_session(owner=bo, workspace=session.workspace, title="Private")
     client = signed_in(ana)
-    html = rail_of(client)
+    html = session_list_of(client)
     assert ["Plan" in html, "Shared" in html, "Private" in html] == [True, True, False]
     assert html.index(">Shared<") < html.index(">Plan<")  # the most recently active session first
     assert ["Shared by Bo" in row_of(client, title) for title in ("Shared", "Plan")] == [True, False]
 
 
-def test_the_rail_shows_which_agents_work_and_what_is_unread(signed_in: SignIn, ana: User, session: Session) -> None:
+def test_session_list_shows_which_agents_work_and_what_is_unread(
+    signed_in: SignIn, ana: User, session: Session
+) -> None:
     client = signed_in(ana)
     shown = [_marks(client)]
     send_message(session=session, author=ana, text="Go")
@@ -61,28 +63,28 @@ def _marks(client: Client) -> tuple[bool, bool]:
     return "Agent working" in row, "Unread" in row
 
 
-def test_the_rail_marks_the_open_session(signed_in: SignIn, ana: User, session: Session) -> None:
+def test_session_list_marks_the_open_session(signed_in: SignIn, ana: User, session: Session) -> None:
     create_session(owner=ana, title="Other")
-    rows = rail_of(signed_in(ana), current=session.pk).split("<li ")[1:]
+    rows = session_list_of(signed_in(ana), current=session.pk).split("<li ")[1:]
     assert [">Plan<" in row for row in rows if 'aria-current="page"' in row] == [True]
 
 
 @pytest.mark.parametrize("asked", ["-1", "x", "9" * 50, "٣"])
-def test_the_rail_takes_any_count(signed_in: SignIn, ana: User, session: Session, asked: str) -> None:
-    assert "Plan" in rail_of(signed_in(ana), shown=asked)
+def test_session_list_takes_any_count(signed_in: SignIn, ana: User, session: Session, asked: str) -> None:
+    assert "Plan" in session_list_of(signed_in(ana), shown=asked)
 
 
 @pytest.mark.parametrize("zone", ["Asia/Shanghai", "Nowhere/Land", "../etc/passwd", "/etc/passwd", ""])
-def test_the_rail_takes_any_zone(signed_in: SignIn, ana: User, session: Session, zone: str) -> None:
+def test_session_list_takes_any_zone(signed_in: SignIn, ana: User, session: Session, zone: str) -> None:
     client = signed_in(ana)
     client.cookies["parley_zone"] = zone
-    assert "Plan" in rail_of(client)
+    assert "Plan" in session_list_of(client)
 
 
 def test_empty_lists_say_so(signed_in: SignIn, ana: User) -> None:
     client = signed_in(ana)
-    assert "Your sessions and those shared with you" in rail_of(client)
-    assert "No archived sessions" in rail_of(client, archived="yes")
+    assert "Your sessions and those shared with you" in session_list_of(client)
+    assert "No archived sessions" in session_list_of(client, archived="yes")
 
 
 def test_home_is_prefilled(signed_in: SignIn, ana: User) -> None:

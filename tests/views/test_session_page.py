@@ -371,7 +371,7 @@ def test_query_count_does_not_grow_with_the_sessions(signed_in: SignIn, ana: Use
 
     def counts() -> list[int]:
         found = []
-        for address in (reverse("home"), reverse("rail"), reverse("session", args=[session.pk])):
+        for address in (reverse("home"), reverse("sessions"), reverse("session", args=[session.pk])):
             with CaptureQueriesContext(connection) as queries:
                 assert client.get(address).status_code == 200
             found.append(len(queries))

@@ -592,7 +592,7 @@ def test_who_owes_one_is_led_to_setting_it_up(settings: Settings, browser: Clien
     assert browser.get("/admin/").headers["Location"] == TWO_STEP
     script = browser.post(reverse("preferences"), headers={"Accept": "application/json"})
     assert (script.status_code, script.json()["code"]) == (403, "second_factor_required")
-    part = browser.get("/rail", headers={"HX-Request": "true"})
+    part = browser.get("/session-list", headers={"HX-Request": "true"})
     assert (part.status_code, part.headers["HX-Redirect"]) == (403, TWO_STEP)
     api = browser.get("/api/me")
     assert (api.status_code, api.json()["code"]) == (403, "second_factor_required")

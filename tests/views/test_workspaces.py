@@ -45,13 +45,13 @@ def page(client: Client, address: str, **asked: Any) -> str:
 
 def shown(html: str) -> tuple[bool, bool]:
     """Return whether the list has the session of the first workspace, and that of the second."""
-    titles = re.findall(r'class="rail-title" dir="auto">([^<]*)<', html)
+    titles = re.findall(r'class="session-title" dir="auto">([^<]*)<', html)
     return "Plan" in titles, "Elsewhere" in titles
 
 
 def choices(html: str) -> list[tuple[str, bool, bool]]:
     """Return the switcher's entries: name, whether it is the current one, whether it has unread messages."""
-    found = re.search(r'data-places="([^"]*)"', html)
+    found = re.search(r'data-workspaces="([^"]*)"', html)
     assert found is not None
     return [(each["name"], each["here"], each["unread"]) for each in json.loads(unescape(found[1]))]
 
@@ -66,7 +66,7 @@ def test_one_workspace_is_not_spoken_of(signed_in: SignIn, ana: User, session: S
     for address in (reverse("home"), reverse("session", args=[session.pk])):
         html = page(client, address)
         assert choices(html) == []
-        assert re.search(r'id="rail-switch"[^>]* hidden>', html)
+        assert re.search(r'id="workspace-switch"[^>]* hidden>', html)
         assert 'href="/workspaces/' not in html
 
 
@@ -81,7 +81,7 @@ def test_each_page_shows_its_workspace(
     assert [shown(html) for html in lists] == [(here, not here) for here in (1, 0, 0, 1, 1, 0, 0)]
     assert choices(lists[-1]) == [("Team", False, False), ("<b>Ops</b>", True, False)]
     assert "&lt;b&gt;Ops&lt;/b&gt;</span>" in lists[-1]
-    assert f'id="rail-new" href="{home_of(other)}"' in lists[-1]
+    assert f'id="new-session" href="{home_of(other)}"' in lists[-1]
     assert ["home-session" in html and "Elsewhere" in html.split("home-recent")[-1] for html in lists[-1:]] == [True]
 
 
@@ -92,7 +92,7 @@ def test_a_list_keeps_to_its_own_workspace(
     client = signed_in(ana)
     page(client, home_of(other))
     asked = [session.workspace_id, other.pk, 10**6, 10**40, "x", "\0", "-1", ""]
-    found = [shown(page(client, reverse("rail"), workspace=each)) for each in asked]
+    found = [shown(page(client, reverse("sessions"), workspace=each)) for each in asked]
     assert found == [(True, False)] + [(False, True)] * 7
 
 
@@ -102,7 +102,7 @@ def test_news_of_another_workspace_come_with_the_list(
     """The list marks other workspaces with unread messages."""
     client = signed_in(ana)
     say(elsewhere, None, "Done")
-    html = page(client, reverse("rail"), workspace=session.workspace_id)
+    html = page(client, reverse("sessions"), workspace=session.workspace_id)
     assert choices(html) == [("Team", True, False), ("<b>Ops</b>", False, True)]
     assert re.search('class="unread" +title="Unread in another', page(client, reverse("home")))
 
@@ -164,7 +164,7 @@ def test_query_count_does_not_grow_with_the_workspaces(
     addresses = [
         reverse("home"),
         home_of(other),
-        reverse("rail"),
+        reverse("sessions"),
         reverse("search"),
         reverse("session", args=[session.pk]),
     ]

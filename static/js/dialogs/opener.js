@@ -11,7 +11,7 @@ async function openPalette(text = "") {
 
 function connectPalette() {
   onAction("search", () => openPalette());
-  const keys = document.querySelector(".rail-action kbd");
+  const keys = document.querySelector(".sidebar-action kbd");
   keys.textContent = keyLabel(keys.textContent);
   addCommand({
     id: "search",
@@ -26,7 +26,7 @@ function connectPalette() {
     if (!hasControl(event)) return;
     const key = event.key.toLowerCase();
     if (key === "k" && !event.shiftKey) openPalette();
-    else if (key === "o" && event.shiftKey) document.getElementById("rail-new")?.click();
+    else if (key === "o" && event.shiftKey) document.getElementById("new-session")?.click();
     else return;
     event.preventDefault();
   });
@@ -58,7 +58,7 @@ function connectTransfer() {
     words: "ChatGPT Claude JSON ZIP",
     slash: "import",
     run: openImport,
-    can: () => document.getElementById("rail-new") !== null,
+    can: () => document.getElementById("new-session") !== null,
   });
 }
 

@@ -98,7 +98,7 @@ function createAction(entry, rank) {
 async function fetchResults(query) {
   const request = new AbortController();
   pendingRequest = request;
-  const address = `${template.dataset.address}?${new URLSearchParams({ q: query, workspace: currentWorkspace(), current: document.getElementById("rail-list").dataset.current })}`;
+  const address = `${template.dataset.address}?${new URLSearchParams({ q: query, workspace: currentWorkspace(), current: document.getElementById("session-list").dataset.current })}`;
   const html = await fetchText(address, { signal: request.signal });
   if (request.signal.aborted) return;
   results.innerHTML = html ?? ""; // from our own template, which escapes user content

@@ -67,7 +67,7 @@ function disableControls() {
 function waitForAccess() {
   let isMissed = false; // the list on the page may be from before the end of access
   const checkList = () => {
-    const isListed = document.getElementById(`rail-${page.dataset.session}`) !== null;
+    const isListed = document.getElementById(`row-${page.dataset.session}`) !== null;
     if (isListed && isMissed)
       showNotice(words.accessBack, { action: { label: words.reload, run: () => location.reload() }, about: "access" });
     isMissed = !isListed;

@@ -61,7 +61,7 @@ function notifySession(body) {
 
 /** Shows in the tab how many sessions of the list wait for the user, and how many other sessions mention the user. */
 function updateWaitingCount() {
-  if (document.getElementById("rail-back")) return; // the list of archived sessions contains none of them
+  if (document.getElementById("all-sessions")) return; // the list of archived sessions contains none of them
   const isCounted = ({ dataset }) => dataset.waiting === "yes" || dataset.session !== page.dataset.session;
   showInTab({ waiting: rowsThatNeedUser().filter(isCounted).length });
 }

@@ -183,14 +183,14 @@ const agentSource = {
  * session of this page's files.
  */
 function updateRecentSessions() {
-  const createdRow = document.getElementById(`rail-${sessionOfFiles()}`);
+  const createdRow = document.getElementById(`row-${sessionOfFiles()}`);
   if (createdRow) createdRow.hidden = true; // its first message is not sent yet
   if (showsArchive()) return;
   for (const link of document.querySelectorAll(".home-session")) {
-    const row = document.getElementById(`rail-${link.dataset.session}`);
+    const row = document.getElementById(`row-${link.dataset.session}`);
     link.hidden = row === null || row === createdRow;
     if (!row) continue;
-    link.querySelector(".home-name").textContent = row.querySelector(".rail-title").textContent;
+    link.querySelector(".home-name").textContent = row.querySelector(".session-title").textContent;
     const state = row.dataset.waiting === "yes" ? "waiting" : row.querySelector(".pulse") ? "working" : "";
     for (const each of link.querySelectorAll("[data-state]")) each.hidden = each.dataset.state !== state;
     link.querySelector("time").dateTime = row.querySelector("time").dateTime;
@@ -212,7 +212,7 @@ connectUploads();
 connectDropping();
 connectCompletion(commandSource, agentSource);
 sessionList.connect(isListSocketConnected);
-document.getElementById("rail-list").addEventListener("parley:list-updated", updateRecentSessions);
+document.getElementById("session-list").addEventListener("parley:list-updated", updateRecentSessions);
 document.addEventListener("parley:list-updated", countWaiting);
 countWaiting();
 connectListSocket();

@@ -16,7 +16,7 @@ import { showToast } from "../ui/toast.js";
 const DELAY_MS = 300;
 const POLL_INTERVAL_MS = 15_000;
 const NEAR_END_PX = 40; // pixels from the end of the conversation
-const list = document.getElementById("rail-list");
+const list = document.getElementById("session-list");
 const view = { shown: "", archived: "" };
 let refreshTimer = 0;
 let pendingFetch = null;
@@ -69,11 +69,11 @@ async function showChange({ own: isOwn, now: isUrgent }) {
  * and the time have changed. Returns false if the list must be fetched, because more may have changed.
  */
 function updateOwnRow() {
-  const row = document.getElementById(`rail-${list.dataset.current}`);
+  const row = document.getElementById(`row-${list.dataset.current}`);
   const log = document.getElementById("log");
-  if (!row || !log || document.hidden || showsArchive() || row.querySelector(".rail-rename")) return false;
+  if (!row || !log || document.hidden || showsArchive() || row.querySelector(".session-rename")) return false;
   const { status, archived } = document.getElementById("main").dataset;
-  const isFirst = row.dataset.pinned === "yes" || row === list.querySelector("#rail-group-today .rail-row");
+  const isFirst = row.dataset.pinned === "yes" || row === list.querySelector("#session-group-today .session-row");
   const isRead = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
   const title = document.querySelector('[data-part="title"]')?.textContent;
   const isSame =
@@ -81,24 +81,24 @@ function updateOwnRow() {
     row.dataset.mentioned === "no" &&
     status !== "waiting" &&
     row.dataset.archived === (archived || "no");
-  if (!isFirst || !isRead || !isSame || row.querySelector(".rail-title").textContent !== title) return false;
+  if (!isFirst || !isRead || !isSame || row.querySelector(".session-title").textContent !== title) return false;
   row.classList.remove("is-unread");
-  const time = row.querySelector(".rail-time");
+  const time = row.querySelector(".session-time");
   while (time.previousElementSibling.matches(".pulse, .unread")) time.previousElementSibling.remove();
-  if (status !== "idle") time.before(cloneTemplate("rail-working"));
+  if (status !== "idle") time.before(cloneTemplate("session-working"));
   time.dateTime = new Date().toISOString();
   localizeTimes(row);
   return true;
 }
 
 /** Returns whether the user is renaming a session. A refused title without the focus does not count: it is restored. */
-const isRenaming = () => list.querySelector(".rail-rename:is(:not(.refused), :focus-within)") !== null;
+const isRenaming = () => list.querySelector(".session-rename:is(:not(.refused), :focus-within)") !== null;
 
 async function fetchList() {
   if (isRenaming()) return refreshSoon() ?? false;
   const query = new URLSearchParams({ ...view, current: list.dataset.current, workspace: currentWorkspace() });
   const text = await fetchText(`${list.dataset.address}?${query}`);
-  if (!text?.includes("rail-places")) return false; // without it, no later update would work (see listWorkspaces)
+  if (!text?.includes("listed-workspaces")) return false; // without it, no later update would work (see listWorkspaces)
   if (isRenaming()) return refreshSoon() ?? false;
   await replaceContent(text);
   return true;
@@ -114,7 +114,7 @@ async function replaceContent(text) {
   positionPopover();
   if (focused && document.activeElement === document.body)
     (document.getElementById(focused) ?? list).focus({ preventScroll: true });
-  const faces = document.getElementById("rail-faces");
+  const faces = document.getElementById("listed-faces");
   if (faces) setPictures(JSON.parse(faces.dataset.faces));
   list.dispatchEvent(new Event("parley:list-updated", { bubbles: true }));
 }
@@ -169,12 +169,12 @@ export function showHandedOver() {
 
 // The user's workspaces, and the button that switches between them. It is hidden if the user has only one.
 
-const switchButton = document.getElementById("rail-switch");
+const switchButton = document.getElementById("workspace-switch");
 // The field with the workspace in which the home page creates a session. "" is the user's current workspace.
 const workspaceField = document.querySelector("#begin [name=workspace]");
 
 /** Returns the workspaces, as last received: {id, name, initials, color, address, here, unread}. */
-const listWorkspaces = () => JSON.parse(document.getElementById("rail-places").dataset.places);
+const listWorkspaces = () => JSON.parse(document.getElementById("listed-workspaces").dataset.workspaces);
 
 /** Returns the id of the workspace that this page shows, or "" if the user has only one. */
 export const currentWorkspace = () => String(listWorkspaces().find(({ here }) => here)?.id ?? "");
@@ -200,7 +200,7 @@ function updateSwitch() {
     const face = switchButton.querySelector(".face");
     face.textContent = here.initials;
     face.className = `face small ${here.color}`;
-    switchButton.querySelector(".rail-place").textContent = here.name;
+    switchButton.querySelector(".current-workspace").textContent = here.name;
     switchButton.querySelector(".unread").hidden = !all.some(({ unread }) => unread);
   }
   all.forEach(addWorkspaceCommand);

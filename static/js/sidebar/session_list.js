@@ -18,12 +18,12 @@ import {
   showsArchive,
 } from "./list_content.js";
 
-const list = document.getElementById("rail-list");
+const list = document.getElementById("session-list");
 const LONG_PRESS_MS = 500; // ms
-const rowOf = (element) => element?.closest(".rail-row");
-const currentRow = () => document.getElementById(`rail-${list.dataset.current}`);
-const canCreate = () => document.getElementById("rail-new") !== null; // guests can't
-const titleOf = (row) => row.querySelector(".rail-title").textContent;
+const rowOf = (element) => element?.closest(".session-row");
+const currentRow = () => document.getElementById(`row-${list.dataset.current}`);
+const canCreate = () => document.getElementById("new-session") !== null; // guests can't
+const titleOf = (row) => row.querySelector(".session-title").textContent;
 const isYes = (row, name) => row.dataset[name] === "yes";
 
 /** Switches between archived and active sessions. */
@@ -31,7 +31,7 @@ async function showArchive() {
   endSelection();
   if (!(await changeView({ archived: showsArchive() ? "" : "yes", shown: "" }))) return showToast(words.notLoaded);
   list.scrollTop = 0;
-  document.getElementById(showsArchive() ? "rail-back" : "account")?.focus();
+  document.getElementById(showsArchive() ? "all-sessions" : "account")?.focus();
 }
 
 /** Shows more sessions. The focus goes to the first of them, unless the user has moved it in the meantime. */
@@ -43,11 +43,13 @@ async function showMore(button) {
   if (!isFetched) showToast(words.notLoaded);
   if (![document.body, list, button].includes(document.activeElement)) return;
   const row = allRows()[allRows().findLastIndex(({ id }) => known.has(id)) + 1];
-  (isFetched && row ? row.querySelector(".rail-item") : button).focus();
+  (isFetched && row ? row.querySelector(".session-link") : button).focus();
 }
 
 function openRowMenu(row) {
-  openMenu(row.querySelector(".rail-dots"), rowItems(row), { label: format(words.menuOf, { title: titleOf(row) }) });
+  openMenu(row.querySelector(".session-options"), rowItems(row), {
+    label: format(words.menuOf, { title: titleOf(row) }),
+  });
 }
 
 /** Returns the actions on a session. Users cannot delete a session of another user, but can leave it. */
@@ -71,7 +73,7 @@ function rowItems(row) {
   const more = [
     { icon: "pencil", label: words.rename, run: () => renameRow(row).select() },
     pin,
-    { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".rail-item").href) },
+    { icon: "link", label: words.copyLink, run: () => copyLink(row.querySelector(".session-link").href) },
     { icon: "list-checks", label: words.select, run: () => beginSelection(row) },
     ...(isYes(row, "mine") ? [archive] : []),
   ];
@@ -83,7 +85,7 @@ const refusedForms = new Map(); // forms with a title that the server has refuse
 
 /** Renames a session in place. Enter or leaving the field saves, Escape cancels. `typed` was refused with `problem`. */
 function renameRow(row, { typed = titleOf(row), problem = "" } = {}) {
-  const form = cloneTemplate("rail-rename");
+  const form = cloneTemplate("session-rename");
   const field = form.querySelector("input");
   let isEnded = false;
   const finish = async (isSaved) => {
@@ -95,7 +97,7 @@ function renameRow(row, { typed = titleOf(row), problem = "" } = {}) {
     refusedForms.delete(place.id);
     form.remove();
     place.classList.remove("renaming");
-    if (hadFocus) place.querySelector(".rail-item").focus();
+    if (hadFocus) place.querySelector(".session-link").focus();
     if (isSaved && title && title !== before) await saveTitle(place, title, before);
   };
   field.value = typed;
@@ -136,10 +138,10 @@ function restoreRefused() {
 }
 
 async function saveTitle(row, title, before) {
-  const shown = row.querySelector(".rail-title");
+  const shown = row.querySelector(".session-title");
   shown.textContent = title;
   try {
-    await post(`${row.querySelector(".rail-item").pathname}title`, { title }, words.notDone);
+    await post(`${row.querySelector(".session-link").pathname}title`, { title }, words.notDone);
     await refreshList();
   } catch (error) {
     shown.textContent = before;
@@ -218,8 +220,8 @@ function notifyMentions() {
   for (const row of takeNewMentions()) {
     const { session } = row.dataset;
     if (session === list.dataset.current) continue;
-    const title = row.querySelector(".rail-title").textContent;
-    notifyIfAway(title, words.youAreMentioned, { session, url: row.querySelector(".rail-item").pathname });
+    const title = row.querySelector(".session-title").textContent;
+    notifyIfAway(title, words.youAreMentioned, { session, url: row.querySelector(".session-link").pathname });
   }
 }
 
@@ -244,15 +246,15 @@ function addListCommands() {
 
 /** Connects the list. `isConnected()` returns whether a socket reports changes of the list. */
 export function connect(isConnected) {
-  onAction("rail-menu", (button) => openRowMenu(rowOf(button)));
+  onAction("session-menu", (button) => openRowMenu(rowOf(button)));
   onAction("leave", () => changeSessions("leave", [list.dataset.current]));
-  onAction("rail-more", showMore);
-  onAction("rail-archive", showArchive);
+  onAction("more-sessions", showMore);
+  onAction("toggle-archive", showArchive);
   list.addEventListener("contextmenu", (event) => {
     const row = rowOf(event.target);
     if (!row || event.target.closest("input")) return;
     event.preventDefault();
-    if (row.querySelector(".rail-dots").ariaExpanded !== "true") openRowMenu(row);
+    if (row.querySelector(".session-options").ariaExpanded !== "true") openRowMenu(row);
   });
   addListCommands();
   addSessionCommands();
@@ -270,30 +272,30 @@ export function connect(isConnected) {
 
 // Selecting several sessions, to archive or delete them together.
 
-const sidebar = document.getElementById("rail");
-const bulkBar = document.getElementById("rail-bulk");
+const sidebar = document.getElementById("sidebar");
+const selectionBar = document.getElementById("selection-bar");
 const chosenIds = new Set();
 let lastChosenId = "";
 
-const allRows = () => [...list.querySelectorAll(".rail-row")];
+const allRows = () => [...list.querySelectorAll(".session-row")];
 const isSelecting = () => sidebar.classList.contains("selecting");
 
 /** Starts a selection with one row. */
 function beginSelection(row) {
   sidebar.classList.add("selecting");
-  bulkBar.hidden = false;
+  selectionBar.hidden = false;
   setChosen([row], true);
-  row.querySelector(".rail-check").focus();
+  row.querySelector(".session-check").focus();
 }
 
 function endSelection() {
   if (!isSelecting()) return;
-  const focused = bulkBar.contains(document.activeElement) || list.contains(document.activeElement);
+  const focused = selectionBar.contains(document.activeElement) || list.contains(document.activeElement);
   sidebar.classList.remove("selecting");
-  bulkBar.hidden = true;
+  selectionBar.hidden = true;
   chosenIds.clear();
   showChosen();
-  if (focused) (document.getElementById(`rail-link-${lastChosenId}`) ?? list).focus();
+  if (focused) (document.getElementById(`session-link-${lastChosenId}`) ?? list).focus();
 }
 
 function setChosen(some, wanted) {
@@ -315,9 +317,9 @@ function showChosen() {
   for (const row of allRows()) {
     const isChosen = chosenIds.has(row.dataset.session);
     row.classList.toggle("chosen", isChosen);
-    row.querySelector(".rail-check").checked = isChosen;
+    row.querySelector(".session-check").checked = isChosen;
   }
-  document.getElementById("rail-count").textContent = isSelecting()
+  document.getElementById("selection-count").textContent = isSelecting()
     ? format(words.selected, { count: chosenIds.size })
     : "";
 }
@@ -330,9 +332,9 @@ async function changeChosen(action) {
 
 function connectSelection() {
   list.addEventListener("click", (event) => {
-    const row = event.target.closest(".rail-row");
-    if (!isSelecting() || !row || event.target.closest(".rail-dots")) return;
-    if (!event.target.matches(".rail-check")) event.preventDefault(); // do not open the session
+    const row = event.target.closest(".session-row");
+    if (!isSelecting() || !row || event.target.closest(".session-options")) return;
+    if (!event.target.matches(".session-check")) event.preventDefault(); // do not open the session
     toggleRow(row, event.shiftKey);
   });
   sidebar.addEventListener("keydown", (event) => {
@@ -345,7 +347,7 @@ function connectSelection() {
     for (const id of chosenIds) if (!present.has(id)) chosenIds.delete(id);
     showChosen();
   });
-  onAction("bulk-archive", () => changeChosen(list.querySelector("#rail-back") ? "restore" : "archive"));
-  onAction("bulk-delete", () => changeChosen("delete"));
-  onAction("bulk-end", endSelection);
+  onAction("selection-archive", () => changeChosen(list.querySelector("#all-sessions") ? "restore" : "archive"));
+  onAction("selection-delete", () => changeChosen("delete"));
+  onAction("selection-end", endSelection);
 }

@@ -5,7 +5,7 @@ const root = document.documentElement;
 
 /** Returns the rows of the session list whose sessions wait for the user or mention the user. */
 export const rowsThatNeedUser = () => [
-  ...document.querySelectorAll("#rail-list :is([data-waiting=yes], [data-mentioned=yes])"),
+  ...document.querySelectorAll("#session-list :is([data-waiting=yes], [data-mentioned=yes])"),
 ];
 
 /** Shows a title in the browser's tab, after the number of what the user should look at, if there is any. */

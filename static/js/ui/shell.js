@@ -21,14 +21,14 @@ function connectKeyboardInset() {
   viewport?.addEventListener("resize", fitToVisibleHeight);
 }
 
-const FOLDED_COOKIE = "parley_rail";
+const FOLDED_COOKIE = "parley_rail"; // the name of earlier releases
 
 function shell() {
   return {
     isOpen: false,
     isFolded: document.cookie.split("; ").includes(`${FOLDED_COOKIE}=folded`),
     get classes() {
-      return { "drawer-open": this.isOpen, "rail-folded": this.isFolded };
+      return { "drawer-open": this.isOpen, "sidebar-folded": this.isFolded };
     },
     get expanded() {
       return String(this.isOpen);
@@ -43,7 +43,13 @@ function shell() {
         this.toggle();
       });
       PHONE.addEventListener("change", () => this.close()); // a wide page has no drawer
-      addCommand({ id: "rail", label: words.showList, icon: "panel-left", keys: "Ctrl+B", run: () => this.toggle() });
+      addCommand({
+        id: "sidebar",
+        label: words.showList,
+        icon: "panel-left",
+        keys: "Ctrl+B",
+        run: () => this.toggle(),
+      });
     },
     toggle() {
       if (!PHONE.matches) this.fold();
@@ -57,7 +63,7 @@ function shell() {
     open() {
       this.isOpen = true;
       this.$refs.main.inert = true;
-      this.$nextTick(() => this.$refs.rail.querySelector("button:not(.phone-none)").focus());
+      this.$nextTick(() => this.$refs.sidebar.querySelector("button:not(.phone-none)").focus());
     },
     close() {
       if (!this.isOpen) return;

@@ -112,7 +112,7 @@ def is_phone(page: Page) -> bool:
     return page.viewport_size is not None and page.viewport_size["width"] < 760
 
 
-async def open_rail(page: Page) -> None:
+async def open_sidebar(page: Page) -> None:
     """Show the list of sessions, which is a drawer on a phone."""
     if is_phone(page):
         await page.get_by_role("button", name="Open session list").click()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from playwright.async_api import FilePayload, Page, expect
 
 from tests.browser.person import choose_in_account_menu
-from tests.browser.screens import Showcase, enter_small, open_rail, screen
+from tests.browser.screens import Showcase, enter_small, open_sidebar, screen
 from tests.transfer import samples
 
 NOTES: FilePayload = {"name": "Notes.txt", "mimeType": "text/plain", "buffer": b"Seven"}
@@ -55,7 +55,7 @@ async def imported(page: Page, showcase: Showcase) -> None:
 
 async def open_import(page: Page) -> None:
     await page.goto("/")
-    await open_rail(page)
+    await open_sidebar(page)
     await choose_in_account_menu(page, "Import…")
 
 

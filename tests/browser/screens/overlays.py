@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, Page, expect
 
 from tests.browser.person import choose_in_account_menu
-from tests.browser.screens import Showcase, answered, begin, beside, enter, enter_small, is_phone, open_rail, screen
+from tests.browser.screens import Showcase, answered, begin, beside, enter, enter_small, is_phone, open_sidebar, screen
 from tests.support import files
 
 IMAGE: FilePayload = {"name": "Lageplan.png", "mimeType": "image/png", "buffer": files.picture("PNG", (300, 200))}
@@ -201,47 +201,47 @@ async def palette_nothing(page: Page, showcase: Showcase) -> None:
 
 
 @screen
-async def rail_menu(page: Page, showcase: Showcase) -> None:
+async def session_menu(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
-    await open_rail(page)
-    row = page.locator(".rail-row").nth(3)
+    await open_sidebar(page)
+    row = page.locator(".session-row").nth(3)
     await row.hover()
     await row.get_by_role("button").click()
     await expect(page.get_by_role("menu")).to_be_visible()
 
 
 @screen
-async def rail_rename(page: Page, showcase: Showcase) -> None:
+async def session_rename(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
-    await open_rail(page)
-    row = page.locator(".rail-row[data-mine=yes]").first
+    await open_sidebar(page)
+    row = page.locator(".session-row[data-mine=yes]").first
     await row.hover()
     await row.get_by_role("button").click()
     await page.get_by_role("menuitem", name="Rename").click()
-    await expect(page.locator(".rail-rename input")).to_be_focused()
+    await expect(page.locator(".session-rename input")).to_be_focused()
 
 
 @screen
-async def rail_select(page: Page, showcase: Showcase) -> None:
-    await rail_menu(page, showcase)
+async def select_sessions(page: Page, showcase: Showcase) -> None:
+    await session_menu(page, showcase)
     await page.get_by_role("menuitem", name="Select").click()
-    await page.locator(".rail-check").nth(5).check()
-    await expect(page.locator("#rail-count")).to_have_text("2 selected")
+    await page.locator(".session-check").nth(5).check()
+    await expect(page.locator("#selection-count")).to_have_text("2 selected")
 
 
 @screen
-async def rail_archived(page: Page, showcase: Showcase) -> None:
+async def archived_sessions(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
-    await open_rail(page)
+    await open_sidebar(page)
     await choose_in_account_menu(page, "Archived sessions")
-    await expect(page.locator("#rail-back")).to_be_focused()
+    await expect(page.locator("#all-sessions")).to_be_focused()
 
 
 @screen
-async def rail_folded(page: Page, showcase: Showcase) -> None:
+async def folded_sidebar(page: Page, showcase: Showcase) -> None:
     await enter_small(page, showcase)
     if not is_phone(page):
-        await page.locator("#rail-fold").click()
+        await page.locator("#sidebar-fold").click()
 
 
 @screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.screens import Showcase, open_rail, say, screen, sign_in_as, speak
+from tests.browser.screens import Showcase, open_sidebar, say, screen, sign_in_as, speak
 
 PASSWORD = "a long enough passphrase"
 
@@ -130,14 +130,14 @@ async def home_refused(page: Page, showcase: Showcase) -> None:
 @screen
 async def home_keys(page: Page, showcase: Showcase) -> None:
     await home(page, showcase)
-    await page.locator("#rail-new").press("Control+/")
+    await page.locator("#new-session").press("Control+/")
     await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Ctrl+K")
 
 
 @screen
-async def home_rail(page: Page, showcase: Showcase) -> None:
+async def home_sidebar(page: Page, showcase: Showcase) -> None:
     await home(page, showcase)
-    await open_rail(page)
+    await open_sidebar(page)
 
 
 @screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import Showcase, enter, open_rail, screen, sign_in_as, speak
+from tests.browser.screens import Showcase, enter, open_sidebar, screen, sign_in_as, speak
 
 
 async def at(page: Page, showcase: Showcase, kind: str, *, number: int = 0) -> None:
@@ -118,4 +118,4 @@ async def questions_simplified(page: Page, showcase: Showcase) -> None:
 async def questions_in_the_list(page: Page, showcase: Showcase) -> None:
     """The session list, in which another session waits."""
     await enter(page, showcase.answered)
-    await open_rail(page)
+    await open_sidebar(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import Showcase, answered, begin, enter, open_rail, say, screen, sign_in_as
+from tests.browser.screens import Showcase, answered, begin, enter, open_sidebar, say, screen, sign_in_as
 
 
 @screen
@@ -83,7 +83,7 @@ async def failed(page: Page, showcase: Showcase) -> None:
 async def guest_home(page: Page, showcase: Showcase) -> None:
     await sign_in_as(page, showcase, "gil")
     await page.goto("/")
-    await open_rail(page)
+    await open_sidebar(page)
 
 
 @screen

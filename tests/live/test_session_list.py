@@ -23,8 +23,8 @@ from tests.support.socket import Socket, path_of
 from tests.support.testing_node import TestNode, let_in, person
 
 pytestmark = pytest.mark.usefixtures("no_beacon")
-RAIL = {"op": "rail"}
-OWN = {"op": "rail", "own": True}
+NOTICE = {"op": "rail"}
+OWN_NOTICE = {"op": "rail", "own": True}
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +46,11 @@ async def new_sessions(node: TestNode, *owners: User) -> list[Session]:
 
 
 def rings(socket: Socket) -> int:
-    return socket.frames.count(RAIL)
+    return socket.frames.count(NOTICE)
 
 
 def own_rings(socket: Socket) -> int:
-    return socket.frames.count(OWN)
+    return socket.frames.count(OWN_NOTICE)
 
 
 async def test_session_lists_are_notified_of_changes_in_other_sessions(node: TestNode, ana: User, bo: User) -> None:
@@ -85,17 +85,17 @@ async def test_notices_to_many_pages_are_spread(node: TestNode, ana: User, monke
     async with Socket("/ws/me", ana) as one, Socket("/ws/me", ana) as other:
         for socket in (one, other):
             await socket.let_in()
-        rail = runtime.hub()._list_notifier
+        list_notifier = runtime.hub()._list_notifier
         for _ in range(2):
-            rail.notify(people=[ana.pk])
-            await node.until(lambda: rail._notifying is None)
-        assert len(rail._scheduled) == 2
+            list_notifier.notify(people=[ana.pk])
+            await node.until(lambda: list_notifier._notifying is None)
+        assert len(list_notifier._scheduled) == 2
         assert rings(one) == rings(other) == 0
-        for page in list(rail._scheduled):
-            rail._scheduled[page].cancel()
-            rail._notify_page(page)
+        for page in list(list_notifier._scheduled):
+            list_notifier._scheduled[page].cancel()
+            list_notifier._notify_page(page)
         for socket in (one, other):
-            await socket.next(**RAIL)
+            await socket.next(**NOTICE)
             await socket.let_in()
             assert rings(socket) == 1
 
@@ -105,7 +105,7 @@ async def test_new_session_is_in_the_lists_at_once(node: TestNode, ana: User) ->
     async with Socket("/ws/me", ana) as home:
         await home.let_in()
         await node.do(create_session, owner=ana)
-        await home.next(**RAIL)
+        await home.next(**NOTICE)
 
 
 async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hub: Hub, ana: User, bo: User) -> None:
@@ -114,7 +114,7 @@ async def test_news_for_one_person_reach_all_processes(node: TestNode, second_hu
         for socket in (anas, bos):
             await socket.let_in()
         notify_session_lists(users=[ana.pk])
-        await anas.next(**RAIL)
+        await anas.next(**NOTICE)
         await bos.let_in()
         assert rings(bos) == 0
 
@@ -126,7 +126,7 @@ async def test_events_clients_get_no_list_notifications(node: TestNode, ana: Use
         for socket in (events, home):
             await socket.let_in()
         notify_session_lists(sessions=[session.pk])
-        await home.next(**RAIL)
+        await home.next(**NOTICE)
         await events.let_in()
         assert all(frame == {"type": "pong"} for frame in events.frames)
 
@@ -193,7 +193,7 @@ async def test_pages_on_the_changed_session_learn_that_nothing_else_is_new(node:
             await socket.next(op="synced")
         heard = rings(here), rings(elsewhere)
         notify_session_lists(sessions=[session.pk])
-        await here.next(**OWN)
+        await here.next(**OWN_NOTICE)
         await elsewhere.until(lambda: rings(elsewhere) > heard[1])
         assert (rings(here), own_rings(elsewhere)) == (heard[0], 0)
         own = own_rings(here)
@@ -215,16 +215,16 @@ async def test_delayed_notice_covers_all_changes_until_it_is_sent(
         await page.let_in()
         monkeypatch.setattr(notifier, "AT_ONCE", 0)
         monkeypatch.setattr(notifier, "PAGES_PER_SECOND", 1e-9)
-        rail = runtime.hub()._list_notifier
+        list_notifier = runtime.hub()._list_notifier
         for people, readers, notice in (
             ([], [(ana.pk, session.pk)], notifier.OWN_NOTICE),
             ([ana.pk], [], notifier.NOTICE),
             ([], [(ana.pk, session.pk)], notifier.NOTICE),
         ):
-            rail.notify(people=people, readers=readers)
-            await node.until(lambda: rail._notifying is None)
-            assert list(rail._notices.values()) == [notice]
-        rail.close()
+            list_notifier.notify(people=people, readers=readers)
+            await node.until(lambda: list_notifier._notifying is None)
+            assert list(list_notifier._notices.values()) == [notice]
+        list_notifier.close()
 
 
 async def test_read_marks_are_stored_together(node: TestNode, ana: User, bo: User, workspace: Workspace) -> None:

@@ -16,20 +16,20 @@ from tests.support.server import Server, run_in
 from tests.wire.server import WireServer
 
 
-def rail(person: Person) -> Locator:
+def sidebar(person: Person) -> Locator:
     return person.page.get_by_role("navigation", name="Sessions")
 
 
 def row(person: Person, title: str) -> Locator:
-    return rail(person).get_by_role("listitem").filter(has_text=title)
+    return sidebar(person).get_by_role("listitem").filter(has_text=title)
 
 
 async def titles(person: Person) -> list[str]:
-    return await rail(person).locator(".rail-title").all_text_contents()
+    return await sidebar(person).locator(".session-title").all_text_contents()
 
 
 async def home(person: Person) -> None:
-    await person.page.locator("#rail-new").click()
+    await person.page.locator("#new-session").click()
     await expect(person.page.get_by_role("textbox", name="First message")).to_be_focused()
 
 
@@ -81,13 +81,13 @@ async def test_list_survives_a_response_that_is_no_list(ana: Person) -> None:
     """The list stays as it is if a broken connection or a proxy cuts or replaces the response, and is updated later."""
     update = "() => document.dispatchEvent(new CustomEvent('parley:list-changed', { detail: { now: true } }))"
     await expect(row(ana, "New session")).to_have_count(1)
-    await ana.page.route("**/rail?*", lambda route: route.fulfill(body="<p>Maintenance</p>"), times=1)
-    async with ana.page.expect_response("**/rail?*"):
+    await ana.page.route("**/session-list?*", lambda route: route.fulfill(body="<p>Maintenance</p>"), times=1)
+    async with ana.page.expect_response("**/session-list?*"):
         await ana.page.evaluate(update)
-    async with ana.page.expect_response("**/rail?*"):
+    async with ana.page.expect_response("**/session-list?*"):
         await ana.page.evaluate(update)
     await expect(row(ana, "New session")).to_have_count(1)
-    assert "Maintenance" not in await ana.page.locator("#rail-list").inner_text()
+    assert "Maintenance" not in await ana.page.locator("#session-list").inner_text()
 
 
 @pytest.mark.both_browsers
@@ -237,7 +237,7 @@ async def test_deleted_session_is_restored_for_both_users(ana: Person, model: Wi
 async def test_title_is_changed_in_the_list(ana: Person) -> None:
     """UI-11: Enter saves a title and Escape discards it. Updates of the list keep the field."""
     await choose(ana, "New session", "Rename")
-    field = rail(ana).get_by_role("textbox", name="Title")
+    field = sidebar(ana).get_by_role("textbox", name="Title")
     await field.fill("计划 A")
     await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
     await ana.page.keyboard.type("!")
@@ -257,7 +257,7 @@ async def test_refused_title_is_kept(ana: Person) -> None:
     """UI-11: the field keeps the refused title and shows the reason until the user saves it or presses Escape."""
     ana.ignore_refusals()
     for open_field, field in (
-        (choose(ana, "New session", "Rename"), rail(ana).get_by_role("textbox", name="Title")),
+        (choose(ana, "New session", "Rename"), sidebar(ana).get_by_role("textbox", name="Title")),
         (ana.page.locator("#rename").click(), ana.page.locator(".top").get_by_role("textbox", name="Title")),
     ):
         await open_field
@@ -269,7 +269,7 @@ async def test_refused_title_is_kept(ana: Person) -> None:
         assert await violations(ana.page) == []
         # Clicks elsewhere and changes of the list do not close the field.
         await ana.composer.focus()
-        async with ana.page.expect_response(lambda response: "/rail?" in response.url):
+        async with ana.page.expect_response(lambda response: "/session-list?" in response.url):
             await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
         await expect(ana.composer).to_be_focused()
         await expect(field).to_have_value("Plan\0 B")
@@ -277,7 +277,7 @@ async def test_refused_title_is_kept(ana: Person) -> None:
         await expect(field).to_be_hidden()
         await expect(row(ana, "New session")).to_have_count(1)
     await choose(ana, "New session", "Rename")
-    field = rail(ana).get_by_role("textbox", name="Title")
+    field = sidebar(ana).get_by_role("textbox", name="Title")
     await field.fill("Plan\0 C")
     await field.press("Enter")
     await expect(field).to_have_accessible_description(re.compile("characters"))
@@ -300,12 +300,12 @@ async def test_more_sessions_are_reached_by_keyboard(ana: Person, server: Server
     """UI-11: after "Show more", the focus is on the first added session, not at the start of the page."""
     await asyncio.to_thread(run_in, server, MANY)
     await ana.page.reload()
-    more = rail(ana).get_by_role("button", name="Show more")
-    await expect(rail(ana).get_by_role("listitem")).to_have_count(60)
+    more = sidebar(ana).get_by_role("button", name="Show more")
+    await expect(sidebar(ana).get_by_role("listitem")).to_have_count(60)
     await more.focus()
     await ana.page.keyboard.press("Enter")
-    await expect(rail(ana).get_by_role("listitem")).to_have_count(101)
-    await expect(rail(ana).get_by_role("listitem").nth(60).get_by_role("link")).to_be_focused()
+    await expect(sidebar(ana).get_by_role("listitem")).to_have_count(101)
+    await expect(sidebar(ana).get_by_role("listitem").nth(60).get_by_role("link")).to_be_focused()
 
 
 async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: WireServer) -> None:
@@ -314,19 +314,19 @@ async def test_pins_come_first_and_the_archive_stands_apart(ana: Person, model: 
         await begin(ana, text)
         await answered(ana)
     await choose(ana, "First", "Pin")
-    await expect(rail(ana).get_by_role("region", name="Pinned").get_by_role("listitem")).to_contain_text(["First"])
+    await expect(sidebar(ana).get_by_role("region", name="Pinned").get_by_role("listitem")).to_contain_text(["First"])
     await choose(ana, "Second", "Archive")
     await expect(ana.page.get_by_text("Session archived", exact=True)).to_be_visible()
     await expect(row(ana, "Second")).to_have_count(0)
     await ana.choose_in_account_menu("Archived sessions")
     await expect(row(ana, "Second")).to_have_count(1)
-    await expect(rail(ana).get_by_role("button", name="All sessions")).to_be_focused()
+    await expect(sidebar(ana).get_by_role("button", name="All sessions")).to_be_focused()
     await choose(ana, "Second", "Restore from the archive")
-    await expect(rail(ana)).to_contain_text("No archived sessions")
-    await rail(ana).get_by_role("button", name="All sessions").click()
+    await expect(sidebar(ana)).to_contain_text("No archived sessions")
+    await sidebar(ana).get_by_role("button", name="All sessions").click()
     await expect(row(ana, "Second")).to_have_count(1)
     await choose(ana, "First", "Unpin")
-    await expect(rail(ana).get_by_role("region", name="Pinned")).to_have_count(0)
+    await expect(sidebar(ana).get_by_role("region", name="Pinned")).to_have_count(0)
 
 
 async def test_many_sessions_are_selected_and_deleted(ana: Person, model: WireServer) -> None:
@@ -337,11 +337,11 @@ async def test_many_sessions_are_selected_and_deleted(ana: Person, model: WireSe
         await answered(ana)
     await choose(ana, "Number 3", "Select")
     await row(ana, "Number 1").get_by_role("checkbox").click(modifiers=["Shift"])
-    await expect(rail(ana).get_by_role("status")).to_have_text("3 selected")
+    await expect(sidebar(ana).get_by_role("status")).to_have_text("3 selected")
     await ana.page.evaluate("document.dispatchEvent(new Event('parley:list-changed'))")
     await row(ana, "Number 2").get_by_role("link").click()
-    await expect(rail(ana).get_by_role("status")).to_have_text("2 selected")
-    await rail(ana).get_by_role("button", name="Delete").click()
+    await expect(sidebar(ana).get_by_role("status")).to_have_text("2 selected")
+    await sidebar(ana).get_by_role("button", name="Delete").click()
     await expect(ana.page.get_by_text("2 sessions deleted")).to_be_visible()
     await expect(row(ana, "Number 3")).to_have_count(0)
     assert {"Number 0", "Number 2"} <= set(await titles(ana))
@@ -414,11 +414,13 @@ async def test_turn_in_the_open_session_loads_no_list(ana: Person, model: WireSe
     notices, lists = list[str](), list[str]()
     ana.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: notices.append(str(frame))))
     # The page loads its list once after it has connected.
-    async with ana.page.expect_response(lambda response: "/rail?" in response.url and "current=s_" in response.url):
+    async with ana.page.expect_response(
+        lambda response: "/session-list?" in response.url and "current=s_" in response.url
+    ):
         await begin(ana, "Go on")
     working = row(ana, "Go on").get_by_text("Agent working")
     await expect(ana.answers.first).to_contain_text("First.")
-    ana.page.on("request", lambda request: lists.append(request.url) if "/rail?" in request.url else None)
+    ana.page.on("request", lambda request: lists.append(request.url) if "/session-list?" in request.url else None)
     for number in range(1, 6):
         await expect(working).to_have_count(0)
         await expect(row(ana, "Go on").get_by_text("Unread")).to_have_count(0)
@@ -448,7 +450,7 @@ async def test_turn_while_the_list_loads_does_not_load_it_again(ana: Person, mod
     await expect(ana.answers).to_have_count(1)
     await ana.sees_state("idle")
     await page.clock.install()
-    lists = await Delay.all_responses(page, "**/rail?*")
+    lists = await Delay.all_responses(page, "**/session-list?*")
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await page.clock.fast_forward(1_000)
     await lists.read()
@@ -466,12 +468,12 @@ async def test_turn_while_the_list_loads_does_not_load_it_again(ana: Person, mod
     ana.check_console()
 
 
-async def test_the_rail_is_folded_by_keyboard_and_stays_so(ana: Person) -> None:
-    listed = rail(ana).get_by_role("listitem")
+async def test_sidebar_is_folded_by_keyboard_and_stays_so(ana: Person) -> None:
+    listed = sidebar(ana).get_by_role("listitem")
     await expect(listed).to_have_count(1)
     await ana.page.keyboard.press("Control+b")
     await expect(listed).to_have_count(0)
     await ana.page.reload()
     await expect(listed).to_have_count(0)
-    await rail(ana).get_by_role("button", name="Session list").click()
+    await sidebar(ana).get_by_role("button", name="Session list").click()
     await expect(listed).to_have_count(1)
