@@ -65,7 +65,7 @@ SENTENCE = re.compile(r"[A-Z][a-z]+(?: [\w’'…]+)*[.…!?]?|[a-z]+(?: [a-z]+)
 REFUSALS = {"ServiceError", "Invalid", "Busy", "Forbidden"}
 
 
-def catalogue(locale: str) -> polib.POFile:
+def catalog(locale: str) -> polib.POFile:
     return polib.pofile(str(ROOT / "locale" / locale / "LC_MESSAGES" / "django.po"))
 
 
@@ -85,7 +85,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_every_marked_word_is_translated(template: Path, locale: str) -> None:
     """UI-13: none is missing, empty or only guessed at, and none is left over."""
-    wanted, have = names(polib.pofile(str(template))), catalogue(locale)
+    wanted, have = names(polib.pofile(str(template))), catalog(locale)
     file = f"locale/{locale}/LC_MESSAGES/django.po"
     agree(
         names(have.translated_entries()) | (names(have) - wanted),
@@ -103,7 +103,7 @@ def names(entries: Iterable[polib.POEntry]) -> set[str]:
 def test_translations_keep_their_places(locale: str) -> None:
     """UI-13: %(name)s, {name} and tags of the English are in the translation too, and no others."""
     place = re.compile(r"%\(\w+\)[sd]|\{\w+\}|%%|</?\w+>")
-    for entry in catalogue(locale):
+    for entry in catalog(locale):
         english = sorted(place.findall(entry.msgid_plural or entry.msgid))
         for form in [entry.msgstr, *entry.msgstr_plural.values()]:
             assert not form or sorted(place.findall(form)) == english, entry.msgid
@@ -112,15 +112,15 @@ def test_translations_keep_their_places(locale: str) -> None:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_translations_bring_no_markup_of_their_own(locale: str) -> None:
     """Templates trust translations: a quotation mark of a keyboard would end the attribute that it is in."""
-    for entry in catalogue(locale):
+    for entry in catalog(locale):
         for text in (entry.msgstr, *entry.msgstr_plural.values()):
             assert {mark for mark in '"<>&' if mark in text} <= {mark for mark in '"<>&' if mark in entry.msgid}, text
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_compiled_catalogue_says_what_its_source_says(locale: str) -> None:
+def test_compiled_catalog_says_what_its_source_says(locale: str) -> None:
     """UI-13: what is committed compiled is of the present source."""
-    source = catalogue(locale)
+    source = catalog(locale)
     compiled = polib.mofile(str(ROOT / "locale" / locale / "LC_MESSAGES" / "django.mo"))
     assert said(compiled) == said(source), "Run `make words`, and commit the .mo files with the .po files."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chat.api import (
     agents,
-    catalogue,
+    catalog,
     errors,
     events,
     files,
@@ -47,7 +47,7 @@ api = ParleyAPI(
 errors.install(api)
 # In the order in which the API's description lists the operations.
 PARTS = (
-    *(me, workspace_invitations, notes, knowledge, rules, webhooks, agents, catalogue, transfer, sessions, sharing),
+    *(me, workspace_invitations, notes, knowledge, rules, webhooks, agents, catalog, transfer, sessions, sharing),
     *(messages, suggestions, history, schedules, turns, files, workspace, events, steps, projections),
 )
 for part in PARTS:

@@ -95,7 +95,7 @@ def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
     now = versions.full_text(entries.now)
     writer, at = versions.last_writer(entries)
     values = {"now": now, "writer": writer, "at": at, "pieces": pieces_for_display(now, mine)}
-    html = render_to_string("chat/clash.html", values, request)
+    html = render_to_string("chat/conflict.html", values, request)
     return JsonResponse({"current": now, "revision": None if row is None else row.revision, "html": html})
 
 

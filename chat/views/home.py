@@ -220,7 +220,7 @@ def translated_prompts(prompts: Iterable[str]) -> tuple[Prompt, ...]:
 
 
 def _translated(text: str) -> str:
-    return _(text) if text else ""  # gettext("") would return the header of the catalogue
+    return _(text) if text else ""  # gettext("") would return the header of the catalog
 
 
 def default_prompts() -> tuple[Prompt, ...]:

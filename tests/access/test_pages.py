@@ -299,16 +299,16 @@ MATRIX = [
     Row("POST", "session-share-workspace", owning(200), {"role": ""}),
     Row("POST", "session-share-workspace", owning(422), {"role": "owner"}),
     Row("POST", "session-title", editing(204), {"title": "Plan"}),
-    Row("POST", "organise", signed_in(400), {"action": "explode", "session": "{session}"}),
-    Row("POST", "organise", seeing(200), {"action": "pin", "session": "{session}"}),
-    Row("POST", "organise", seeing(200), {"action": "unpin", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"action": "archive", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"action": "restore", "session": "{session}"}),
-    Row("POST", "organise", owning(200), {"action": "delete", "session": "{session}", "sure": "yes"}),
-    Row("POST", "organise", {**signed_in(404), OWNER: 200}, {"action": "undelete", "session": "{session}"}),
+    Row("POST", "apply-action", signed_in(400), {"action": "explode", "session": "{session}"}),
+    Row("POST", "apply-action", seeing(200), {"action": "pin", "session": "{session}"}),
+    Row("POST", "apply-action", seeing(200), {"action": "unpin", "session": "{session}"}),
+    Row("POST", "apply-action", owning(200), {"action": "archive", "session": "{session}"}),
+    Row("POST", "apply-action", owning(200), {"action": "restore", "session": "{session}"}),
+    Row("POST", "apply-action", owning(200), {"action": "delete", "session": "{session}", "sure": "yes"}),
+    Row("POST", "apply-action", {**signed_in(404), OWNER: 200}, {"action": "undelete", "session": "{session}"}),
     Row("POST", "session-undelete", signed_in(404)),
     # Leaving ends the access of the actor, so this row is last.
-    Row("POST", "organise", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
+    Row("POST", "apply-action", {**seeing(200), OWNER: 422}, {"action": "leave", "session": "{session}"}),
 ]
 
 
@@ -330,7 +330,7 @@ def _added_schedule(people: People) -> None:
 OF_SESSIONS = [row for row in MATRIX if row.route == "session" or row.route.startswith("session-")]
 NAMING_SESSIONS = [
     *OF_SESSIONS,
-    *(row for row in MATRIX if row.route == "organise" and row.data["action"] != "explode"),
+    *(row for row in MATRIX if row.route == "apply-action" and row.data["action"] != "explode"),
 ]
 
 

@@ -89,7 +89,7 @@ def test_stale_edit_of_a_text_is_refused_and_keeps_the_input(admin: Client, ana:
     editing.edit(session=session, author=ana, message_id=row.pk, text="Ana's")
     page = admin.post(message_page(row), {**form, "text": "Mia's"})
     assert current(row).text == "Ana's"
-    assert "Ana's" in soup_of(page).select_one(".clash").get_text()  # type: ignore[union-attr]  # there is one
+    assert "Ana's" in soup_of(page).select_one(".conflict").get_text()  # type: ignore[union-attr]  # there is one
     again = form_in(page, FORM)
     assert again["text"] == "Mia's"
     assert admin.post(message_page(row), again).status_code == 302
@@ -103,7 +103,7 @@ def test_stale_edit_of_a_tool_call_is_refused_and_keeps_the_input(admin: Client,
     about: dict[str, Any] = {"session": session, "author": ana, "message_id": row.pk}
     editing.edit_tool_call(**about, arguments={"n": 7}, result="Ana's", is_error=False)
     page = admin.post(message_page(row), {**form, "result": "Mia's"})
-    assert [box.get_text() for box in soup_of(page).select(".clash .said")] == ['{\n  "n": 7\n}', "Ana's"]
+    assert [box.get_text() for box in soup_of(page).select(".conflict .said")] == ['{\n  "n": 7\n}', "Ana's"]
     assert current(row).result == "Ana's"
     assert admin.post(message_page(row), form_in(page, FORM)).status_code == 302
     assert current(row).result == "Mia's"

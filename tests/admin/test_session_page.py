@@ -76,7 +76,7 @@ def test_stale_form_is_refused_and_keeps_the_input(admin: Client, ana: User, ses
     assert Session.objects.get().title == "Plan"
     again = form_in(page, "session_form")
     assert (again["system_prompt"], again["title"]) == ("Mia's", "New")
-    assert "Ana's" in soup_of(page).select_one(".clash").get_text()  # type: ignore[union-attr]  # there is one
+    assert "Ana's" in soup_of(page).select_one(".conflict").get_text()  # type: ignore[union-attr]  # there is one
     assert admin.post(page_of(session), again).status_code == 302
     assert Session.objects.get().system_prompt == "Mia's"
 

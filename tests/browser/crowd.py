@@ -120,7 +120,7 @@ class Viewer:
 
     async def problem(self) -> str:
         """Wait until the page is connected. Return why it does not, or ""."""
-        if not self.page.url.startswith(self.address) or await self.page.locator("main[data-over]").count():
+        if not self.page.url.startswith(self.address) or await self.page.locator("main[data-closed]").count():
             await self.open()  # an action has ended elsewhere, or the session was deleted for a moment
         try:
             await self.connected()

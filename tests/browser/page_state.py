@@ -13,7 +13,7 @@ STATE = """
 () => {
   const THEIRS = [
     "form.edit", ".queued > form", ".message-actions:not(.resting)", ".source", ".suggestions", "iframe",
-    ".diagram-error", ".question-error", "#prompt-clash", "#prompt-state", ".pending[hidden]",
+    ".diagram-error", ".question-error", "#prompt-conflict", "#prompt-state", ".pending[hidden]",
     ".editing-too", "#prompt-save", "#prompt-undo",
   ].join();
   const OPENED = ["open", "aria-expanded", "aria-pressed", "data-expanded", "data-shows", "style", "tabindex",

@@ -114,7 +114,7 @@ async def test_stale_form_shows_both_texts(ana: Person, browser: Browser, model:
     await expect(ana.messages.first).to_contain_text("Theirs")
     await desk.page.bring_to_front()
     await desk.save()
-    await expect(desk.page.locator(".clash")).to_contain_text("Theirs")
+    await expect(desk.page.locator(".conflict")).to_contain_text("Theirs")
     await expect(text).to_have_value("Mine")
     assert await violations(desk.page) == []
     await desk.save()
@@ -144,7 +144,7 @@ async def test_entries_survive_the_end_of_the_login(ana: Person, model: WireServ
     await expect(text).to_have_value("Mine")
     await expect(desk.page.locator(".errornote")).to_have_text("Your entries are back. They aren’t saved yet.")
     await desk.save()
-    await expect(desk.page.locator(".clash")).to_contain_text("Theirs")
+    await expect(desk.page.locator(".conflict")).to_contain_text("Theirs")
     await expect(text).to_have_value("Mine")
     assert not desk.reports, desk.reports
 

@@ -140,10 +140,10 @@ async def test_undo_survives_a_change_of_hundreds(ana: Person, server: Server) -
     await expect(context(ana)).to_contain_text("399 messages are excluded.")
     shown = ana.page.locator("#messages article:not(.excluded)")
     await expect(shown).to_contain_text(["Number 400"])
-    await expect(ana.page.locator("#messages .left-out").first).to_have_text("hidden from the model · ")
+    await expect(ana.page.locator("#messages .excluded-mark").first).to_have_text("hidden from the model · ")
     await ana.page.get_by_role("button", name="Undo").click()
     await expect(context(ana)).not_to_contain_text("left out.")
-    await expect(ana.page.locator("#messages :is(.excluded, .left-out)")).to_have_count(0)
+    await expect(ana.page.locator("#messages :is(.excluded, .excluded-mark)")).to_have_count(0)
     await expect(ana.page.locator("body[data-same]")).to_be_attached()
 
 

@@ -42,7 +42,7 @@ async def test_others_see_who_is_editing(ana: Person, model: WireServer, browser
     assert await line(answer).evaluate("line => line.closest('[aria-live], [role=status], [role=alert]')") is None
     assert await violations(ana.page) == []
     await choose(ana, answer, "Exclude from context")
-    await expect(answer.locator(".left-out")).to_be_visible()
+    await expect(answer.locator(".excluded-mark")).to_be_visible()
     await expect(line(answer)).to_be_visible()
     await ana.page.reload()
     await expect(line(answer)).to_contain_text("is editing…")

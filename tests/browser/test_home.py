@@ -124,7 +124,7 @@ async def test_refused_first_message_keeps_the_input(ana: Person) -> None:
     token = await ana.token()
     origin = "/".join(ana.page.url.split("/")[:3])
     headers = {"X-CSRFToken": token, "Accept": "application/json"}
-    deletion = f"{origin}/sessions/organise"
+    deletion = f"{origin}/sessions/actions"
     assert (await ana.page.request.post(deletion, form=gone, headers=headers, max_retries=RETRIES)).ok
     await field(ana).press("Enter")
     await expect(ana.page.get_by_role("alert")).not_to_be_empty()

@@ -48,7 +48,7 @@ def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
 
 
 def test_error_of_an_earlier_release_is_said_in_the_reader_s_language() -> None:
-    """UI-13: a row keeps the template of the release that wrote it, which the catalogues may no longer contain."""
+    """UI-13: a row keeps the template of the release that wrote it, which the catalogs may no longer contain."""
     earlier = "{name} takes no more requests for now. Try again in {seconds} s."
     words = _("{problem} It says: {words}", problem=_(earlier, name="claude", seconds=8), words="slow down")
     with translation.override("zh-hans"):

@@ -15,7 +15,7 @@ UNFINISHED = ("streaming", "running", "pending", "waiting", "queued")
 _REVISION = re.compile(r'data-revision="(\d+)"')
 _SEQUENCE = re.compile(r'data-sequence="\d+"')
 _CLASS = re.compile(r'class="([^"]*)"')
-_LEFT_OUT = re.compile(r'<span class="left-out">.*? · </span>', re.DOTALL)
+_EXCLUDED_MARK = re.compile(r'<span class="excluded-mark">.*? · </span>', re.DOTALL)
 _MARKED = re.compile(r'<p class="meta">|<div class="marker note [^>]*>')
 _STATUS = re.compile(r'data-status="(\w+)"')
 
@@ -57,7 +57,7 @@ class Article:
         self.html = _CLASS.sub(f'class="{kinds}"', self.html, count=1)
         self.html = _REVISION.sub(f'data-revision="{frame["revision"]}"', self.html, count=1)
         if frame["included"]:
-            self.html = _LEFT_OUT.sub("", self.html, count=1)
+            self.html = _EXCLUDED_MARK.sub("", self.html, count=1)
         else:
             self.html = _MARKED.sub(lambda found: f"{found[0]}{frame['mark']}", self.html, count=1)
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 def delete(client: Client, *sessions: Session, **more: str) -> dict[str, object]:
     values = {"action": "delete", "session": [session.pk for session in sessions], **more}
-    answer: dict[str, object] = client.post(reverse("organise"), values).json()
+    answer: dict[str, object] = client.post(reverse("apply-action"), values).json()
     return answer
 
 

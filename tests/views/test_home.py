@@ -158,9 +158,9 @@ def test_what_could_not_be_begun_is_not_lost(signed_in: SignIn, ana: User) -> No
     assert not Session.objects.exists()
 
 
-def test_organising_tells_what_was_done_and_what_undoes_it(signed_in: SignIn, ana: User, session: Session) -> None:
+def test_action_reports_what_was_done_and_what_undoes_it(signed_in: SignIn, ana: User, session: Session) -> None:
     client = signed_in(ana)
-    done = [_organise(client, action, session) for action in ("pin", "archive", "restore", "delete", "undelete")]
+    done = [_apply_action(client, action, session) for action in ("pin", "archive", "restore", "delete", "undelete")]
     assert done == [
         {"ids": [session.pk], "words": "", "undo": "unpin"},
         {"ids": [session.pk], "words": "Session archived", "undo": "restore"},
@@ -175,13 +175,13 @@ def test_bulk_deletion_reports_that_sessions_of_others_are_left_out(
 ) -> None:
     let_in(theirs := create_session(owner=bo, workspace=session.workspace), ana, "editor")
     other = create_session(owner=ana)
-    words = _organise(signed_in(ana), "delete", session, other, theirs)["words"]
+    words = _apply_action(signed_in(ana), "delete", session, other, theirs)["words"]
     assert words == "2 sessions deleted. The rest belong to other people."
 
 
-def _organise(client: Client, action: str, *sessions: Session) -> dict[str, object]:
+def _apply_action(client: Client, action: str, *sessions: Session) -> dict[str, object]:
     asked = {"action": action, "session": [session.pk for session in sessions]}
-    answer: dict[str, object] = client.post(reverse("organise"), asked, headers=SCRIPT).json()
+    answer: dict[str, object] = client.post(reverse("apply-action"), asked, headers=SCRIPT).json()
     return answer
 
 

@@ -131,12 +131,12 @@ def test_members_see_who_is_in_and_can_leave(
     html = client.get(reverse("session-share", args=[session.pk])).content.decode()
     shown = [words in html for words in ("Ana", "Bo", "Leave this session", "Role of", "Invite by link")]
     assert shown == [True, True, True, False, False]
-    client.post(reverse("organise"), {"action": "leave", "session": session.pk})
+    client.post(reverse("apply-action"), {"action": "leave", "session": session.pk})
     assert role_in(bo, session) is None
 
 
 def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> None:
-    response = signed_in(ana).post(reverse("organise"), {"action": "leave", "session": session.pk})
+    response = signed_in(ana).post(reverse("apply-action"), {"action": "leave", "session": session.pk})
     assert (response.status_code, "You own this session" in response.json()["message"]) == (422, True)
 
 

@@ -1,6 +1,6 @@
 """Texts of earlier releases that rows still have, and the present texts that replaced them.
 
-A row keeps the template of its text, and `translation.translate` looks it up in the catalogues. They contain only
+A row keeps the template of its text, and `translation.translate` looks it up in the catalogs. They contain only
 present templates, so an earlier one would be shown in English to all users.
 """
 

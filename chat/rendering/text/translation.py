@@ -36,7 +36,7 @@ def _filled_in(words: Mapping[str, Any], *, translate: bool) -> str:
         for name, value in words["values"].items()
     }
     template: str = words["template"]
-    # gettext changes some texts that it does not contain: "" becomes the catalogue's header, and "\r" becomes "\n".
+    # gettext changes some texts that it does not contain: "" becomes the catalog's header, and "\r" becomes "\n".
     if translate and template and "\r" not in template:
         template = gettext(PRESENT.get(template, template))
     return template.format_map(values)

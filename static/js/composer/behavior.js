@@ -58,7 +58,7 @@ function addChoiceCommands() {
     addCommand({
       id: slash,
       label,
-      words: words.modeWords,
+      keywords: words.modeWords,
       icon: MODE_ICONS[mode],
       slash,
       run: () => setMode(mode),

@@ -20,10 +20,10 @@ export const commandSource = {
   at(text, caret) {
     const found = caret === text.length && /^\/(?:(\S+) +)?([^\n]*)$/.exec(text);
     if (!found || (!found[1] && /[\s/]/.test(found[2]))) return null;
-    return { from: 0, query: { name: found[1] ?? "", words: found[2].toLowerCase() } };
+    return { from: 0, query: { name: found[1] ?? "", text: found[2].toLowerCase() } };
   },
-  needsChoice: ({ name, words: written }) => !name && !written, // a stray Enter must not run the first command
-  find: ({ name, words: written }) => (name ? matchingArguments(name, written) : matchingCommands(written)),
+  needsChoice: ({ name, text }) => !name && !text, // a stray Enter must not run the first command
+  find: ({ name, text }) => (name ? matchingArguments(name, text) : matchingCommands(text)),
   accept(item, _range, key) {
     if (item.argument !== undefined) runSlashCommand(item.slashCommand, item.argument);
     else if (key === "Tab" || item.slashCommand.choices) setText(`/${item.slashCommand.slash} `);
@@ -69,7 +69,7 @@ function matchingCommands(typed) {
   }));
 }
 
-const namesOf = ({ label, words: more }) => `${label} ${more}`.toLowerCase();
+const namesOf = ({ label, keywords }) => `${label} ${keywords}`.toLowerCase();
 
 async function matchingArguments(name, typed) {
   const slashCommand = commandBySlash(name.toLowerCase());

@@ -125,7 +125,7 @@ const HINT_MESSAGES = 10;
 const SENT_COUNT = "parley:sent-count";
 
 function showHint() {
-  form.toggleAttribute("data-practised", Number(readStored(SENT_COUNT)) >= HINT_MESSAGES);
+  form.toggleAttribute("data-no-hint", Number(readStored(SENT_COUNT)) >= HINT_MESSAGES);
 }
 
 function countSent() {
@@ -223,7 +223,7 @@ export class Composer {
     showPending(entry, live.state === "connected" ? PENDING_DELAY_MS : 0);
     this.#send(entry);
     if (text.includes("@"))
-      lazyImport(() => import("./absent_agents.js")).then((agents) => agents?.offerAbsentAgent(text));
+      lazyImport(() => import("./mentions.js")).then((mentions) => mentions?.offerAbsentAgent(text));
     scrollToEnd();
     field.focus();
   }

@@ -36,9 +36,9 @@ function connectPalette() {
 
 const main = document.getElementById("main");
 
-const loadDialogs = () => lazyImport(() => import("./import.js"));
-const openExport = async () => (await loadDialogs())?.openExport(main.dataset.session);
-const openImport = async () => (await loadDialogs())?.openImport();
+const loadTransfer = () => lazyImport(() => import("./transfer.js"));
+const openExport = async () => (await loadTransfer())?.openExport(main.dataset.session);
+const openImport = async () => (await loadTransfer())?.openImport();
 
 function connectTransfer() {
   onAction("import", openImport);
@@ -47,7 +47,7 @@ function connectTransfer() {
       id: "export",
       label: words.exportSession,
       icon: "download",
-      words: "JSON Markdown",
+      keywords: "JSON Markdown",
       slash: "export",
       run: openExport,
     });
@@ -55,7 +55,7 @@ function connectTransfer() {
     id: "import",
     label: words.importSessions,
     icon: "upload",
-    words: "ChatGPT Claude JSON ZIP",
+    keywords: "ChatGPT Claude JSON ZIP",
     slash: "import",
     run: openImport,
     can: () => document.getElementById("new-session") !== null,
@@ -73,7 +73,7 @@ function connectSchedules() {
   addCommand({
     id: "schedules",
     label: words.schedules,
-    words: words.schedulesWords,
+    keywords: words.schedulesWords,
     icon: "clock",
     slash: "schedule",
     run: openSchedules,

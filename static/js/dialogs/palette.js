@@ -12,7 +12,7 @@ import { localizeTimes } from "../ui/time.js";
 const TYPING_PAUSE_MS = 120;
 const template = document.getElementById("palette-template");
 const dialog = cloneTemplate("palette-template");
-const [input, list, emptyNote, status] = ["#palette-input", "#palette-list", ".palette-none", "#palette-said"].map(
+const [input, list, emptyNote, status] = ["#palette-input", "#palette-list", ".palette-none", "#palette-status"].map(
   (name) => dialog.querySelector(name),
 );
 const results = createElement("div", { role: "presentation" }); // the server's results
@@ -67,12 +67,12 @@ function drawActions() {
 }
 
 /** Returns the rank of an action, EXACT to BY_KEYWORD, or null if it does not match. */
-function rankAction({ label, words: more }, terms) {
+function rankAction({ label, keywords }, terms) {
   const [name, query] = [label.toLocaleLowerCase(), terms.join(" ")];
   if (name === query) return EXACT;
   if (name.startsWith(query)) return PREFIX;
   if (terms.every((term) => name.includes(term))) return INSIDE;
-  return terms.every((term) => `${name} ${more.toLocaleLowerCase()}`.includes(term)) ? BY_KEYWORD : null;
+  return terms.every((term) => `${name} ${keywords.toLocaleLowerCase()}`.includes(term)) ? BY_KEYWORD : null;
 }
 
 /** Moves the results above the actions if a session's title has a better rank than all actions. */

@@ -12,8 +12,7 @@ import { peopleWithoutPicture, setPictures, updateFaces } from "../ui/faces.js";
 import { field } from "../ui/field.js";
 import { aboutPeople, format, words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
-import { announce } from "../ui/notice.js";
-import { showNotice } from "../ui/notice.js";
+import { announce, showNotice } from "../ui/notice.js";
 import { openMenu, openPopover, positionPopover } from "../ui/popover.js";
 
 // An archived session has a button in place of the composer, with which its owner can restore it.
@@ -60,7 +59,7 @@ const LOCKED = ".top button:not([aria-controls]), #panel .side-body :is(button, 
 
 function disableControls() {
   for (const control of document.querySelectorAll(LOCKED)) control.disabled = true;
-  for (const field of document.querySelectorAll("#panel .side-body textarea")) field.readOnly = true;
+  for (const area of document.querySelectorAll("#panel .side-body textarea")) area.readOnly = true;
 }
 
 /** Offers to reload the page when the list contains the session again: the user has got access again. */
@@ -79,7 +78,7 @@ function waitForAccess() {
 function connectConnection() {
   live.addEventListener("state", ({ detail: { state, reason } }) => {
     connection.dataset.state = state;
-    page.toggleAttribute("data-over", state === "closed");
+    page.toggleAttribute("data-closed", state === "closed");
     const text = connectionText(state, reason);
     // Each retry while offline has the same text, and Firefox also reports equal texts to screen readers.
     if (connection.textContent !== text) connection.textContent = text;
@@ -178,7 +177,7 @@ function addCommands() {
     id: "usage",
     label: words.usage,
     icon: "gauge",
-    words: words.tokens,
+    keywords: words.tokens,
     run: () => openUsage(usageAnchor()),
   });
   addCommand({
@@ -208,7 +207,7 @@ let lastEditors = NO_EDITORS; // the last frame about open editors
 let drawnHtml = "";
 let presenceBox = null;
 
-/** Shows presence frames, and sends one when the user types. */
+/** Shows presence frames, and reports when the user types. */
 function connectPresence() {
   live.addEventListener("frame", ({ detail: frame }) => {
     if (frame.op === "presence") showPresence(frame);

@@ -39,7 +39,7 @@ export function connect() {
   addCommand({
     id: "removed",
     label: words.removedMessages,
-    words: words.removedWords,
+    keywords: words.removedWords,
     icon: "archive-restore",
     slash: "removed",
     run: showRemoved,

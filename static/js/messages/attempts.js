@@ -119,7 +119,7 @@ export function connect() {
     addCommand({
       id,
       label,
-      words: words.attemptWords,
+      keywords: words.attemptWords,
       icon: by < 0 ? "chevron-left" : "chevron-right",
       slash,
       run: () => switchAttempt(lastMessage(":has(> .attempts)"), by),

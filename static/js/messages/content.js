@@ -88,7 +88,7 @@ function connectPictures() {
   onAction("show-picture", async (link, event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    (await lazyImport(() => import("../dialogs/viewers.js")))?.showPicture(link);
+    (await lazyImport(() => import("../dialogs/lightbox.js")))?.showPicture(link);
   });
 }
 
@@ -153,7 +153,7 @@ function connectContent() {
     const text = rows.map((row) => [...row.cells].map((cell) => csvField(textOf(cell))).join(",")).join("\n");
     showCopyResult(button, await copyText(`${text}\n`));
   });
-  onAction("preview", async (button) => (await lazyImport(() => import("../dialogs/viewers.js")))?.openPreview(button));
+  onAction("preview", async (button) => (await lazyImport(() => import("../dialogs/preview.js")))?.openPreview(button));
 }
 
 // Content that few sessions have: sources and diagrams. Its modules are loaded when the list first contains it.

@@ -32,7 +32,7 @@ class Edit {
     this.message = message;
     this.form = cloneTemplate(template);
     this.field = this.form.querySelector("textarea");
-    this.place = this.form.querySelector(".clash-place");
+    this.place = this.form.querySelector(".conflict-place");
     Object.assign(this, draft ?? now);
     this.field.value = draft?.text ?? now.before;
     this.watcher = new MutationObserver(() => this.handleChange());

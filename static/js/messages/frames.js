@@ -34,7 +34,7 @@ function markIncluded({ included, places, mark, revision }) {
     if (element.classList.contains("excluded") !== included || Number(element.dataset.revision) >= revision) continue;
     element.classList.toggle("excluded", !included);
     element.dataset.revision = revision;
-    if (included) element.querySelector(".left-out")?.remove();
+    if (included) element.querySelector(".excluded-mark")?.remove();
     else (element.querySelector(".meta") ?? element).prepend(parseHtml(mark));
   }
 }
@@ -231,7 +231,7 @@ export class FrameQueue {
 
 // The text of streaming messages. Finished blocks stay unchanged, and the unfinished tail is patched.
 
-export class StreamingTexts {
+class StreamingTexts {
   #states = new Map();
   #dirty = new Set();
 

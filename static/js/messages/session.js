@@ -14,7 +14,7 @@ const OWN_REMOVAL_MS = 3000;
  * apply, and "answer" for acks and refusals of commands sent by `send`. `have` returns the page's state of each
  * streaming message.
  */
-class Live extends Socket {
+class SessionSocket extends Socket {
   have = () => ({});
   #requests = new Map();
   #lastNumber = 0;
@@ -164,7 +164,7 @@ export const mayEdit = (message) => canEdit && (page.dataset.role === "owner" ||
 const OWN_MENTION = `.mention[data-mentions~="${page.dataset.viewerId}"]`;
 /** Returns the mentions of this user in a message. */
 export const ownMentions = (message) => [...message.querySelectorAll(OWN_MENTION)];
-export const live = new Live(page.dataset.socket, Number(page.dataset.revision));
+export const live = new SessionSocket(page.dataset.socket, Number(page.dataset.revision));
 
 /** Sends a command and resolves to its ack, or after a notice to null if it was refused. */
 export async function sendCommand(command) {

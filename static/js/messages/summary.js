@@ -136,7 +136,7 @@ export function connect() {
   addCommand({
     id: "compact",
     label: words.compact,
-    words: words.compactWords,
+    keywords: words.compactWords,
     icon: "fold-vertical",
     slash: "compact",
     run: compact,

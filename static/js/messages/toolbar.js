@@ -15,8 +15,8 @@ import { canEdit, page } from "./session.js";
 // Commands for the session as a whole: find, go to the end, copy or retry the last answer.
 
 async function openFind(text = "") {
-  const [panel, typed] = await lazyImportWithTyped(() => import("./find.js"));
-  panel?.open(text, typed);
+  const [find, typed] = await lazyImportWithTyped(() => import("./find.js"));
+  find?.open(text, typed);
 }
 
 function focusLast() {

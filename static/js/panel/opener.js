@@ -39,7 +39,7 @@ function addCommands() {
   addCommand({
     id: "panel",
     label: words.panel,
-    words: words.panelWords,
+    keywords: words.panelWords,
     icon: "panel-right",
     keys: "Ctrl+.",
     slash: "panel",
@@ -55,7 +55,7 @@ function addCommands() {
   addCommand({
     id: "context",
     label: words.context,
-    words: words.contextWords,
+    keywords: words.contextWords,
     icon: "list-checks",
     slash: "context",
     run: () => openContext(),
@@ -63,7 +63,7 @@ function addCommands() {
   addCommand({
     id: "files",
     label: words.files,
-    words: words.filesWords,
+    keywords: words.filesWords,
     icon: "folder",
     slash: "files",
     run: () => openFiles(),

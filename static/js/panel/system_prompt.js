@@ -44,7 +44,7 @@ export function showPrompt(serverPrompt) {
 
 /** Hides the choice, if there is one: another page has restored the prompt that the user has changed. */
 function endConflict() {
-  conflict.hideConflict(byId("prompt-clash"));
+  conflict.hideConflict(byId("prompt-conflict"));
   storeEdit();
 }
 
@@ -59,7 +59,7 @@ function prepareField(field) {
   });
   byId("prompt-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (conflict.isConflictOpen(byId("prompt-clash"))) conflict.focusChoice(byId("prompt-clash"));
+    if (conflict.isConflictOpen(byId("prompt-conflict"))) conflict.focusChoice(byId("prompt-conflict"));
     else if (isChanged()) savePrompt();
   });
   if (draft) storeEdit();
@@ -92,7 +92,7 @@ function acceptPrompt(serverPrompt) {
   const isChangedElsewhere = seenPrompt !== null && serverPrompt !== seenPrompt && serverPrompt !== savingText;
   if (field.value !== serverPrompt) field.value = serverPrompt;
   seenPrompt = serverPrompt;
-  conflict.hideConflict(byId("prompt-clash"));
+  conflict.hideConflict(byId("prompt-conflict"));
   writeTab(DRAFT_NAME, null);
   if (isChangedElsewhere) showState(words.promptChanged);
   else showState(byId("prompt-state").textContent === words.promptSaved ? words.promptSaved : "");
@@ -108,12 +108,12 @@ async function showChoice() {
   };
   const keepMine = ({ current }) => {
     seenPrompt = current;
-    conflict.hideConflict(byId("prompt-clash"));
+    conflict.hideConflict(byId("prompt-conflict"));
     savePrompt();
   };
   const present = await conflict.showConflict({
     of: PROMPT_ID,
-    place: byId("prompt-clash"),
+    place: byId("prompt-conflict"),
     field,
     take: useSaved,
     keep: keepMine,
@@ -130,7 +130,7 @@ function showState(state) {
   const isDone = !isChanged() && ["prompt-save", "prompt-undo"].includes(document.activeElement?.id);
   if (isDone) byId(TOUCH.matches ? "panel" : "prompt").focus({ preventScroll: true }); // its button is hidden next
   for (const id of ["prompt-save", "prompt-undo"])
-    byId(id).hidden = !isChanged() || conflict.isConflictOpen(byId("prompt-clash"));
+    byId(id).hidden = !isChanged() || conflict.isConflictOpen(byId("prompt-conflict"));
 }
 
 export function connect() {

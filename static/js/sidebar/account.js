@@ -47,7 +47,7 @@ export function addAccountCommands() {
       id: `theme-${value || "system"}`,
       label,
       icon,
-      words: words.theme,
+      keywords: words.theme,
       can: () => currentTheme() !== value,
       run: () => chooseTheme(value),
     });

@@ -127,7 +127,7 @@ const RESULT_NAME = "parley:done";
 export async function changeSessions(action, ids, { final = false, sure: isSure = false, back = "" } = {}) {
   try {
     const values = [["action", action], ...ids.map((id) => ["session", id]), ...(isSure ? [["sure", "yes"]] : [])];
-    const done = await post(list.dataset.organise, values, words.notDone);
+    const done = await post(list.dataset.actionUrl, values, words.notDone);
     if (done.asks)
       return (await confirmDeletion(done.asks, ids.length)) && changeSessions(action, ids, { final, sure: true });
     if (REMOVING_ACTIONS.includes(action) && done.ids.includes(list.dataset.current))

@@ -162,7 +162,7 @@ function addSessionCommands() {
   const row = currentRow();
   const main = document.getElementById("main");
   const { role, follows } = main.dataset;
-  const can = (condition) => () => !!role && !main.hasAttribute("data-over") && condition();
+  const can = (condition) => () => !!role && !main.hasAttribute("data-closed") && condition();
   const id = list.dataset.current;
   const pinned = row !== null && isYes(row, "pinned");
   const addSessionCommand = (action, more) =>

@@ -68,7 +68,7 @@ const MOST_IMPORTANT = [
 ];
 
 /**
- * Adds a command. `label` is its name in the user's language, `words` are other names to find it by, `icon` is a name
+ * Adds a command. `label` is its name in the user's language, `keywords` are other names for it, `icon` is a name
  * in icons.svg, `keys` its shortcut ("Ctrl+K"), and `slash` its name after a "/". `run(argument)` runs it with the text
  * after that name, and returns false if it cannot use the text. `can()` returns whether the command is available now.
  * `choices()` returns the possible arguments as {label, detail, argument}, or a promise for them. Without `takesText`,
@@ -77,7 +77,7 @@ const MOST_IMPORTANT = [
 export function addCommand({
   id,
   label,
-  words = "",
+  keywords = "",
   icon,
   keys = "",
   slash = "",
@@ -86,7 +86,7 @@ export function addCommand({
   choices = null,
   takesText = choices !== null,
 }) {
-  commands.set(id, { id, label, words, icon, keys: keyLabel(keys), slash, run, can, choices, takesText });
+  commands.set(id, { id, label, keywords, icon, keys: keyLabel(keys), slash, run, can, choices, takesText });
 }
 
 /** Returns the commands that are available now, the most important first. */

@@ -39,7 +39,7 @@ const fetchComparison = (of, mine) =>
   post(`${location.pathname}compare`, { id: of, mine }, words.notDone).catch(() => null);
 
 function drawChoice(place, present, { take: useSaved, keep: keepMine }) {
-  const box = parseHtml(present.html).querySelector(".clash");
+  const box = parseHtml(present.html).querySelector(".conflict");
   localizeTimes(box);
   box.querySelector("[data-name=theirs]").addEventListener("click", () => useSaved(present));
   box.querySelector("[data-name=mine]").addEventListener("click", () => keepMine(present));

@@ -77,7 +77,7 @@ export function createLoadError(retry) {
 }
 
 /** Returns whether the user has lost access to the page's session. */
-const isAccessLost = () => document.getElementById("main").hasAttribute("data-over");
+const isAccessLost = () => document.getElementById("main").hasAttribute("data-closed");
 
 function reportFailure({ sourceElement, target, request, response, text }) {
   if (sourceElement.getAttribute("hx-trigger") === "refresh") return; // an automatic refresh, which will be repeated

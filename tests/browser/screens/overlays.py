@@ -163,7 +163,7 @@ async def panel_context_past(page: Page, showcase: Showcase) -> None:
 
 
 @screen
-async def panel_clash(page: Page, showcase: Showcase) -> None:
+async def panel_conflict(page: Page, showcase: Showcase) -> None:
     """A conflict between two users who have changed the system prompt."""
     other = await beside(page, showcase, "mei")
     for each in (page, other):
@@ -173,7 +173,7 @@ async def panel_clash(page: Page, showcase: Showcase) -> None:
     await page.get_by_role("textbox", name="System prompt").fill("Answer in three sentences, with sources.")
     await other.get_by_role("textbox", name="System prompt").fill(f"Antworte kurz. {page.url} {id(page)}")
     await other.locator("#prompt-save").click()
-    await expect(page.locator("#prompt-clash")).to_be_visible()
+    await expect(page.locator("#prompt-conflict")).to_be_visible()
 
 
 async def search(page: Page, showcase: Showcase, words: str) -> None:

@@ -55,7 +55,7 @@ async def removed(page: Page, showcase: Showcase) -> None:
 
 
 @screen
-async def clash(page: Page, showcase: Showcase) -> None:
+async def conflict(page: Page, showcase: Showcase) -> None:
     """A conflict between two edits of a message, of which the other one was saved first."""
     message = await _begun(page)
     await message.press("e")
