@@ -42,7 +42,7 @@ class AgentError(Exception):
     remedy: ClassVar[Remedy] = "retry"
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """The message for users. If it can be translated, it is an `agents.i18n.TranslatableText`."""
         return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
 

@@ -79,7 +79,7 @@ class Agent:
     max_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     context_window: int | None = None
-    takes: Capabilities = NOTHING
+    capabilities: Capabilities = NOTHING
     reasoning: Reasoning = UNCHOSEN
     support: ReasoningSupport | None = None
     allowed_hosts: tuple[str, ...] = ()

@@ -162,7 +162,7 @@ CONTEXT_WINDOWS: Mapping[str, int] = {
 }
 
 
-def takes(model: str, provider: ProviderConfig) -> Capabilities:
+def capabilities_of(model: str, provider: ProviderConfig) -> Capabilities:
     """Return what a model accepts, from the model's configuration, else its provider's, else the table.
 
     Other servers with OpenAI's format get images by the table, but PDF files only if the configuration says so.

@@ -185,7 +185,7 @@ class Registry:
             max_tokens=own.max_tokens if own else None,
             options=config.options | (own.options if own else {}),
             context_window=self.context_window(provider, model),
-            takes=model_facts.takes(model, config),
+            capabilities=model_facts.capabilities_of(model, config),
             reasoning=Reasoning(chosen.effort or effort or "", chosen.budget or budget),
             support=support,
             allowed_hosts=preset.allowed_hosts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agents.messages import Json
-from agents.providers.failures import failure_in, words_of
+from agents.providers.failures import failure_in, message_of
 
 # Matches messages in which servers refuse a parameter or its value.
 NOT_TAKEN = re.compile(
@@ -62,11 +62,11 @@ class Refusal:
         failure = failure_in(body)
         known = failure if isinstance(failure, Mapping) else {}
         texts = {name: known[name] for name in ("message", "param", "code") if isinstance(known.get(name), str)}
-        message = words_of(known) if texts.get("message") else text
+        message = message_of(known) if texts.get("message") else text
         return cls(status, message, texts.get("param", ""), texts.get("code", ""))
 
 
-def without_refused(dialect: Dialect, refusal: Refusal, body: Json, needed: Collection[str]) -> Dialect:
+def omit_refused_parameter(dialect: Dialect, refusal: Refusal, body: Json, needed: Collection[str]) -> Dialect:
     """Return the dialect without the parameter of the request's body that a refusal names.
 
     Parameters in `needed` are never left out. Return the same dialect if the refusal has another reason.
@@ -74,7 +74,7 @@ def without_refused(dialect: Dialect, refusal: Refusal, body: Json, needed: Coll
     if not NOT_TAKEN.search(f"{refusal.message} {refusal.code}"):
         return dialect
     for path in sorted(_paths(body, needed), key=len, reverse=True):
-        if path == refusal.param or _names(refusal.message, path):
+        if path == refusal.param or _is_named_in(refusal.message, path):
             return replace(dialect, omitted=dialect.omitted | {path})
     return dialect
 
@@ -127,7 +127,7 @@ def _paths(body: Mapping[str, Any], needed: Collection[str]) -> Iterator[str]:
                 yield from (f"{name}.{inner}" for inner in value if f"{name}.{inner}" not in needed)
 
 
-def _names(message: str, path: str) -> bool:
+def _is_named_in(message: str, path: str) -> bool:
     """Return whether a message names a parameter: its full name, or its last part if quoted or marked as a parameter.
 
     A server may insert the tag of a nested object, such as `adaptive` in `thinking.adaptive.display`.

@@ -14,15 +14,15 @@ def failure_in(body: object) -> object:
     return body.get("error", body) if isinstance(body, Mapping) else body
 
 
-def words_of(failure: Mapping[str, Any]) -> str:
+def message_of(failure: Mapping[str, Any]) -> str:
     """Return the server's message. OpenRouter adds the message of the server behind it in another field."""
-    words = str(failure.get("message") or failure.get("detail") or failure.get("msg") or "")
+    message = str(failure.get("message") or failure.get("detail") or failure.get("msg") or "")
     metadata = failure.get("metadata")
-    cause = _words_behind(metadata.get("raw")) if isinstance(metadata, Mapping) else ""
-    return f"{words}: {cause}" if words and cause else words or cause
+    cause = _inner_message(metadata.get("raw")) if isinstance(metadata, Mapping) else ""
+    return f"{message}: {cause}" if message and cause else message or cause
 
 
-def _words_behind(raw: object) -> str:
+def _inner_message(raw: object) -> str:
     """Return the message in an error body that is quoted as a value or as JSON text, or the text itself."""
     try:
         body = json.loads(raw) if isinstance(raw, str) else raw

@@ -52,10 +52,10 @@ def form_of(provider: Provider | None, model: str) -> str:
     return "responses" if form == "openai" and dialect_of(provider, model).responses else form
 
 
-def without_refused(provider: Provider | None, request: Request) -> Request:
+def without_refused_reasoning(provider: Provider | None, request: Request) -> Request:
     """Return the request as the provider sends it: without reasoning that its endpoint has refused."""
-    leave_out: Callable[[Request], Request] | None = getattr(provider, "without_refused", None)
-    return leave_out(request) if leave_out else request
+    remove_reasoning: Callable[[Request], Request] | None = getattr(provider, "without_refused_reasoning", None)
+    return remove_reasoning(request) if remove_reasoning else request
 
 
 def preview(form: str, request: Request, provider: str, dialect: Dialect = USUAL) -> VendorRequest:
@@ -73,7 +73,8 @@ def sent_reasoning(form: str, request: Request, provider: str, dialect: Dialect 
     found: list[Thinking] = []
     if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
         return found  # skip the mapping, which takes time for a long conversation
-    FORMS[form][0](request, provider, dialect, is_asked=False, sent_reasoning=found)
+    to_body, _divide = FORMS[form]
+    to_body(request, provider, dialect, is_asked=False, sent_reasoning=found)
     return found
 
 
@@ -119,7 +120,7 @@ def _without_cache_marks(value: Any) -> Any:
     return [_without_cache_marks(each) for each in value] if isinstance(value, list) else value
 
 
-class Mapping(Protocol):
+class ToBody(Protocol):
     """A form's function that maps a request to a body."""
 
     def __call__(
@@ -136,7 +137,7 @@ class Mapping(Protocol):
 
 # The keys of `FORMS`, which REST clients use, too.
 Form = Literal["openai", "responses", "anthropic"]
-FORMS: dict[str, tuple[Mapping, Callable[[Json], VendorRequest]]] = {
+FORMS: dict[str, tuple[ToBody, Callable[[Json], VendorRequest]]] = {
     "openai": (openai_request.to_request, _openai),
     "responses": (responses_request.to_request, _responses),
     "anthropic": (anthropic_request.to_request, _anthropic),

@@ -57,7 +57,7 @@ def load_file_parts(rows: Sequence[ChatMessage], agent: Agent, reader: Reader = 
     """
     parts: dict[str, tuple[Part, ...]] = {}
     room, media = MOST_BYTES, most_media(agent)
-    for attachment in _newest_first(rows, agent.takes):
+    for attachment in _newest_first(rows, agent.capabilities):
         media_type, form = _form(attachment)
         # A smaller form is much smaller than the file, and its size is known only after it was read.
         excess = TOO_MUCH if not form and attachment.size > room else _excess(attachment, media, agent)
@@ -92,16 +92,16 @@ def _excess(attachment: Attachment, media: int, agent: Agent) -> str:
     return TOO_MANY_MEDIA.format(most=most_media(agent)) if _media(attachment) > media else ""
 
 
-def _newest_first(rows: Iterable[ChatMessage], takes: Capabilities) -> Iterator[Attachment]:
+def _newest_first(rows: Iterable[ChatMessage], capabilities: Capabilities) -> Iterator[Attachment]:
     for row in sorted(rows, key=lambda row: row.sequence or 0, reverse=True):
         if row.include_in_context and row.role == MessageRole.USER:
-            yield from (attachment for attachment in attached_to(row) if _takes(takes, attachment))
+            yield from (attachment for attachment in attached_to(row) if _is_accepted(attachment, capabilities))
 
 
-def _takes(takes: Capabilities, attachment: Attachment) -> bool:
+def _is_accepted(attachment: Attachment, capabilities: Capabilities) -> bool:
     if attachment.kind == Attachment.Kind.IMAGE:
-        return takes.images
-    return takes.pdf and attachment.kind == Attachment.Kind.PDF
+        return capabilities.images
+    return capabilities.pdf and attachment.kind == Attachment.Kind.PDF
 
 
 def _form(attachment: Attachment) -> tuple[str, str]:

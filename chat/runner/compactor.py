@@ -88,7 +88,7 @@ async def compact(threads: Threads, session_id: str) -> InsertSummary | ReportCo
 
 def failure_report(error: AgentError) -> ReportCompaction:
     """Return the report of a failed compaction. It includes the error in a form that can be translated later."""
-    words = error.words
+    words = error.message
     return ReportCompaction("failed", str(words), words.to_json() if isinstance(words, TranslatableText) else None)
 
 

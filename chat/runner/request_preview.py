@@ -18,7 +18,7 @@ from agents.providers.forms import (
     form_of,
     preview,
     sent_reasoning,
-    without_refused,
+    without_refused_reasoning,
 )
 from agents.tools import Tool
 from chat.agents_setup import registry
@@ -100,7 +100,7 @@ class NextRequest:
     def _request(self, messages: Sequence[Message]) -> Request:
         if self.agent is None:
             return Request(self.model, tuple(messages), self.system)
-        return without_refused(self.agent.provider, request_of(self.agent, messages))
+        return without_refused_reasoning(self.agent.provider, request_of(self.agent, messages))
 
     def in_form(self, form: str | None) -> tuple[str, VendorRequest]:
         """Return the request in a vendor's form, and the name of the form; None means that of the provider."""
@@ -137,6 +137,6 @@ def next_request(session: Session, *more: str, reader: Reader = file_sizes, agen
     try:
         built = build_session_agent(session, rows, notes, name, around)
     except AgentError as error:
-        return NextRequest(session, rows, {}, notes, problem=error.words, name=name, is_idle=is_idle, around=around)
+        return NextRequest(session, rows, {}, notes, problem=error.message, name=name, is_idle=is_idle, around=around)
     files = load_file_parts(rows, built, reader)
     return NextRequest(session, rows, files, notes, built, name=name, is_idle=is_idle, around=around)

@@ -64,7 +64,7 @@ def _translatable(text: str) -> Json:
 
 def insert_error(state: TurnState, error: AgentError, now: Now, **more: object) -> InsertMessage:
     """Return the insertion of an error row with the error's code and remedy (RUN-10)."""
-    text = error.words
+    text = error.message
     data = {**_translatable(text).get("provider_data", {}), "error": {"code": error.code, "remedy": error.remedy}}
     fields = agent_columns(state, now, type="error", status="failed", text=clean(text), provider_data=data, **more)
     return InsertMessage(now.message_id(), "error", fields)

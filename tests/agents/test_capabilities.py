@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.config import ProviderConfig
-from agents.model_facts import BOTH, IMAGES, NOTHING, Capabilities, takes
+from agents.model_facts import BOTH, IMAGES, NOTHING, Capabilities, capabilities_of
 
 ANTHROPIC = ProviderConfig(type="anthropic")
 OPENAI = ProviderConfig(type="openai")
@@ -39,14 +39,14 @@ SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
 )
 def test_known_models(model: str, provider: ProviderConfig, taken: Capabilities) -> None:
     """CTX-02: known models have the vendors' capabilities, and unknown ones get only text."""
-    assert takes(model, provider) == taken
+    assert capabilities_of(model, provider) == taken
 
 
 def test_configuration_wins_from_near_to_far() -> None:
-    """CTX-02: the model's own setting takes precedence over the provider's, and that over the table."""
+    """CTX-02: the model's own setting capabilities_of precedence over the provider's, and that over the table."""
     server = SERVER.model_copy(update={"vision": True, "pdf": True})
-    assert takes("unheard-of", server) == BOTH
+    assert capabilities_of("unheard-of", server) == BOTH
     models = {"unheard-of": {"vision": False}, "gpt-4o": {}}
     server = ProviderConfig.model_validate({"type": "openai", "base_url": "http://x.y", "models": models})
-    assert takes("unheard-of", server.model_copy(update={"vision": True})) == NOTHING
-    assert takes("gpt-4o", server) == IMAGES
+    assert capabilities_of("unheard-of", server.model_copy(update={"vision": True})) == NOTHING
+    assert capabilities_of("gpt-4o", server) == IMAGES

@@ -302,9 +302,9 @@ async def test_refusal_is_shown_with_the_providers_explanation() -> None:
     helper, _ = agent([Stop("refusal", "It could enable harm.")])
     failure = (await collect(helper))[-1]
     assert isinstance(failure, TurnFailed)
-    assert str(failure.error.words).startswith("The model declined to answer.")
-    assert "Edit that message, exclude it from context, or switch to another model." in str(failure.error.words)
-    assert str(failure.error.words).endswith("The provider says: It could enable harm.")
+    assert str(failure.error.message).startswith("The model declined to answer.")
+    assert "Edit that message, exclude it from context, or switch to another model." in str(failure.error.message)
+    assert str(failure.error.message).endswith("The provider says: It could enable harm.")
 
 
 async def test_unexpected_failure_is_reported_without_its_details(caplog: pytest.LogCaptureFixture) -> None:

@@ -26,7 +26,7 @@ JSON = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dict
 
 def test_error_is_said_in_the_reader_s_language() -> None:
     """UI-13, RUN-10: the translated error contains the server's untranslated message."""
-    words = BUSY.words
+    words = BUSY.message
     assert isinstance(words, TranslatableText)
     with translation.override("zh-hans"):
         assert translate(str(BUSY), words.to_json()) == CHINESE
@@ -37,9 +37,9 @@ def test_error_is_said_in_the_reader_s_language() -> None:
 @pytest.mark.parametrize(("kind", "role"), [("error", ""), ("text", "system")])
 def test_row_is_drawn_in_the_reader_s_language(kind: str, role: str) -> None:
     """UI-13: errors, and notes that Parley sends to the model."""
-    assert isinstance(BUSY.words, TranslatableText)
+    assert isinstance(BUSY.message, TranslatableText)
     row = ChatMessage(session_id="s_1", type=kind, role=role, sequence=1, text=str(BUSY))
-    row.provider_data = {"words": BUSY.words.to_json()}
+    row.provider_data = {"words": BUSY.message.to_json()}
     with translation.override("zh-hans"):
         assert CHINESE in message_html(MessageSnapshot.from_row(row))
     row.text = "Somebody has written this instead."

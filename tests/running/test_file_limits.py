@@ -31,7 +31,7 @@ def pdf(name: str, pages: int, text: str = "Words") -> dict[str, Any]:
 
 def loaded(session: Session, window: int | None = 200_000) -> dict[str, tuple[Part, ...]]:
     """Return the parts of all files of a session by the names of the files."""
-    agent = Agent("agent", "one", ScriptedProvider([]), context_window=window, takes=BOTH)
+    agent = Agent("agent", "one", ScriptedProvider([]), context_window=window, capabilities=BOTH)
     rows = list(ChatMessage.objects.filter(session=session))
     fetch_attachments(rows)
     parts = load_file_parts(rows, agent, lambda each, _form: ("", each.size))

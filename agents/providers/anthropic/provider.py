@@ -14,7 +14,7 @@ from agents.providers.anthropic.request import LONGEST_NAME, to_request
 from agents.providers.anthropic.stream import AnthropicReader, StreamState
 from agents.providers.base import Request
 from agents.providers.conversation import names_by_safe_name
-from agents.providers.dialect import Dialect, Refusal, without_refused
+from agents.providers.dialect import Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.transport import client_options
 
@@ -82,4 +82,4 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
             yield replace(dialect, budgets=False)
         if NO_ADAPTIVE.search(refusal.message):
             yield replace(dialect, omitted=dialect.omitted | {"thinking"})
-    yield without_refused(dialect, refusal, body, NEEDED)
+    yield omit_refused_parameter(dialect, refusal, body, NEEDED)

@@ -222,7 +222,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
         once. The one that works is stored for this model.
         """
         dialect = self.dialect_for(request.model)
-        request = self.without_refused(request)
+        request = self.without_refused_reasoning(request)
         tried = [dialect]
         while True:
             try:
@@ -233,7 +233,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             except self.refusal_error as error:
                 refusal = Refusal.of(getattr(error, "status_code", 0), getattr(error, "body", None), str(error))
                 if self._refuses_reasoning(refusal, request):
-                    request = self.without_refused(request)
+                    request = self.without_refused_reasoning(request)
                     continue
                 others = self._other_dialects(dialect, refusal, body) if refusal.status in REFUSALS else ()
                 dialect = next((other for other in others if other not in tried), dialect)
@@ -251,8 +251,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
     async def _learn(self, model: str, before: Dialect, after: Dialect) -> None:
         if after == before:
             return
-        words = "%s refused a parameter; later requests to %s are sent %s"
-        logger.warning(words, self.name, model, difference(before, after))
+        message = "%s refused a parameter; later requests to %s are sent %s"
+        logger.warning(message, self.name, model, difference(before, after))
         self._learned[model] = learned = Learned(after, self._clock())
         if self.store is not None:
             await self.store.keep(self.endpoint_key, model, learned.to_json(self.dialect))
@@ -272,7 +272,7 @@ class SdkProvider(abc.ABC, Generic[Client]):
             logger.info("%s refuses the reasoning of %s; requests leave it out from now on", self.name, request.model)
         return bool(made)
 
-    def without_refused(self, request: Request) -> Request:
+    def without_refused_reasoning(self, request: Request) -> Request:
         """Return the request without the reasoning that the endpoint has refused."""
         if not self._refused:
             return request

@@ -32,7 +32,7 @@ from agents.errors import (
 )
 from agents.i18n import TranslatableText
 from agents.i18n import gettext as _
-from agents.providers.failures import failure_in, words_of
+from agents.providers.failures import failure_in, message_of
 
 TOO_LONG = re.compile(
     r"(?i)context[ _](length|window|size|limit)|maximum context|prompt is too long|prompt (is )?too large"
@@ -116,11 +116,11 @@ STATUS_OF_KIND |= dict.fromkeys(
 class ErrorBody:
     """A server's description of a failure.
 
-    `words` is its message for users, `kind` its own names of the failure, and `parameter` the parameter that it
+    `message` is its message for users, `kind` its own names of the failure, and `parameter` the parameter that it
     refuses. Each is empty, and `status` None, if the server does not send it.
     """
 
-    words: str = ""
+    message: str = ""
     kind: str = ""
     status: int | None = None
     parameter: str = ""
@@ -136,14 +136,14 @@ def read_error_body(body: object) -> ErrorBody:
     names = [str(inner[key]) for key in ("type", "code") if isinstance(inner.get(key), str)]
     code = inner.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else None
-    words = words_of(inner)
+    message = message_of(inner)
     status = status or next((STATUS_OF_KIND[name] for name in names if name in STATUS_OF_KIND), None)
-    return ErrorBody(short(words), " ".join(names), status, _parameter(inner.get("param"), words))
+    return ErrorBody(short(message), " ".join(names), status, _parameter(inner.get("param"), message))
 
 
-def _parameter(named: object, words: str) -> str:
+def _parameter(named: object, message: str) -> str:
     """Return the parameter of the request that a refusal names, or "" if it cannot come from a setting."""
-    match = PARAMETER.match(words)
+    match = PARAMETER.match(message)
     found = named if isinstance(named, str) else match[0].removesuffix(": ") if match else ""
     return "" if re.split(r"[.\[]", found)[0] in CONVERSATION else found[:80]
 
@@ -218,13 +218,13 @@ class Endpoint:
     def unsendable(self, error: Exception) -> Unsendable:
         """Return the error for a request that could not be sent, because its address or key is invalid."""
         reason = self._hide_keys(short(PASSWORD.sub("//", str(error))))
-        words = _(
+        problem = _(
             "Couldn’t send the request to {name}: {reason}. Check its address and API key{key}.",
             name=self.name,
             reason=reason,
             key=self._key,
         )
-        return Unsendable(words)
+        return Unsendable(problem)
 
     def unreachable(self, error: BaseException) -> ConnectionLost:
         """Return the error for a connection that could not be opened, or that ended before the answer."""
@@ -232,27 +232,27 @@ class Endpoint:
 
     def cut(self) -> ConnectionLost:
         """Return the error for an answer that stopped in the middle."""
-        words = _("The connection to {name} ({address}) was lost during the answer.", **self._who)
-        return ConnectionLost(words)
+        problem = _("The connection to {name} ({address}) was lost during the answer.", **self._who)
+        return ConnectionLost(problem)
 
     def timed_out(self, seconds: float) -> ResponseTimedOut:
         """Return the error for a server that sent nothing for this many seconds."""
-        words = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
-        return ResponseTimedOut(words)
+        problem = _("{name} ({address}) sent nothing for {seconds} seconds.", **self._who, seconds=f"{seconds:g}")
+        return ResponseTimedOut(problem)
 
     def broken(self, detail: str) -> ResponseBroken:
         """Return the error for a response that is not in the vendor's format."""
         detail = self._hide_keys(short(detail))
         if detail:
-            words = _("Unexpected response from {name} ({address}): {detail}", **self._who, detail=detail)
+            problem = _("Unexpected response from {name} ({address}): {detail}", **self._who, detail=detail)
         else:
-            words = _("Empty response from {name} ({address}).", **self._who)
-        return ResponseBroken(words)
+            problem = _("Empty response from {name} ({address}).", **self._who)
+        return ResponseBroken(problem)
 
     def _refused_content(self, body: ErrorBody, model: str, status: int, *, is_known: bool) -> ProviderError | None:
         """Return the error if more than the status is needed to recognize it: the server's words, or the model."""
         about_request = not is_known or (status < 500 and status != 429)
-        about = f"{body.kind} {body.words}"
+        about = f"{body.kind} {body.message}"
         if status == 402 or NO_CREDIT.search(about):
             problem = _("{name} reports insufficient credit.", name=self.name)
             return NoCredit(self._quote(problem, body), status=status)
@@ -274,12 +274,12 @@ class Endpoint:
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
             return ContextTooLong(self._quote(problem, body), status=status)
         if status == 404 and not model:
-            words = _("{name} ({address}) doesn’t list its models.", **self._who)
-            return RequestRejected(self._quote(words, body), status=status)
+            problem = _("{name} ({address}) doesn’t list its models.", **self._who)
+            return RequestRejected(self._quote(problem, body), status=status)
         is_unknown = status == 404 or (about_request and NO_MODEL.search(about))
         if model and is_unknown and not NO_ROUTE.search(about):
-            words = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
-            return ModelNotFound(self._quote(words, body), status=status)
+            problem = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
+            return ModelNotFound(self._quote(problem, body), status=status)
         return None
 
     @property
@@ -307,8 +307,8 @@ class Endpoint:
 
     def _quote(self, problem: TranslatableText, body: ErrorBody) -> TranslatableText:
         """Return the problem with the server's own message, if it sent one."""
-        words = self._hide_keys(body.words)
-        return _("{problem} It says: {words}", problem=problem, words=words) if words else problem
+        message = self._hide_keys(body.message)
+        return _("{problem} It says: {words}", problem=problem, words=message) if message else problem
 
     def _hide_keys(self, text: str) -> str:
         """Replace API keys, because servers quote a key that they refuse."""

@@ -13,7 +13,7 @@ from openai.types import Model
 from agents.messages import Json
 from agents.providers.base import Request
 from agents.providers.conversation import names_by_safe_name
-from agents.providers.dialect import NOT_TAKEN, Dialect, Refusal, without_refused
+from agents.providers.dialect import NOT_TAKEN, Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.decoding import Reader
 from agents.providers.http.transport import client_options
@@ -153,4 +153,4 @@ def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[D
         yield replace(dialect, omitted=dialect.omitted | {"stream_options"})
     if "reasoning_effort" in body and "not support thinking" in message:
         yield replace(dialect, omitted=dialect.omitted | {"reasoning_effort"})
-    yield without_refused(dialect, refusal, body, NEEDED)
+    yield omit_refused_parameter(dialect, refusal, body, NEEDED)
