@@ -1,1 +1,1 @@
-import{Fa as o,Ga as r,Ha as m,Ia as p,Ja as t,Ka as e,La as f,Ma as i,Na as x,Oa as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};
+import{Ga as o,Ha as r,Ia as m,Ja as p,Ka as t,La as e,Ma as f,Na as i,Oa as x,Pa as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};

@@ -1,13 +1,13 @@
 // Drafts, which are stored in this browser immediately and on the server a little later, for the user's other devices.
 // Also the texts that the user has sent.
 import { live, page } from "../messages/session.js";
+import { PAGE_REQUESTED_AT } from "../net/http.js";
 import { parseJson, readStored, SENT_PREFIX, writeStored } from "../net/storage.js";
 import { parseHtml } from "../ui/dom.js";
 import { field, initializeText, isComposing, setText } from "../ui/field.js";
 
 const SEND_INTERVAL_MS = 2_000;
 const DRAFT_NAME = `parley:draft:${page.dataset.viewerId}:${page.dataset.session}`;
-const PAGE_REQUESTED_AT = Date.now() - performance.now(); // when this page was requested
 // The draft that the server has confirmed. If the field's text differs, the user has changed it since.
 let confirmedText = field?.defaultValue ?? "";
 let confirmedAt = 0;
@@ -80,14 +80,14 @@ function storeDraft({ text, at } = { text: field.value, at: Date.now() }) {
 }
 
 /**
- * Shows another tab's draft, unless the user has typed a different one in this tab. The previous value in the storage
- * is not always the one that this tab has seen, because several tabs can write at the same time.
+ * Shows another tab's draft, unless the user has typed a different one in this tab. Compares the field with
+ * `mirroredText`, too: if several tabs write at the same time, `oldValue` is not always what this tab has seen.
  */
 function syncFromStorage(event) {
   if (event.key !== DRAFT_NAME) return;
   const [before, after] = [parseJson(event.oldValue), parseJson(event.newValue)];
   confirmedText = sentText = after?.said ?? "";
-  // When the other tab stored a confirmation, it had not seen yet what the user has typed here.
+  // The other tab stored its text without knowing what the user has typed here since, which is stored again.
   if (after?.at < typedAt) return storeDraft({ text: field.value, at: typedAt });
   const isFollowing = field.value === mirroredText || field.value === (before?.text ?? "");
   if (isFollowing && field.value !== (after?.text ?? "")) mirrorDraft(after?.text ?? "");

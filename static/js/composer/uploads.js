@@ -1,6 +1,6 @@
 // Attaches files: chosen, dropped or pasted ones, and very long pasted texts. They are uploaded to the page's session.
 // On the home page, the first file creates the session.
-import { fetchJson, fetchText, post, uploadFile } from "../net/http.js";
+import { fetchJson, fetchText, PAGE_REQUESTED_AT, post, uploadFile } from "../net/http.js";
 import { parseJson, readStored, writeStored as keepStored } from "../net/storage.js";
 import { addCommand, onAction } from "../ui/commands.js";
 import { cloneTemplate, createElement } from "../ui/dom.js";
@@ -64,7 +64,6 @@ function formatSize(bytes) {
 
 const page = document.getElementById("main");
 const FILES_NAME = `parley:files:${page.dataset.viewerId}:${page.dataset.session ?? page.dataset.place}`;
-const PAGE_REQUESTED_AT = Date.now() - performance.now(); // when this page was requested
 const list = document.getElementById("uploads");
 const removedIds = new Set(); // ids of files that were sent or removed here
 const waitingUploads = []; // uploads on the home page that wait until the first file has created the session
@@ -102,8 +101,8 @@ function setAwaited(isWaiting) {
   field.form.querySelector(".send span").textContent = isWaiting ? words.uploading : words.send;
 }
 
-/** Lets the browser ask before a file is lost by leaving. After the uploads, sends the message that waits for them. */
-function sendIfUploaded() {
+/** Sends the message that waits for the uploads when they are done. Until then, the browser asks before leaving. */
+function handleUploadChange() {
   // Set only while needed, because browsers may not keep pages for the Back button that have a handler.
   const wouldLose = uploads.some(({ state, canRetry }) => state === "sending" || (state === "failed" && canRetry));
   onbeforeunload = wouldLose ? (event) => event.preventDefault() : null;
@@ -231,7 +230,7 @@ function failUpload(upload, problem = words.uploadFailed, canRetry = true) {
 function updateUpload(upload, values) {
   Object.assign(upload, values);
   if (uploads.includes(upload)) updateChip(upload);
-  if (values.state) sendIfUploaded();
+  if (values.state) handleUploadChange();
 }
 
 function removeUpload(upload) {
@@ -260,7 +259,7 @@ function setUploads(next) {
   for (const upload of next) if (!upload.element) list.append(drawChip(upload));
   uploads = next;
   storeFiles();
-  sendIfUploaded();
+  handleUploadChange();
 }
 
 const createUploaded = (meta) => ({ name: meta.name, size: meta.size, state: "ready", meta });

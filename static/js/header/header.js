@@ -1,6 +1,6 @@
 // The header: actions on the whole session, the state of the connection, and the people who are present.
 import { connectPicker } from "../dialogs/opener.js";
-import { canEdit, isGuest, live, page, sendCommand } from "../messages/session.js";
+import { canEdit, isGuest, isMe, live, page, sendCommand } from "../messages/session.js";
 import { fetchJson, goToSignIn } from "../net/http.js";
 import { connectListSocket } from "../net/socket.js";
 import { addAccountCommands } from "../sidebar/account.js";
@@ -201,7 +201,6 @@ function addCommands() {
 
 const presence = document.getElementById("presence");
 const typingLine = document.getElementById("typing");
-const isMe = (id) => String(id) === page.dataset.viewerId;
 const NO_EDITORS = { editors: [], words: {} };
 let lastEditors = NO_EDITORS; // the last frame about open editors
 let drawnHtml = "";

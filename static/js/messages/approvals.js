@@ -1,5 +1,5 @@
-// Whether this user may approve a call, has approved it, and waits for others (UI-20). Several users or users with certain
-// roles in the workspace may be needed. The server renders the same card for all users.
+// Marks calls that this user may not approve, or has approved and that wait for others (UI-20). The rule of a call can
+// require several approvals, or certain roles in the workspace. The server renders the same card for all users.
 import { canEdit, page } from "./session.js";
 
 // The workspace roles that may approve a call, by the rule's `approvers`.

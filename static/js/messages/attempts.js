@@ -12,7 +12,7 @@ const list = document.getElementById("messages");
 // The switch that the user has requested, as {id, by, number, focused}, until the messages of the attempt arrive.
 let pendingSwitch = null;
 
-/** Returns the message before an answer, which has the number of attempts, for the last message of the answer. */
+/** Returns the message before an answer, which has the numbers of its attempts. `message` has the answer's counter. */
 const anchorOf = (message) => {
   const bar = message?.querySelector(":scope > .attempts");
   return bar ? document.getElementById(bar.dataset.of) : null;
@@ -48,7 +48,7 @@ export function switchAttempt(message, by, request = tryRequest) {
 /** Puts the counter of attempts below the last message of each answer that has several attempts. */
 function updateBars() {
   const bars = new Map([...list.querySelectorAll(".attempts")].map((bar) => [bar.dataset.of, bar]));
-  let isMoved = false; // after one counter moves, the later ones move, too: they may be below the same message
+  let isMoved = false; // later counters are moved, too, because those below the same message keep their order
   for (const anchor of list.querySelectorAll(":scope > [data-attempts]")) {
     const bar = bars.get(anchor.id) ?? createBar(anchor.id);
     bars.delete(anchor.id);

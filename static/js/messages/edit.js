@@ -64,8 +64,8 @@ class Edit {
       of: this.message.id,
       place: this.place,
       field: this.field,
-      take: (present) => this.useSaved(present),
-      keep: (present) => this.#keepMine(present),
+      useSaved: (present) => this.useSaved(present),
+      keepMine: (present) => this.#keepMine(present),
     });
   }
 
@@ -162,19 +162,19 @@ class MessageEdit extends Edit {
 
   async handleSubmit(event) {
     event.preventDefault();
-    const way = event.submitter?.dataset.name ?? "save";
+    const button = event.submitter?.dataset.name ?? "save";
     const { value } = this.field;
     if (!value.trim() || !checkLength(value)) return;
-    if (way === "fork") return this.#fork(value);
+    if (button === "fork") return this.#fork(value);
     if (conflict.isConflictOpen(this.place)) return conflict.focusChoice(this.place);
-    const atMost = way === "again" ? await this.#askToRetry(event.submitter) : 0;
-    if (atMost === null) return;
-    if (atMost === "fork") return this.#fork(value);
+    const choice = button === "again" ? await this.#askToRetry(event.submitter) : 0;
+    if (choice === null) return;
+    if (choice === "fork") return this.#fork(value);
     const edited = value !== this.before;
     if (edited && !(await this.#save(value, event.submitter))) return;
     if (this.form.isConnected && this.field.value !== value) return this.storeDraft(); // the user has continued to type
     this.close();
-    if (way === "again") await retry(this.message, tryRequest, atMost, edited);
+    if (button === "again") await retry(this.message, tryRequest, choice, edited);
   }
 
   /** Asks before saving if messages would be removed. Resolves to their number, "fork", or null if cancelled. */

@@ -3,11 +3,10 @@ import { createElement, createIcon } from "../ui/dom.js";
 import { aboutPeople } from "../ui/i18n.js";
 import { announce } from "../ui/notice.js";
 import { keepScrollPosition } from "./scroll.js";
-import { live, page } from "./session.js";
+import { isMe, live } from "./session.js";
 
 const PROMPT = "system_prompt";
 const RENEW_INTERVAL_MS = 25_000;
-const isMe = (id) => String(id) === page.dataset.viewerId;
 
 // The user's own editors, which others see while they are open.
 

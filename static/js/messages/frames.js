@@ -149,7 +149,7 @@ export class FrameQueue {
 
   /**
    * `onMissing` is called when frames are missing. `onDelivered` is called with the unsaved edit of a queued message
-   * that was delivered. `queue` is the module queue.js. Its folder is above this one, so it cannot be imported here.
+   * that was delivered. `queue` is the module composer/queue.js. This folder may not import from composer/.
    */
   constructor({ onMissing, onDelivered, queue }) {
     this.#onMissing = onMissing;
@@ -260,7 +260,7 @@ class StreamingTexts {
     const frame = Array.isArray(textFrame) ? this.#expandShortFrame(textFrame) : textFrame;
     const body = findBody(frame.id);
     if (!body) return true; // the message is not on the page yet; its message frame or a sync will contain the text
-    // Another part of the session was loaded. Its text was read from rows, which are older than the stream.
+    // The element is new: another part of the session was loaded. Its text is from the rows, and older than the stream.
     if (this.#states.has(frame.id) && this.#states.get(frame.id).body !== body) this.forget(frame.id);
     const state = this.#states.get(frame.id);
     if (frame.op === "snap") return this.#applySnapshot(frame, body, state);

@@ -23,8 +23,8 @@ const isAfterLoaded = (sequence) =>
   sequence !== null && hasUnloaded("newer") && sequence > (edgeMessage("newer")?.dataset.sequence ?? 0);
 
 /**
- * Returns the cursor for the next page. It is computed on use, because sequence numbers change after the rendering. The
- * message itself is part of it, because the server may have moved it since.
+ * Returns the query of the next page. It is computed when it is needed, because the sequence numbers of rendered messages
+ * can change. It contains the id of the outermost message, too, because the server may have moved that message since.
  */
 export function nextCursor(id) {
   const message = edgeMessage(id);
@@ -228,7 +228,7 @@ export function prepareRendered(elements) {
   updateAround(elements.at(-1)?.nextElementSibling);
 }
 
-/** Removes other elements of a message. It may have entered the loaded part by a frame since the request. */
+/** Removes other elements with the id of a message: a frame may have inserted it while the page was requested. */
 function removeDuplicates(element) {
   if (!element.id) return;
   for (const other of document.querySelectorAll(`[id="${element.id}"]`)) if (other !== element) other.remove();

@@ -1,5 +1,6 @@
 // Notifies users who are not looking at the page: in the browser's tab, and by notifications if these are turned on.
 // Also reports to the server how far the user has read.
+import { distanceToEnd, NEAR_END_PX } from "../ui/dom.js";
 import { format, words } from "../ui/i18n.js";
 import { notifyIfAway, rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
 import { live, ownMentions, page, shownTitle } from "./session.js";
@@ -93,14 +94,13 @@ export function connect() {
 // Unread messages: the page reports to the server how far the user has read, and counts messages while it is hidden.
 
 const REPORT_INTERVAL_MS = 1_500;
-const NEAR_END_PX = 40;
 const log = document.getElementById("log");
 const unread = new Set();
 let reportedRevision = -1;
 let reportTimer = 0;
 let isLooking = !document.hidden;
 
-const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
+const isAtEnd = () => distanceToEnd(log) < NEAR_END_PX;
 
 /** Reports messages as read if the user sees them: if the page is visible and scrolled to its end. */
 function reportRead() {

@@ -116,7 +116,7 @@ function setSending(id, revision) {
   if (message) updateBusy(message);
 }
 
-/** Marks the card of a message as busy while it is being answered. A version by another user does not end that. */
+/** Marks the card of a message as busy while it is being answered. Other versions of the message do not end that. */
 function updateBusy(message) {
   const isBusy = sending.get(message.id) > Number(message.dataset.revision);
   if (!isBusy) sending.delete(message.id);

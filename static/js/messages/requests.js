@@ -5,9 +5,10 @@ import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 import { live } from "./session.js";
 
 /**
- * Runs `task`, which sends a request. Resolves to its result. If the request is refused, shows the reason with `report`
- * and resolves to null. If it is refused because the agent works, the notice has a button `label`, which stops the
- * agent and runs `redo`. Such a notice disappears when the agent is idle, others with the next success about `about`.
+ * Runs `task`, which sends a request, and resolves to its result. If the request is refused, shows the reason with
+ * `report` and resolves to null. The notice stays until a request with the same `about` succeeds. If the request is
+ * refused because the agent works, the notice has a button `label`, which stops the agent and runs `redo`, and
+ * disappears when the agent is idle.
  */
 export async function tryRequest(
   task,

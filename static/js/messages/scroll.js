@@ -1,6 +1,7 @@
 // The scroll position: at the end it follows new messages, elsewhere it stays. Also goes to a message or a day.
 import { readTab, writeTab } from "../net/storage.js";
 import { onAction, PHONE } from "../ui/commands.js";
+import { distanceToEnd, NEAR_END_PX } from "../ui/dom.js";
 import { format, words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 import { closePopover, openPopover, watchUser } from "../ui/popover.js";
@@ -13,7 +14,6 @@ import { unfoldSummary } from "./summary.js";
 const log = document.getElementById("log");
 const list = document.getElementById("messages");
 
-const NEAR_END_PX = 40;
 const COUNTED = "article.message:is(.user, .assistant, .error)"; // tool calls don't count as messages
 const button = document.querySelector("[data-action=latest]");
 const label = button.querySelector("span");
@@ -24,7 +24,6 @@ let lastTop = 0;
 let lastHeight = 0; // the visible height
 let seenSequence = 0; // the last sequence number when the user left the end
 
-const distanceToEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight;
 const isNewestLoaded = () => !hasUnloaded("newer");
 
 /** Goes to the end and follows new messages again. */
@@ -62,8 +61,8 @@ async function scrollToTime(moment) {
 }
 
 /**
- * Calls `change`, which changes the list, and keeps the scroll position: the end, or the line at the upper edge. If
- * `moves` is false, the change does not move that line. An open question that has the pointer or the focus does not
+ * Calls `change`, which changes the list, and keeps the scroll position: the end, or the line at the upper edge. Pass
+ * `moves: false` if the change cannot move that line. An open question that has the pointer or the focus does not
  * move either, so that a press hits the intended button.
  */
 export function keepScrollPosition(change, { moves = true } = {}) {
@@ -83,7 +82,7 @@ export function keepScrollPosition(change, { moves = true } = {}) {
   const isSame = ({ each, text }) => each === question || each.textContent === text;
   const line = visible.find(isSame) ?? visible.find(({ each, text }) => each.textContent.startsWith(text));
   if (line) lastTop = log.scrollTop += topOf(line.each) - line.top;
-  if (line && line.each === question && distanceToEnd() > NEAR_END_PX) stopFollowing();
+  if (line && line.each === question && distanceToEnd(log) > NEAR_END_PX) stopFollowing();
   if (holds) line ? holdLine(line.each) : releaseLine();
   if (isFollowing) followEnd();
   else updateButtonLabel();
@@ -106,7 +105,7 @@ function releaseLine() {
 function handleResize() {
   if (isFollowing) return followEnd();
   // After a removal, the whole list can be in view. No scroll event reports this if its beginning was in view before.
-  if (!destination && distanceToEnd() <= 0) handleScroll();
+  if (!destination && distanceToEnd(log) <= 0) handleScroll();
   if (!heldLine?.each.isConnected) return;
   if (log.scrollTop !== heldLine.at) return releaseLine(); // the user scrolls
   log.scrollTop += topOf(heldLine.each) - heldLine.top;
@@ -225,13 +224,15 @@ function showEndButton(isOffered) {
 function handleScroll() {
   // If the scroll position is smaller, the user has scrolled up, because new content below never changes it. The
   // position also gets smaller while the window grows, which does not count.
-  if (distanceToEnd() < NEAR_END_PX && isNewestLoaded()) isFollowing = true;
+  if (distanceToEnd(log) < NEAR_END_PX && isNewestLoaded()) isFollowing = true;
   else if (log.scrollTop < lastTop - 1 && log.clientHeight === lastHeight) {
     destination = null;
     stopFollowing();
   }
   showEndButton(
-    !isFollowing && !(isNewestLoaded() && distanceToEnd() < 2 * NEAR_END_PX) && !(PHONE.matches && isQuestionVisible()),
+    !isFollowing &&
+      !(isNewestLoaded() && distanceToEnd(log) < 2 * NEAR_END_PX) &&
+      !(PHONE.matches && isQuestionVisible()),
   );
   updateButtonLabel();
   lastTop = log.scrollTop;
@@ -306,9 +307,9 @@ function storePosition() {
 
 // The line of a day opens a box, which leads to another day, to the first message, or to the latest.
 
-function closeAndGo(way) {
+function closeAndGo(go) {
   closePopover();
-  way();
+  go();
 }
 
 /** Formats a date for a date field, in the user's time zone: 2026-02-28. */
@@ -328,8 +329,8 @@ function connectJump() {
       if (field.value) closeAndGo(() => scrollToTime(new Date(`${field.value}T00:00`)));
     });
     box.addEventListener("click", ({ target }) => {
-      const way = { start: scrollToStart, end: scrollToEnd }[target.closest("[data-to]")?.dataset.to];
-      if (way) closeAndGo(way);
+      const go = { start: scrollToStart, end: scrollToEnd }[target.closest("[data-to]")?.dataset.to];
+      if (go) closeAndGo(go);
     });
     field.focus();
   });

@@ -142,7 +142,7 @@ class SessionSocket extends Socket {
     if (!this.#isRevisionLowered) this.revision = Math.max(this.revision, frame.revision);
     this.#isRevisionLowered = false;
     this.emit("frame", frame);
-    // From now on, the server reports changes of the list. Before its response, the socket may not be subscribed yet.
+    // Only now is it certain that the socket is subscribed to changes of the session list. Earlier ones may be missing.
     if (this.#isListStale) document.dispatchEvent(new Event("parley:list-changed"));
     this.#isListStale = false;
     if (this.#isResyncNeeded) this.#syncTimer = setTimeout(() => this.sync(), RESYNC_DELAY_MS);
@@ -157,6 +157,8 @@ export const page = document.getElementById("main");
 /** Returns the title of the session that the page shows. */
 export const shownTitle = () => page.querySelector("[data-part=title]").textContent.trim();
 export const canEdit = page.dataset.canEdit === "yes";
+/** Returns whether an id is that of the user. */
+export const isMe = (id) => String(id) === page.dataset.viewerId;
 // Guests of the workspace can't choose models or create sessions.
 export const isGuest = page.dataset.guest === "yes";
 /** Returns whether this user can edit a message. Users' messages can be edited only by their authors and the owner. */

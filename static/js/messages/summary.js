@@ -2,7 +2,7 @@
 // them.
 import { fetchText } from "../net/http.js";
 import { addCommand, onAction } from "../ui/commands.js";
-import { parseHtml } from "../ui/dom.js";
+import { distanceToEnd, NEAR_END_PX, parseHtml } from "../ui/dom.js";
 import { words } from "../ui/i18n.js";
 import { showNotice } from "../ui/notice.js";
 import { showToast } from "../ui/toast.js";
@@ -12,7 +12,6 @@ import { canEdit, live } from "./session.js";
 
 const list = document.getElementById("messages");
 const log = document.getElementById("log");
-const NEAR_END_PX = 40;
 const AFTER_ALL = 1e12; // a place beyond all messages
 let isUnfolded = false;
 // The last summary that is sent to the model, as {id, place, revision}. It may not be loaded.
@@ -46,9 +45,9 @@ function foldSummarized() {
   knownElements = new WeakSet(list.children);
 }
 
-const isAtEnd = () => !hasUnloaded("newer") && log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
+const isAtEnd = () => !hasUnloaded("newer") && distanceToEnd(log) < NEAR_END_PX;
 
-/** Reads the last summary from the end of the list, which was rendered with the newest loaded messages. */
+/** Reads the last summary from #newer, the end of the list, which is rendered with the newest loaded messages. */
 function readLastSummary() {
   const newer = document.getElementById("newer");
   if (newer === readElement) return;

@@ -8,6 +8,9 @@ const signInPath = () => document.getElementById("main").dataset.signIn;
 
 const csrfToken = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
+/** When this page was requested, in ms since the epoch. */
+export const PAGE_REQUESTED_AT = Date.now() - performance.now();
+
 /** Returns the id of a message with an unsaved edit, preferably the one with the focus, or "". */
 function currentEditId() {
   const forms = [document.querySelector(".edit:focus-within"), ...document.querySelectorAll("#messages .edit")];

@@ -9,7 +9,8 @@ addEventListener("message", function start({ source, data }) {
   const { write } = document;
   writeWholePieces();
   document.open();
-  // A policy does not cover `<link rel="preconnect">`, and blocks all that other links load. `<meta>` is void, too.
+  // Links become `<meta>` elements, which have no content, either: a policy does not cover `<link rel="preconnect">`, and
+  // blocks all that other links load.
   const content = data.replaceAll(/(src)(doc)|(<!)(entity)/gi, "$1$3_$2$4").replaceAll(/<link(?=[\s/>])/gi, "<meta");
   write.call(document, content);
   document.close();

@@ -67,13 +67,13 @@ function chooseAgent(agent) {
 /** Opens the menu of a button's message. */
 function openMenuOf(button) {
   const id = button.dataset.of;
-  const way = { label: words.contextGo, icon: "message-square", run: () => goToAndClose(id) };
+  const goTo = { label: words.contextGo, icon: "message-square", run: () => goToAndClose(id) };
   const changes = [
     { label: words.contextBefore, icon: "eye-off", run: () => excludeBefore(id) },
     { label: words.contextBeforeAgain, icon: "eye", run: () => includeBefore({ id }) },
   ];
   const mayChange = canEdit && page.dataset.archived === "no";
-  openMenu(button, [[way], mayChange ? changes : []], { label: words.actions });
+  openMenu(button, [[goTo], mayChange ? changes : []], { label: words.actions });
 }
 
 /** Goes to a message in the session. On phones, closes the panel first. */

@@ -115,8 +115,8 @@ async function showChoice() {
     of: PROMPT_ID,
     place: byId("prompt-conflict"),
     field,
-    take: useSaved,
-    keep: keepMine,
+    useSaved,
+    keepMine,
   });
   showState(isChanged() ? words.promptUnsaved : "");
   return present;

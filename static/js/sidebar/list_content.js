@@ -3,7 +3,7 @@ import htmx from "../../vendor/htmx/htmx.esm.min.js";
 import { fetchText, post } from "../net/http.js";
 import { readTab, writeTab } from "../net/storage.js";
 import { addCommand, onAction } from "../ui/commands.js";
-import { askToConfirm, cloneTemplate } from "../ui/dom.js";
+import { askToConfirm, cloneTemplate, distanceToEnd, NEAR_END_PX } from "../ui/dom.js";
 import { setPictures } from "../ui/faces.js";
 import { format, words } from "../ui/i18n.js";
 import { navigate } from "../ui/navigation.js";
@@ -15,7 +15,6 @@ import { showToast } from "../ui/toast.js";
 
 const DELAY_MS = 300;
 const POLL_INTERVAL_MS = 15_000;
-const NEAR_END_PX = 40; // pixels from the end of the conversation
 const list = document.getElementById("session-list");
 const view = { shown: "", archived: "" };
 let refreshTimer = 0;
@@ -74,7 +73,7 @@ function updateOwnRow() {
   if (!row || !log || document.hidden || showsArchive() || row.querySelector(".session-rename")) return false;
   const { status, archived } = document.getElementById("main").dataset;
   const isFirst = row.dataset.pinned === "yes" || row === list.querySelector("#session-group-today .session-row");
-  const isRead = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
+  const isRead = distanceToEnd(log) < NEAR_END_PX;
   const title = document.querySelector('[data-part="title"]')?.textContent;
   const isSame =
     row.dataset.waiting === "no" &&
@@ -91,15 +90,18 @@ function updateOwnRow() {
   return true;
 }
 
-/** Returns whether the user is renaming a session. A refused title without the focus does not count: it is restored. */
+/**
+ * Returns whether the user is renaming a session. A form with a refused title counts only if it has the focus, because
+ * `restoreRefused` puts it back into the new list.
+ */
 const isRenaming = () => list.querySelector(".session-rename:is(:not(.refused), :focus-within)") !== null;
 
 async function fetchList() {
-  if (isRenaming()) return refreshSoon() ?? false;
+  if (isRenaming()) return (refreshSoon(), false);
   const query = new URLSearchParams({ ...view, current: list.dataset.current, workspace: currentWorkspace() });
   const text = await fetchText(`${list.dataset.address}?${query}`);
   if (!text?.includes("listed-workspaces")) return false; // without it, no later update would work (see listWorkspaces)
-  if (isRenaming()) return refreshSoon() ?? false;
+  if (isRenaming()) return (refreshSoon(), false);
   await replaceContent(text);
   return true;
 }
@@ -181,19 +183,19 @@ export const currentWorkspace = () => String(listWorkspaces().find(({ here }) =>
 
 const openWorkspace = ({ address }) => navigate(address);
 
-function workspaceItem(place) {
+function workspaceItem(workspace) {
   return {
-    label: place.name,
-    checked: place.here,
-    unread: place.unread ? words.unread : "",
-    run: () => openWorkspace(place),
+    label: workspace.name,
+    checked: workspace.here,
+    unread: workspace.unread ? words.unread : "",
+    run: () => openWorkspace(workspace),
   };
 }
 
 /** Updates the switch, which was rendered with the page. */
 function updateSwitch() {
   const all = listWorkspaces();
-  const here = all.find((place) => place.here);
+  const here = all.find((workspace) => workspace.here);
   switchButton.hidden = all.length < 2;
   if (workspaceField) workspaceField.value = here?.id ?? "";
   if (here) {
@@ -207,7 +209,7 @@ function updateSwitch() {
 }
 
 function addWorkspaceCommand({ id, name, address }) {
-  const currentData = () => listWorkspaces().find((place) => place.id === id);
+  const currentData = () => listWorkspaces().find((workspace) => workspace.id === id);
   const can = () => currentData()?.here === false;
   addCommand({
     id: `workspace-${id}`,

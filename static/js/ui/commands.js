@@ -11,7 +11,7 @@ export const keyLabel = (keys) => (isMac ? keys.replace("Ctrl+", "⌘").replace(
 export const hasControl = (event) =>
   (isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey) && !event.altKey;
 
-/** Returns whether an Alt+arrow key moves the caret in a text, by paragraphs on a Mac. */
+/** Returns whether Alt with an arrow key moves the caret in the event's field: on a Mac it does, by paragraphs. */
 export const movesCaret = ({ target }) => isMac && target.matches?.("textarea") && target.value !== "";
 
 /** Returns whether a modal dialog is open. Keys then do not apply to the page. */
@@ -45,7 +45,7 @@ export function connect() {
   });
 }
 
-/** Tells early.js, when htmx is ready too, that the page handles clicks now. early.js then replays earlier ones. */
+/** Makes early.js replay earlier clicks, because the page handles clicks now. Waits until htmx is ready, too. */
 export function reportReady() {
   setTimeout(() => document.dispatchEvent(new Event("parley:ready")));
 }

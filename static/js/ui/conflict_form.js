@@ -8,18 +8,18 @@ const UPDATE_DELAY_MS = 400;
 
 /**
  * Shows in `place` the saved text that conflicts with the text in `field`. `of` is a message's id or "system_prompt".
- * `take(present)` is called for "use the saved text", `keep(present)` for "use mine". `present` is {current, revision}.
+ * `useSaved(present)` and `keepMine(present)` are called for the buttons. `present` is {current, revision}.
  * With `quietly`, the page does not scroll. Resolves to `present` when the form is shown, or to null if the texts do
  * not differ or the request failed.
  */
-export async function showConflict({ of, place, field, take: useSaved, keep: keepMine, quietly = false }) {
+export async function showConflict({ of, place, field, useSaved, keepMine, quietly = false }) {
   const present = await fetchComparison(of, field.value);
   if (!present || !field.isConnected) return null;
   if (present.current === field.value) {
     useSaved(present);
     return null;
   }
-  drawChoice(place, present, { take: useSaved, keep: keepMine });
+  drawChoice(place, present, { useSaved, keepMine });
   if (!quietly) scrollToChoice(place, field);
   updateDifference(of, place, field);
   return present;
@@ -38,7 +38,7 @@ export const hideConflict = (place) => place.replaceChildren();
 const fetchComparison = (of, mine) =>
   post(`${location.pathname}compare`, { id: of, mine }, words.notDone).catch(() => null);
 
-function drawChoice(place, present, { take: useSaved, keep: keepMine }) {
+function drawChoice(place, present, { useSaved, keepMine }) {
   const box = parseHtml(present.html).querySelector(".conflict");
   localizeTimes(box);
   box.querySelector("[data-name=theirs]").addEventListener("click", () => useSaved(present));

@@ -85,6 +85,12 @@ export async function askToConfirm({ title, text, button }) {
   return (await openDialog(dialog)) === "confirm";
 }
 
+/** The distance in px up to which an element counts as scrolled to its end. */
+export const NEAR_END_PX = 40;
+
+/** Returns how far an element can be scrolled down, in px. */
+export const distanceToEnd = (element) => element.scrollHeight - element.scrollTop - element.clientHeight;
+
 const parser = document.createElement("template");
 // Attributes that only scripts of the page set, such as what is open or unfolded. Patches keep them.
 const KEPT_ATTRIBUTES = ["aria-expanded", "aria-pressed", "data-expanded", "data-selectable", "data-shows"];

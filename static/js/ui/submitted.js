@@ -74,9 +74,9 @@ async function restore({ purpose, values }, report, addRows) {
 }
 
 /**
- * Keeps the forms of the page of a user. Calls `report(form)` if a form was filled in again, and before
- * `addRows(form, valueOf)`, which adds the rows that the user had added, and returns a promise. `valueOf` returns the
- * kept value of a hidden field by its name.
+ * Keeps what the user `viewer` sends with the forms of this page. If a form is filled in again, awaits
+ * `addRows(form, valueOf)`, which adds the rows that the user had added, and then calls `report(form)`. `valueOf(name)`
+ * returns the kept value of a hidden field.
  */
 export function connect(viewer, report, addRows = null) {
   const path = location.pathname;

@@ -81,7 +81,7 @@ function focusTarget() {
     TOUCH.matches ? null : document.getElementById("text"),
     document.getElementById("main"),
   ];
-  return candidates.find((way) => way?.isConnected && way.checkVisibility());
+  return candidates.find((element) => element?.isConnected && element.checkVisibility());
 }
 
 export function connect() {
