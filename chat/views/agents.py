@@ -30,7 +30,8 @@ from chat.services.people import members_agents as service
 from chat.services.people.members_agents import LONGEST_TITLE, USUAL_ICON, AgentSettings
 from chat.views.requests import SignedInRequest, number, number_or_404, signed_in, workspace_page
 
-INPUT = {"class": "input", "autocomplete": "off", "dir": "auto"}
+# Not autocomplete="off": browsers would empty the fields when the user comes back by the Back button.
+INPUT = {"class": "input", "dir": "auto"}
 
 
 class AgentForm(forms.Form):

@@ -28,7 +28,8 @@ from chat.views import mcp_sign_in
 from chat.views.requests import SignedInRequest, number, workspace_page
 
 Values = dict[str, Any]
-INPUT = {"class": "input", "autocomplete": "off", "spellcheck": "false"}
+# Only secrets have autocomplete="off": browsers empty such fields when the user comes back by the Back button.
+INPUT = {"class": "input", "spellcheck": "false"}
 # The fields that few servers need, in the folded part of the form.
 ADVANCED = ("client_id", "client_secret", "tools", "time_limit")
 
@@ -51,7 +52,15 @@ class ServerForm(forms.Form):
         label=gettext_lazy("Secret headers"),
         required=False,
         strip=False,
-        widget=forms.Textarea({**INPUT, "rows": 2, "placeholder": "Authorization: Bearer …", "data-secret": True}),
+        widget=forms.Textarea(
+            {
+                **INPUT,
+                "rows": 2,
+                "placeholder": "Authorization: Bearer …",
+                "autocomplete": "off",
+                "data-secret": True,
+            }
+        ),
         help_text=gettext_lazy("One per line, as “Name: value”. Stored encrypted and never shown again."),
     )
     client_id = forms.CharField(

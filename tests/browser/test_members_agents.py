@@ -136,6 +136,20 @@ async def test_entries_survive_the_end_of_the_login(ana: Person) -> None:
     await expect(page.get_by_label("Name", exact=True)).to_have_value("")
 
 
+async def test_entries_survive_the_back_button(ana: Person) -> None:
+    """LIVE-04: a user who has left the form comes back to the texts that they had entered."""
+    page = await open_new_agent(ana)
+    entries = {"Name": "Reviewer", "System prompt": "Two pages", "Opening prompts": "Review it"}
+    for label, text in entries.items():
+        await page.get_by_label(label, exact=True).fill(text)
+    page.once("dialog", lambda question: question.accept())
+    await page.get_by_role("link", name="Cancel").click()
+    await expect(page.get_by_role("heading", name="New agent")).to_have_count(0)
+    await page.go_back()
+    for label, text in entries.items():
+        await expect(page.get_by_label(label, exact=True)).to_have_value(text)
+
+
 async def test_entries_survive_an_expired_form(ana: Person) -> None:
     """If another tab has signed in, the form has expired. When the user goes back, it is filled in again."""
     ana.ignore_refusals()
