@@ -14,6 +14,8 @@ from chat.errors import Busy, ServiceError
 from chat.models import Session, User
 from chat.services.messages.validation import validate_characters
 
+LONGEST_KEY = 100
+
 
 def create_once(
     *,
@@ -70,8 +72,8 @@ def _made_before(session_id: str, digest: str) -> Session | None:
     if session is None:
         return None
     require_same_request(session.key_digest, digest)
+    if session.deleted_at is not None:  # maybe being erased, with `building_until`
+        raise ServiceError("key_taken", _("The session created with this key is deleted. Use a new key."))
     if session.building_until is not None:
         raise Busy(_("This session is still being copied. Try again in a moment."))
-    if session.status == Session.Status.DELETED:
-        raise ServiceError("key_taken", _("The session created with this key is deleted. Use a new key."))
     return session

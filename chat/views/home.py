@@ -26,7 +26,7 @@ from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
 from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import color, initials
-from chat.services.idempotency import create_once
+from chat.services.idempotency import LONGEST_KEY, create_once
 from chat.services.people.second_factor import can_sign_in_again
 from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.lifecycle import Choice, begin_session, send_first_message
@@ -109,7 +109,7 @@ def begin(request: SignedInRequest, text: str = "") -> tuple[Session, bool]:
 
     Return the session, and whether it existed already. Raise ServiceError.
     """
-    key, choice = request.POST.get("key"), _read_choice(request)
+    key, choice = _form_key(request), _read_choice(request)
 
     def make(session_id: str, key_digest: str | None) -> Session:
         return begin_session(
@@ -129,7 +129,7 @@ def begin(request: SignedInRequest, text: str = "") -> tuple[Session, bool]:
     except ServiceError as refused:
         if refused.code != "key_taken":
             raise
-        return create(key=None)  # the session of this key is deleted
+        return create(key=key and f"{key} again")  # the session of this key is deleted
 
 
 def _begin_with(request: SignedInRequest, text: str) -> Session:
@@ -146,7 +146,7 @@ def _begin_with(request: SignedInRequest, text: str) -> Session:
         session_id = begun.pk
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     require_no_guest(request.user, row)
-    files, key, choice = request.POST.getlist("attachments"), request.POST.get("key"), _read_choice(request)
+    files, key, choice = request.POST.getlist("attachments"), _form_key(request), _read_choice(request)
     try:
         send_first_message(session=row, author=request.user, text=text, attachments=files, key=key, **choice)
     except ServiceError as refused:
@@ -154,6 +154,10 @@ def _begin_with(request: SignedInRequest, text: str) -> Session:
             raise
         save_draft(session=row, user=request.user, text=text)
     return row
+
+
+def _form_key(request: SignedInRequest) -> str | None:
+    return request.POST.get("key", "")[:LONGEST_KEY] or None
 
 
 def _read_choice(request: SignedInRequest) -> Choice:

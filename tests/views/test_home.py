@@ -138,7 +138,18 @@ def test_first_message_can_be_sent_again_after_its_session_was_deleted(signed_in
     client = signed_in(ana)
     first = send(client, {"text": "Hi", "key": "k"})
     apply_action(user=ana, action=SessionAction.DELETE, session_ids=[Session.objects.get().pk])
-    assert send(client, {"text": "Hi", "key": "k"}) != first
+    second = send(client, {"text": "Hi", "key": "k"})
+    assert second != first
+    assert send(client, {"text": "Hi", "key": "k"}) == second
+
+
+@pytest.mark.usefixtures("own_files")
+def test_message_is_sent_while_the_session_of_its_removed_file_is_erased(signed_in: SignIn, ana: User) -> None:
+    client, key = signed_in(ana), "k" * 200
+    upload = {"key": key, "file": SimpleUploadedFile("a.txt", b"a")}
+    file = client.post(reverse("new-session-attachments"), upload).json()
+    client.post(reverse("attachment-remove", args=[file["id"]]), {"begun": "yes"})
+    assert send(client, {"text": "Hi", "key": key}) != reverse("session", args=[file["session"]])
 
 
 def send(client: Client, form: dict[str, Any]) -> str:

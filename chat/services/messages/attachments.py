@@ -67,6 +67,8 @@ def upload(
     this key that was already sent.
     """
     _require_size(size)
+    if not callable(session) and (before := _stored_with(key, session, author)) is not None:
+        return before
     spend("upload_megabytes", author.pk, cost=-(-size // MEGABYTE))
     _sweep()
     _require_room(author, size)
@@ -193,16 +195,26 @@ def _keep_once(key: str, session: Session, author: User, name: str, contents: Co
     """Store a file, or return the unsent one that was stored with the same key. Raise ServiceError if it was sent."""
     if not key:
         return _keep(session, author, name, contents)
-    pk = id_of_key("a", user=author, purpose=f"file {session.pk}", key=key)
-    if (before := Attachment.objects.filter(pk=pk).first()) is None:
-        try:
-            return _keep(session, author, name, contents, pk=pk)
-        except IntegrityError:
-            if (before := Attachment.objects.filter(pk=pk).first()) is None:
-                raise
-    if before.message_id is not None:
+    if (before := _stored_with(key, session, author)) is not None:
+        return before
+    try:
+        return _keep(session, author, name, contents, pk=_id_of_key(key, session, author))
+    except IntegrityError:
+        if (quicker := _stored_with(key, session, author)) is None:
+            raise
+        return quicker
+
+
+def _stored_with(key: str, session: Session, author: User) -> Attachment | None:
+    """Return the unsent file that was stored with a key. Raise ServiceError if it was sent."""
+    stored = Attachment.objects.filter(pk=_id_of_key(key, session, author)).first() if key else None
+    if stored is not None and stored.message_id is not None:
         raise _already_sent()
-    return before
+    return stored
+
+
+def _id_of_key(key: str, session: Session, author: User) -> str:
+    return id_of_key("a", user=author, purpose=f"file {session.pk}", key=key)
 
 
 def _already_sent() -> ServiceError:
