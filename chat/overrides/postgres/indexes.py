@@ -19,10 +19,13 @@ class AddIndexConcurrently(migrations.AddIndex):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
     ) -> None:
-        if schema_editor.connection.vendor != "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-            return
         model = to_state.apps.get_model(app_label, self.model_name)
+        if schema_editor.connection.vendor != "postgresql":
+            with schema_editor.connection.cursor() as cursor:
+                found = schema_editor.connection.introspection.get_constraints(cursor, model._meta.db_table)
+            if self.index.name not in found:
+                super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
         if self.allow_migrate_model(schema_editor.connection.alias, model):
             create_concurrently(schema_editor, self.index.name, str(self.index.create_sql(model, schema_editor)))
 
