@@ -20,6 +20,7 @@ from chat import access, languages
 from chat.models import (
     ChatMessage,
     EndReason,
+    MessageRole,
     MessageStatus,
     MessageType,
     PushSubscription,
@@ -192,7 +193,7 @@ def _users_not_to_ask(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict
 
 
 def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
-    """Yield notices for the owner and the user who started the last turn, unless they have seen the end.
+    """Yield notices for the owner and the user who started the turn, unless they have seen the end.
 
     A run with several turns causes one notice, about the last of the long turns. Sub-agents report to their callers
     instead.
@@ -202,12 +203,15 @@ def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], t
     ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
     ends = ends.exclude(end_reason=EndReason.STOPPED)
     failed = set(of_turns.filter(type=MessageType.ERROR).values_list("turn_id", flat=True))
+    messages = of_turns.filter(role=MessageRole.USER, user_id__isnull=False).order_by("-sequence")
+    starters = dict(messages.values_list("turn_id", "user_id"))  # the senders of the turns' first messages
     states = UserSessionState.objects.filter(session__in=idle, user__in=set[int]().union(*people.values()))
     values = states.values_list("user_id", "session_id", "read_revision")
     seen = {(user_id, session_id): revision for user_id, session_id, revision in values}
     for end in {end.session_id: end for end in ends.order_by("sequence")}.values():
         run = idle[end.session_id]
-        mine = people[run.pk].intersection(filter(None, (run.session.owner_id, run.started_by_id)))
+        starter = starters.get(end.turn_id, run.started_by_id)  # the turn of a further agent has no message
+        mine = people[run.pk].intersection(filter(None, (run.session.owner_id, starter)))
         if unseen := frozenset(user_id for user_id in mine if seen.get((user_id, run.pk), 0) < end.revision):
             yield Notice("failed" if end.turn_id in failed else "done", run.session, unseen)
 

@@ -184,9 +184,12 @@ async def test_long_answers_reach_who_has_not_seen_them(
 
 
 async def test_a_summary_after_a_long_turn_does_not_hide_its_end(
-    node: TestNode, ana: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+    node: TestNode, ana: User, bo: User, service: PushService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """UI-22, CTX-07: users are notified of a long turn, once, also if the session compacts itself after it."""
+    """UI-22, CTX-07: users are notified of a long turn, once, also if the session compacts itself after it.
+
+    These are the owner and the user who has started the long turn, not the summary.
+    """
 
     def answer(request: Request) -> Reply:
         return ["Short."] if request.system == INSTRUCTIONS else ["Fine.", Usage(900, 3)]
@@ -198,13 +201,15 @@ async def test_a_summary_after_a_long_turn_does_not_hide_its_end(
     config = {"providers": {"scripted": {"type": "demo", "models": models}}, "default_agent": "agent"}
     node.script(answer, {**config, "agents": {"agent": {"model": "scripted/one", "compact_at": 50}}})
     session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
     await node.do(subscribed, ana, "phone")
-    message = await node.send(session, ana, "Think")
+    await node.do(subscribed, bo, "phone")
+    message = await node.send(session, bo, "@agent Think")
     await node.until(lambda: bool(taken))
     assert await node.do(ChatMessage.objects.filter(session=session, summarises__isnull=False).exists)
     ends = ChatMessage.objects.filter(session=session, turn_id=message.turn_id, type="turn_done")
     assert await node.do(ends.update, duration_seconds=25.0) == 1
-    assert len(await node.do(pushes_about, taken)) == 1
+    assert len(await node.do(pushes_about, taken)) == 2
 
 
 async def test_stopped_turns_are_not_told_and_failed_ones_say_so(
