@@ -11,7 +11,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.db import (
@@ -96,6 +96,16 @@ class Threads:
                 logger.warning("The database is not available; retrying: %s", error)
             await asyncio.sleep(jittered(delay))
             delay = min(LONGEST_DELAY, delay * 2)
+
+    async def cancel(self) -> None:
+        """Cancel the statements that PostgreSQL executes for the threads."""
+        await asyncio.to_thread(self._cancel)
+
+    def _cancel(self) -> None:
+        for each in self._opened:
+            if (postgres := _as_postgres(each)) is not None and postgres.connection is not None:
+                with suppress(DatabaseError, InterfaceError, OSError):
+                    postgres.connection.cancel()
 
     async def close(self) -> None:
         """Wait for running work, then stop the threads."""

@@ -35,9 +35,9 @@ LIST_INTERVAL = 60.0
 # addresses of webhooks would block all other lookups of the process.
 BLOCKING_THREADS = 64
 MAINTENANCE_INTERVAL = 60.0
-# The time limit of a statement of the maintenance jobs, in milliseconds. No one waits for them, and with the limit of
-# requests, an erasure could fail in each round.
-MAINTENANCE_LIMITS = {"statement_timeout": 300_000}
+# The seconds for a statement of the maintenance jobs, unless STATEMENT_SECONDS is longer. No one waits for them, and
+# with the limit of requests, an erasure could fail in each round.
+MAINTENANCE_SECONDS = 300
 
 
 class Maintenance:
@@ -47,18 +47,20 @@ class Maintenance:
     """
 
     def __init__(self) -> None:
-        self._threads = Threads(1, "parley-maintenance", limits=MAINTENANCE_LIMITS)
+        seconds = settings.STATEMENT_SECONDS and max(MAINTENANCE_SECONDS, settings.STATEMENT_SECONDS)
+        self._threads = Threads(1, "parley-maintenance", limits={"statement_timeout": int(seconds * 1000)})
         self._starts = Threads(1, "parley-schedules")
         self._stopping = threading.Event()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._run_forever()), loop.create_task(self._start_forever())]
 
     async def stop(self) -> None:
-        """Stop after the current batch. The next process that runs the job continues it."""
+        """Stop after the current batch, or within a statement of PostgreSQL. The next process continues the job."""
         self._stopping.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+        await self._threads.cancel()
         await self._threads.close()
         await self._starts.close()
 
@@ -163,10 +165,10 @@ async def stop() -> None:
     for task in running.tasks:
         task.cancel()
     await asyncio.wait(running.tasks)
-    await running.maintenance.stop()
-    await running.webhooks.stop()
     if running.runner is not None:
         await running.runner.stop()
+    await running.maintenance.stop()
+    await running.webhooks.stop()
     await close_tracing()
     await publisher.close()
     await wakeups.close_sender()
