@@ -441,6 +441,8 @@ async def test_message_can_be_dictated(ana: Person) -> None:
     await expect(ana.composer).to_have_value("Please tell")
     await ana.page.evaluate("hear(['tell', true], ['me more', true])")
     await expect(ana.composer).to_have_value("Please tell me more")
+    await ana.page.evaluate("hear(['tell', true], ['me more', true], ['1', true], ['12', true], ['12', true])")
+    await expect(ana.composer).to_have_value("Please tell me more 1 12 12")
     await ana.page.evaluate("heard.onerror({ error: 'not-allowed' })")
     await expect(ana.page.get_by_text("doesn’t let this page use the microphone")).to_be_visible()
     await button.click()
@@ -452,8 +454,10 @@ async def test_message_can_be_dictated(ana: Person) -> None:
 async def test_repeated_results_are_dictated_once(ana: Person) -> None:
     """UI-09: Chrome for Android reports each partial result as final, and earlier results again."""
     await ana.page.add_init_script(RECOGNITION)
+    await ana.page.add_init_script("Object.defineProperty(navigator, 'userAgent', { value: 'Android' })")
     await ana.page.reload()
     await ana.page.get_by_role("button", name="Dictate").click()
+    await expect(ana.page.get_by_role("button", name="Dictate")).to_have_attribute("aria-pressed", "true")
     said = ["order", "order the", "Order the chairs", "for", "for Mon", "for Monday"]
     for number in range(1, len(said) + 1):
         for _time in range(2):

@@ -174,7 +174,7 @@ async def test_archived_session_of_another_agent_is_restored_and_deleted(
         await expect(person.answers.last).to_contain_text("Under the mat.")
         await person.page.get_by_role("button", name="More", exact=True).click()
     await expect(bo.page.get_by_role("menuitem", name="Export…")).to_be_visible()
-    await expect(bo.page.get_by_role("menuitem", name="Leave session")).to_have_count(0)
+    await expect(bo.page.get_by_role("menuitem", name="Leave", exact=True)).to_have_count(0)
     await ana.page.get_by_role("menuitem", name="Archive", exact=True).click()
     await expect(bo.page.locator("footer")).to_contain_text("Its owner can restore it.")
     await ana.page.reload()

@@ -67,6 +67,21 @@ async def test_removed_file_leaves_no_session(ana: Person) -> None:
     await expect(ana.page.locator("#session-list .session-row")).to_have_count(before)
 
 
+async def test_message_is_sent_after_its_file_was_removed(ana: Person, model: WireServer) -> None:
+    """MSG-02: the session of the removed file is erased, and the message begins another one."""
+    await home(ana)
+    await attach(ana, NOTES)
+    await expect(chips(ana)).to_have_attribute("data-state", "ready")
+    async with ana.page.expect_response("**/remove") as removed:
+        await ana.page.get_by_role("button", name=re.compile("^Remove ")).click()
+    assert (await removed.value).status == 204
+    model.script(reply("Fine."))
+    field = ana.page.get_by_role("textbox", name="First message")
+    await field.fill("Without a file")
+    await field.press("Enter")
+    await expect(ana.answers).to_contain_text(["Fine."])
+
+
 async def test_refused_file_creates_no_session(ana: Person, model: WireServer) -> None:
     """UI-09: a refused file shows the reason, and the message waits. No session is left over.
 

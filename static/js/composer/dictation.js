@@ -5,6 +5,7 @@ import { words } from "../ui/i18n.js";
 import { announce, clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
+const isAndroid = /Android/.test(navigator.userAgent);
 const button = document.querySelector("[data-action=dictate]");
 let recognition = null;
 let heard = ""; // what the recognition has recognized finally, and is inserted
@@ -39,12 +40,12 @@ function insertResults({ results }) {
 }
 
 /**
- * Returns the text of all final results. Interim results are left out, because they change. So are final results with
- * which the next one begins, because Chrome for Android reports interim results as final.
+ * Returns the text of all final results. Interim results are left out, because they change. On Android, so are final
+ * results with which the next one begins, because Chrome reports interim results as final there.
  */
 function finalText(results) {
   const texts = results.filter(({ isFinal }) => isFinal).map(([{ transcript }]) => transcript.trim());
-  return texts.filter((text, index) => !beginsWith(texts[index + 1] ?? "", text)).join(" ");
+  return texts.filter((text, index) => !isAndroid || !beginsWith(texts[index + 1] ?? "", text)).join(" ");
 }
 
 const beginsWith = (text, start) => text.toLowerCase().startsWith(start.toLowerCase());

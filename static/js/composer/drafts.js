@@ -183,6 +183,7 @@ let recalledIndex = -1;
 
 /** Stores a sent text. */
 export function rememberSent(text) {
+  if (text.length > MAX_SENT_CHARACTERS) return;
   const sent = [...storedTexts().filter((other) => other !== text), text].slice(-MAX_SENT);
   while (sent.join("").length > MAX_SENT_CHARACTERS) sent.shift();
   writeStored(SENT_NAME, JSON.stringify(sent));

@@ -61,7 +61,7 @@ function createSuggestion({ id, name, username, initials, color }) {
 const peopleOfSession = async () => (await fetchNames())?.people ?? [];
 
 /** Resolves to {people, absent}: the people of the session and the agents that can be added. Cached for a minute. */
-export function fetchNames() {
+function fetchNames() {
   if (Date.now() - fetchedAt < CACHE_MS) return cachedNames;
   fetchedAt = Date.now();
   cachedNames = fetchJson(`/sessions/${page.dataset.session}/people`);

@@ -240,7 +240,10 @@ function removeUpload(upload) {
   upload.request?.abort();
   const isUnused = !page.dataset.session && !uploads.length; // the session was created for this file alone
   const values = isUnused ? { begun: "yes" } : {};
-  if (isUnused) forgetSession();
+  if (isUnused) {
+    forgetSession();
+    field.form.elements.key.value += 1; // the next session is another one
+  }
   // The server deletes unsent files later.
   if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, values, "").catch(() => {});
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();

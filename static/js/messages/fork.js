@@ -21,11 +21,16 @@ export async function createFork(command) {
     () => (closeToast = showToast(words.forking, { seconds: FORK_TOAST_SECONDS })),
     FORK_TOAST_DELAY_MS,
   );
+  const name = JSON.stringify(command);
   try {
-    const key = (keys[JSON.stringify(command)] ??= `${Math.random()}`);
+    const key = (keys[name] ??= `${Math.random()}`);
     const { url, notice: aboutFiles } = await live.request({ type: "fork", key, ...command });
     writeTab(FORK_NOTICE, aboutFiles || null);
     return url;
+  } catch (refusal) {
+    if (refusal.code !== "key_taken") throw refusal;
+    delete keys[name]; // the user has deleted the fork
+    return createFork(command);
   } finally {
     clearTimeout(timer);
     closeToast();

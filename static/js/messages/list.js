@@ -49,10 +49,12 @@ function removePending(message) {
   [...queue.querySelectorAll(".pending")].find(hasText)?.remove();
 }
 
+const CLOCK_MS = 300_000; // the difference between the browser's clock and the server's
+
 /** Returns whether the page shows a message of the user with this text that is not older than `at`. */
 export function isShown({ text, at }) {
   const hasText = (message) => message.querySelector(".queued-text, .plain")?.textContent === text;
-  const isNewer = (message) => (timeOfMessage(message) ?? Infinity) >= at; // queued messages have no time
+  const isNewer = (message) => (timeOfMessage(message) ?? Infinity) >= at - CLOCK_MS; // queued messages have no time
   return [...document.querySelectorAll(".mine")].some((message) => hasText(message) && isNewer(message));
 }
 

@@ -122,6 +122,7 @@ addEventListener("pageshow", (event) => {
 });
 
 onAction("prompt", ({ value }) => {
+  if (form.ariaBusy === "true") return;
   if (field.value.trim() || promptToComplete(value)) return suggestText(value);
   setText(value);
   form.requestSubmit();

@@ -75,6 +75,7 @@ let suggestion = ""; // the text that was suggested last
 export function suggestText(prompt) {
   const { text, from, to } = promptToComplete(prompt) ?? { text: prompt, from: prompt.length, to: prompt.length };
   if (field.value === suggestion) setText("");
+  else if (suggestion && field.value.startsWith(`${suggestion}\n\n`)) setText(field.value.slice(suggestion.length + 2));
   suggestion = text;
   restoreText(text);
   field.focus();

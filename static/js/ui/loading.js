@@ -28,6 +28,8 @@ function loadStyles() {
   return Promise.all(loaded);
 }
 
+let closeProblem = () => {};
+
 /** Imports a module with `load` and connects it. Resolves to the module, or to null after a toast if that failed. */
 export async function lazyImport(load) {
   try {
@@ -38,7 +40,8 @@ export async function lazyImport(load) {
   } catch {
     styles = null; // the next attempt loads them again
     // Browsers other than Chromium do not request a module again that they could not load.
-    showToast(words.notLoaded, { action: { label: words.reload, run: reload } });
+    closeProblem();
+    closeProblem = showToast(words.notLoaded, { action: { label: words.reload, run: reload } });
     return null;
   }
 }
