@@ -19,7 +19,14 @@ MOST_SOURCES = 200
 NUMBER = r"[1-9][0-9]{0,2}"
 # What an answer writes to cite pages: a number in square brackets, or several with commas.
 CITATION = rf"\[({NUMBER}(?:[,，、] ?{NUMBER}){{0,19}})\]"
-_CITATION = re.compile(CITATION)
+# Code and formulas, in which square brackets cite nothing. In "$5 [1] or US$ 6", the dollars are prices.
+NOT_CITING = (
+    r"(?ms:^[ >]*(?:```|~~~).*?(?:^[ >]*(?:```|~~~)|\Z)|`[^`\n]+`"
+    r"|(?<![\\$])\$\$(?:\\.|[^\\$`])+?\$\$|\\\((?:[^\\`]|\\[^()])+?\\\)|\\\[(?:[^\\`]|\\[^\[\]])+?\\\]"
+    r"|(?<![\\$A-Za-z0-9])\$(?![\s$])(?:\\.|(?![A-Za-z]{2} [A-Za-z]{2})[^\\$`\n])+?(?<!\s)\$(?![0-9A-Za-z$]))"
+)
+# What does not cite, or a citation with its numbers as group 1.
+CITING = re.compile(f"{NOT_CITING}|{CITATION}")
 _NUMBER = re.compile(NUMBER)
 
 
@@ -81,8 +88,8 @@ def cited_source(title: object, url: object) -> Source | None:
 
 
 def cited_numbers(text: str) -> set[int]:
-    """Return the numbers that a text cites in the form [1] or [1, 2]."""
-    return {int(number) for numbers in _CITATION.findall(text) for number in _NUMBER.findall(numbers)}
+    """Return the numbers that a text cites in the form [1] or [1, 2], outside code and formulas."""
+    return {int(number) for numbers in CITING.findall(text) for number in _NUMBER.findall(numbers)}
 
 
 def replaced_citation(numbers: str, references: Mapping[int, str]) -> str | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.messages import Json
-from agents.sources import CITATION, read_sources, replaced_citation
+from agents.sources import CITING, read_sources, replaced_citation
 from chat.models import ChatMessage, MessageRole, MessageStatus, MessageType, attached_to
 from chat.projections.context import foreign_origin
 
@@ -17,7 +16,6 @@ INTERRUPTED = "[Interrupted before the task was done.]"
 FAILED = "[The agent failed: {reason}]"
 GONE = "[The session in which the agent worked was deleted before the task was done.]"
 MOST_ORIGINS = 3
-_CITED = re.compile(CITATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +71,4 @@ def _problem(end: ChatMessage | None, turn: Sequence[ChatMessage], text: str) ->
 def _with_addresses(row: ChatMessage) -> str:
     """Return the text with addresses in place of citation numbers, which mean other pages in the caller's session."""
     known = {source.number: f"({source.url})" for source in read_sources(row.sources)}
-    return _CITED.sub(lambda cited: replaced_citation(cited[1], known) or cited[0], row.text)
+    return CITING.sub(lambda found: replaced_citation(found[1] or "", known) or found[0], row.text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.foreign_text import mark, marked, unmarked
 from agents.messages import Message, Source, Text, ToolResult
 from agents.sources import SourceNumbers, cited, cited_source, read_sources
@@ -48,6 +50,37 @@ def test_an_answer_cites_by_number() -> None:
     sources = [Source(number, "t", f"https://{number}.example") for number in (1, 2, 12)]
     assert cited("A [1], b[12] and [3] [x] [02]", sources) == (sources[0], sources[2])
     assert cited("A [1, 12] [2, x]", sources) == cited("A [1、12]", sources) == (sources[0], sources[2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```py\na = [1, 2]\n```",
+        "- a\n  ~~~\n  [1]\n  ~~~",
+        "> ```\n> [1]",
+        "`a[1]`",
+        r"$x \in [1, 2]$",
+        "$$\nx = [1]\n$$",
+        r"\(x \in [1, 2]\)",
+        "\\[\nx_{a} = [1, 2]\n\\]",
+    ],
+)
+def test_code_and_formulas_cite_nothing(text: str) -> None:
+    """UI-14: lists in code and intervals are not citations, so they are no sources, and numbers stay free."""
+    sources = [Source(number, "t", f"https://{number}.example") for number in (1, 2)]
+    assert cited(text, sources) == ()
+    assert cited(f"{text}\n\n[2]", sources) == (() if text.startswith(">") else (sources[1],))
+    numbers = SourceNumbers([Message("assistant", (Text(text),))])
+    assert numbers.number("t", "https://a.example").number == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["$5 [1] or US$ 6", "It is $5 [1], not $6", r"\$ [1] $", "It costs $5 for each [1] and$"]
+)
+def test_prices_do_not_hide_citations(text: str) -> None:
+    """UI-14: only the dollars of formulas enclose text that cites nothing."""
+    source = Source(1, "t", "https://1.example")
+    assert cited(text, [source]) == (source,)
 
 
 def test_a_page_keeps_its_number_under_another_address() -> None:

@@ -145,10 +145,13 @@ def test_picture_is_given_whole(talk: Session) -> None:
 
 
 def test_citations_are_footnotes(talk: Session) -> None:
-    """UI-14: each cited source is a footnote, also if one pair of brackets has several numbers. Code does not cite."""
+    """UI-14: each cited source is a footnote, also if one pair of brackets has several numbers.
+
+    Code and formulas cite nothing.
+    """
     found = [{"number": number, "title": f"T{number}", "url": f"https://{number}.example"} for number in (1, 2)]
-    text = "Noon [1], six [1, 2], [2，9] and [8, 9]: `a[1, 2]`"
+    text = "Noon [1], six [1, 2], [2，9] and [8, 9]: `a[1, 2]`, $[1, 2]$"
     ChatMessage.objects.create(session=talk, role="assistant", text=text, sources=found, sequence=900)
     exported = re.sub(r"\[\^\d+-", "[^", "".join(export_markdown(talk)))
-    assert "Noon [^1], six [^1][^2], [^2][9] and [8, 9]: `a[1, 2]`" in exported
+    assert "Noon [^1], six [^1][^2], [^2][9] and [8, 9]: `a[1, 2]`, $[1, 2]$" in exported
     assert "[^2]: [T2](<https://2.example>)" in exported

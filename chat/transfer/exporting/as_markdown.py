@@ -13,14 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.messages import Source, unreadable_text
-from agents.sources import CITATION, cited, is_web_address, read_sources, replaced_citation
+from agents.sources import CITATION, NOT_CITING, cited, is_web_address, read_sources, replaced_citation
 from chat.models import TURN_MARKERS, Attachment, ChatMessage, MessageRole, MessageStatus, MessageType, Session
 from chat.projections.fences import contained, escaped, fenced
 
-# A citation, or code, in which citations are not replaced.
-_CITATION = re.compile(
-    r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`|" + CITATION + "(?![(:])", re.DOTALL | re.MULTILINE
-)
+_CITATION = re.compile(rf"{NOT_CITING}|{CITATION}(?![(:])")
 
 
 def head(session: Session, zone: tzinfo, now: datetime) -> str:
@@ -90,7 +87,7 @@ def cited_sources(row: ChatMessage, text: str) -> tuple[Source, ...]:
 
 
 def _with_notes(row: ChatMessage, text: str, sources: Sequence[Source]) -> str:
-    """Replace citations outside code with references to footnotes."""
+    """Replace citations outside code and formulas with references to footnotes."""
     notes = {source.number: f"[^{_note(row, source)}]" for source in sources}
     return _CITATION.sub(lambda found: replaced_citation(found[1] or "", notes) or found[0], text)
 
