@@ -233,7 +233,10 @@ THINKING = [
     ({"thinking_budget": 20_000}, None, {"type": "enabled", "budget_tokens": 20_000}, 36_384),
     ({"thinking_budget": 16_000}, None, {"type": "enabled", "budget_tokens": 16_000}, 32_384),
     ({"thinking_budget": 4000}, 9000, {"type": "enabled", "budget_tokens": 4000}, 9000),
-    ({"thinking_budget": 4000}, 1000, {"type": "enabled", "budget_tokens": 4000}, 5000),
+    ({"thinking_budget": 6000}, 8192, {"type": "enabled", "budget_tokens": 4192}, 8192),
+    ({"thinking_budget": 4000}, 2000, {"type": "enabled", "budget_tokens": 1024}, 2000),
+    ({"thinking_budget": 4000}, 1000, None, 1000),
+    ({"thinking": {"type": "enabled", "budget_tokens": 6000}}, 8192, {"type": "enabled", "budget_tokens": 4192}, 8192),
     ({"thinking_budget": 5}, None, {"type": "enabled", "budget_tokens": 1024}, 16_384),
     ({"thinking_budget": 0}, None, None, 16_384),
     ({"thinking": "adaptive"}, 100, {"type": "adaptive"}, 100),
@@ -243,7 +246,10 @@ THINKING = [
 
 @pytest.mark.parametrize(("options", "limit", "thinking", "max_tokens"), THINKING, ids=str)
 def test_thinking_leaves_room_for_the_answer(options: Json, limit: int | None, thinking: Any, max_tokens: int) -> None:
-    """MSG-08: thinking is set by options, within the vendor's limits, and leaves tokens for the answer."""
+    """MSG-08: thinking is set by options, within the vendor's limits, and leaves tokens for the answer.
+
+    A configured limit is kept, and a budget that does not fit into it is reduced.
+    """
     body = mapped(user("a"), options=options, max_tokens=limit)
     assert body.get("thinking") == (options["thinking"] if thinking == "same" else thinking)
     assert body["max_tokens"] == max_tokens

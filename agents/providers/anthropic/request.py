@@ -51,7 +51,7 @@ def to_request(
     messages = _messages(request, provider, is_asked, back)
     tools = _tools(request)
     options = dict(request.options)
-    thinking = _thinking(request, options, messages, dialect)
+    thinking = _within(request.max_tokens, _thinking(request, options, messages, dialect))
     body: Json = {"model": request.model, "messages": messages} | _limits(request, thinking)
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
@@ -69,15 +69,27 @@ def to_request(
 
 
 def _limits(request: Request, thinking: Json | None) -> Json:
-    """Return the limit of tokens. It leaves room for an answer, because thinking counts towards the limit.
+    """Return the limit of tokens. The default leaves room for an answer, because thinking counts towards the limit.
 
     The vendor refuses a limit above the most tokens that the model can write.
     """
-    limit = request.max_tokens or default_max_tokens(request.model)
+    if request.max_tokens:
+        return {"max_tokens": request.max_tokens}
+    limit = default_max_tokens(request.model)
     budget = (thinking or {}).get("budget_tokens", 0)
     if budget and limit < budget + ANSWER_ROOM:
         limit = min(limit + budget, _support(request).most_tokens)
     return {"max_tokens": limit}
+
+
+def _within(limit: int | None, thinking: Json | None) -> Json | None:
+    """Reduce the budget so that a configured limit leaves room for an answer. Return None if no budget fits into it."""
+    budget = (thinking or {}).get("budget_tokens", 0)
+    if not (thinking and budget and limit):
+        return thinking
+    if limit <= SMALLEST_BUDGET:
+        return None
+    return {**thinking, "budget_tokens": min(budget, max(limit - ANSWER_ROOM, SMALLEST_BUDGET))}
 
 
 def _support(request: Request) -> ReasoningSupport:
