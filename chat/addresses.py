@@ -21,16 +21,19 @@ _LETTERS = (
     r"\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff"
 )
 _LABEL = rf"[{_LETTERS}_-]++"
-# No top-level domain continues in another script after ASCII letters, so that is text after the address.
+# No top-level domain continues in another script after ASCII letters, so that is text after the address. It may contain
+# dots, as in https://example.com或www.example.org. Only the first label of a host may be mixed.
 _LAST_LABEL = rf"(?:[A-Za-z0-9-]++(?=[\u0370-\u1dff\u1f00-\U0010ffff])|{_LABEL})"
-_HOST = rf"(?:(?:{_LABEL}\.(?=[{_LETTERS}]))*{_LAST_LABEL}|\[[0-9A-Fa-f:.]++\])"
+_MIXED = r"[A-Za-z0-9-]++[\u0370-\u1dff\u1f00-\U0010ffff]"
+_NEXT = rf"\.(?=[{_LETTERS}])"
+_HOST = rf"(?:(?:{_LABEL}{_NEXT})?(?:(?!{_MIXED}){_LABEL}{_NEXT})*{_LAST_LABEL}|\[[0-9A-Fa-f:.]++\])"
 _USER = r"(?:[A-Za-z0-9._~!$&()*+,;=:%-]++@)?"
 _ADDRESS = re.compile(
     rf"(?<![A-Za-z0-9_.@/-])(?<!blob:)(?:[hH][tT][tT][pP][sS]?://{_USER}(?=[\w\[])|(?=[wW]{{3}}\.\w))"
     rf"{_HOST}(?::[0-9]++)?(?:[/?#][^{_ENDS}]*+)?"
 )
-# After these, the rest of a host is missing, as in https://api.{region}.example.com.
-_UNFINISHED = re.compile(r"[.-]*[{$@]")
+# After these, the rest of a host or a port is missing, as in https://api.{region}.example.com.
+_UNFINISHED = re.compile(r"[.:-]*[{$@]")
 _BARE_HOST = re.compile(r"www(?:\.[\w-]+){2,}", re.IGNORECASE)
 # A text without one of these has no address.
 MARK = re.compile(r"://|www\.", re.IGNORECASE)

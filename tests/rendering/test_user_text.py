@@ -64,6 +64,9 @@ def test_not_a_character_is_changed(text: str) -> None:
             "https://a.com’s, https://b.com—it, https://c.com→d, https://d.com✅",
             ["https://a.com", "https://b.com", "https://c.com", "https://d.com"],
         ),
+        ("看www.a.com或www.b.com和https://c.com:80", ["https://www.a.com", "https://www.b.com", "https://c.com:80"]),
+        ("https://a.com然后运行x.py，https://b.c.com的README.md", ["https://a.com", "https://b.c.com"]),
+        ("https://qq邮箱.com", ["https://qq邮箱.com"]),
         ("https://a.com和https://b.com/c…", ["https://a.com", "https://b.com/c"]),
         (
             "https://例子.中国/路 https://münchen.de/ä https://हिन्दी.भारत",
@@ -73,6 +76,7 @@ def test_not_a_character_is_changed(text: str) -> None:
             "https://u:p@a.com:80/b http://[::1]/c https://a.com\u200bb",
             ["https://u:p@a.com:80/b", "http://[::1]/c", "https://a.com"],
         ),
+        ("http://localhost:{port}/c https://a.com:${PORT}/x", []),
         ("https://a.{b}.com https://$A.com https://a.com:99999/b https://a.com\\@b.com", ["https://a.com"]),
         ("main.py, www.x, a.www.b.c, x@www.b.c, https:// and https://.", []),
         ("HTTPS://X.Y and http://z", ["HTTPS://X.Y", "http://z"]),
