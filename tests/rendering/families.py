@@ -96,5 +96,6 @@ FAMILIES: dict[str, Family] = {
     "slow code": _again("```csharp\n" + "a\n" * 1_200 + "```\n"),
     "formulas": _numbered("$x_{@}^a$ "),
     "formulas within text": _again("b $$\n$$\n"),
+    "lines of arrays": _numbered("$$\n@\\begin{array}{" + "c|" * 300 + "}" + r"\\" * 300 + "\\end{array}\n$$\n\n"),
     "formula blocks": _again("$$\n" + "\\frac{a_1}{b^2}+" * 200 + "\n$$\n\n"),
 }

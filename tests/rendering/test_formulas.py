@@ -60,8 +60,10 @@ def test_formula_on_lines_of_its_own(text: str) -> None:
     assert after == "<p>after</p>"
 
 
-FORMULA = (
-    f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{mathml("x", display=True)}</div>'
+ROWS = "\\begin{aligned}\na &= b \\\\\nc &= d \\\\[2pt]\n\\end{aligned}"
+FORMULA, FORMULA_IN_ROWS = (
+    f'<div class="formula" tabindex="0" role="group" aria-labelledby="w-formula">{mathml(latex, display=True)}</div>'
+    for latex in ("x", ROWS)
 )
 
 
@@ -80,6 +82,13 @@ FORMULA = (
         ("a $$\n$$x$$", ("<p>a $$</p>", FORMULA)),
         ("a\n$$\nx\n$$\nb", ("<p>a</p>", FORMULA, "<p>b</p>")),
         ("$$\nx\n$$\n$$\nx\n$$", (FORMULA, FORMULA)),
+        ("$$\nx$$ where **b**\nnext", (f"{FORMULA}<p>where <strong>b</strong></p>", "<p>next</p>")),
+        ("$$\nx\n  $$，a", (f"{FORMULA}<p>，a</p>",)),
+        ("\\[\nx\\], so\nb", (f"{FORMULA}<p>, so</p>", "<p>b</p>")),
+        (f"$${ROWS}$$，a", (f"{FORMULA_IN_ROWS}<p>，a</p>",)),
+        (f"\\[{ROWS}\\].", (f"{FORMULA_IN_ROWS}<p>.</p>",)),
+        ("`$$` a\n$$\nx\n$$\nb", ('<p><code dir="ltr">$$</code> a</p>', FORMULA, "<p>b</p>")),
+        ("$$$ a \\$\\$\n$$\nx\n$$\nb", ("<p>$$$ a $$</p>", FORMULA, "<p>b</p>")),
     ],
 )
 def test_display_formula_glued_to_text(text: str, blocks: tuple[str, ...]) -> None:
@@ -144,6 +153,7 @@ def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
         r"{a \\ b}",
         r"\hline",
         r"a \hline b",
+        r"\text{\hline}",
         r"\begin{array}{c} a \hline \end{array}",
         r"\begin{array}{@{}l} a \end{array}",
         "\ue001",
@@ -292,6 +302,14 @@ def test_lines_of_arrays_are_classes_of_cells(latex: str, cells: list[str]) -> N
     (block,) = render.blocks(f"$$\n{latex}\n$$")
     check(block)
     assert [found[1] or "" for found in re.finditer(r'<mtd(?: class="([^"]*)")?>', block)] == cells
+
+
+def test_lines_of_missing_cells_are_drawn_once() -> None:
+    """MSG-10: rows that are much shorter than the list of columns do not multiply the MathML."""
+    latex = r"\begin{array}{" + "c|" * 300 + "}" + r"a\\" * 300 + r"\end{array}"
+    drawn = mathml(latex, display=True)
+    assert drawn is not None
+    assert len(drawn) < 60 * len(latex)
 
 
 def test_environments_align_their_columns() -> None:

@@ -30,6 +30,10 @@ _ROUND = re.compile(r"\\\(((?:[^\\`]|\\[^()])+?)\\\)", re.DOTALL)
 _SQUARE = re.compile(r"\\\[((?:[^\\`]|\\[^\[\]])+?)\\\]", re.DOTALL)
 _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}\s+[A-Za-z]{2,}|(?<![A-Za-z])[A-Za-z]{3,}\s+[A-Za-z]+\s")
 _NAMED = re.compile(r"\\[A-Za-z]+\s*(?:\{[^{}]*\})?")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^`\n]+\1(?!`)")
+_TWO_DOLLARS = re.compile(r"(?<![\\$])\$\$(?!\$)")
+# By the closing delimiter of a block. A command such as \\] does not close.
+_CLOSED = {"$$": re.compile(r"\$\$"), "\\]": re.compile(r"(?<!\\)(?:\\\\)*\\\]")}
 _SIGN = re.compile(r"[\\^_=+<>/{}|]|^\s.*\s$", re.DOTALL)
 
 
@@ -75,17 +79,16 @@ def _is_open(state: StateBlock, start: int) -> bool:
     paragraph, line, count = cast("tuple[int, int, int]", state.env.get("formulas", (-1, 0, 0)))
     if paragraph != state.line or line > start:
         line, count = state.line, 0
-    count += state.src.count("$$", state.bMarks[line], state.bMarks[start])
+    count += len(_TWO_DOLLARS.findall(_CODE.sub("", state.src[state.bMarks[line] : state.bMarks[start]])))
     state.env["formulas"] = state.line, start, count
     return count % 2 == 1
 
 
 def _parted(source: str, closing: str) -> tuple[str, str]:
-    """Return the source of a block up to the line that begins with the closing, and the text behind that."""
-    *lines, last = source.split("\n")
-    if not lines or not last.lstrip().startswith(closing):
-        return source, ""
-    return "\n".join((*lines, closing)), last.lstrip().removeprefix(closing).strip()
+    """Return the source of a block up to the closing in its last line, and the text behind that."""
+    last = source.rfind("\n") + 1
+    found = _CLOSED[closing].search(source, last) if last else None
+    return (source[: found.end()], source[found.end() :].strip()) if found else (source, "")
 
 
 def _push(state: StateBlock, formula: str, start: int) -> None:
@@ -119,7 +122,7 @@ def _end(state: StateBlock, start: int, end: int, closing: str) -> int:
         if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             return line
         text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-        if text.startswith(closing) or text.rstrip().endswith(closing):
+        if _CLOSED[closing].search(text):
             return line + 1
     return end
 

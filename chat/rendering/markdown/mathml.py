@@ -6,6 +6,7 @@ which would be a wrong formula. Such a formula is shown as source.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from functools import lru_cache
 from html import escape, unescape
 from xml.etree.ElementTree import Element
@@ -99,14 +100,14 @@ def _add_lines(table: Element) -> None:
     if len(rows) > 1 and marks[-1] and len(rows[-1]) == 1 and not len(rows[-1][0]):  # the line below the last row
         table.remove(rows.pop())
         _mark(list(rows[-1]), "line-below")
+    columns = latex.column_lines(marks[0])
     for row, mark in zip(rows, marks, strict=False):
         if latex.ROW_LINE in mark:
             _mark(list(row), "line-above")
-        for column in latex.column_lines(marks[0]):
-            if column < len(row):
-                _mark([row[column]], "line-before")
-            else:
-                _mark([row[-1]], "line-after")
+        within = bisect_left(columns, len(row))
+        _mark([row[column] for column in columns[:within]], "line-before")
+        if within < len(columns):  # once, because a row may be much shorter than the list of columns
+            _mark([row[-1]], "line-after")
 
 
 def _take_marks(row: Element) -> str:
@@ -142,12 +143,8 @@ def _text(element: Element) -> str:
         symbol = convert_symbol(text) if element.tag == "mo" else None  # of a delimiter after \big
         text = f"&#x{symbol};" if symbol else text
         # Without text and attributes, it is the name \operatorname of an operator that was not found.
-        is_known = (
-            text not in ("&", "{", "}")
-            and not latex.LINES.search(text)
-            and not (element.tag == "mo" and _is_empty(element))
-        )
-    if not is_known or "\\" in text:
+        is_known = text not in ("&", "{", "}") and not (element.tag == "mo" and _is_empty(element))
+    if not is_known or "\\" in text or latex.LINES.search(text):
         raise ValueError(f"{text or element.tag} is not known")
     return text
 
