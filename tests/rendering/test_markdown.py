@@ -8,6 +8,8 @@ from chat.rendering.markdown.external_images import is_signed, signature
 from chat.rendering.markdown.render import BlockCache
 from tests.rendering.documents import ANSWER, TRAPS
 
+REL = 'rel="noopener noreferrer nofollow"'
+LINK = f'target="_blank" {REL}'
 LANGUAGES = {
     "python": "def f(): return None",
     "js": "const a = () => null;",
@@ -139,6 +141,10 @@ def test_cell_has_several_lines(tag: str) -> None:
         ("H<sub>2</sub>O, m<SUP>*-2*</SUP>", "H<sub>2</sub>O, m<sup><em>-2</em></sup>"),
         ("`<br>` \\<br>", '<code dir="ltr">&lt;br&gt;</code> &lt;br&gt;'),
         ("<sub>a <sup>b</sub>", "&lt;sub&gt;a &lt;sup&gt;b&lt;/sub&gt;"),
+        (
+            "[x <sub>[b](https://u)</sub>](https://v)",
+            f'[x <sub><a href="https://u" {LINK}>b</a></sub>](<a href="https://v" {LINK}>https://v</a>)',
+        ),
         ("<b>a</b> <br a=b>", "&lt;b&gt;a&lt;/b&gt; &lt;br a=b&gt;"),
         ("<sub>`a</sub>` <sup></sup>", '&lt;sub&gt;<code dir="ltr">a&lt;/sub&gt;</code> &lt;sup&gt;&lt;/sup&gt;'),
     ],
@@ -154,9 +160,6 @@ def test_task_list_shows_boxes_that_cannot_be_clicked() -> None:
         '<ul><li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task" checked=""> a</li>'
         '<li class="task"><input type="checkbox" disabled="" aria-labelledby="w-task"> b</li></ul>',
     )
-
-
-REL = 'rel="noopener noreferrer nofollow"'
 
 
 @pytest.mark.parametrize(

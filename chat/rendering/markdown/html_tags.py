@@ -26,9 +26,8 @@ def _tag(state: StateInline, silent: bool) -> bool:
     if found:
         if not silent:
             state.push("hardbreak", "br", 0)
-    elif found := _SCRIPT.match(state.src, state.pos, state.posMax):
-        if not silent:
-            _parse_script(state, found)
+    elif not silent and (found := _SCRIPT.match(state.src, state.pos, state.posMax)):
+        _parse_script(state, found)  # silently, the parser looks for links in the text of a link, also between tags
     else:
         return False
     state.pos = found.end()
