@@ -55,6 +55,15 @@ def test_error_of_an_earlier_release_is_said_in_the_reader_s_language() -> None:
         assert translate(str(words), words.to_json()) == CHINESE
 
 
+def test_declined_answer_of_an_earlier_release_is_said_in_the_reader_s_language() -> None:
+    """UI-13: also if the row quotes the provider's explanation."""
+    earlier = "The model declined to answer. Rephrase the request, or switch to another model."
+    words = _("{problem} The provider says: {words}", problem=_(earlier), words="no")
+    with translation.override("zh-hans"):
+        assert "declined" not in translate(str(words), words.to_json())
+        assert "declined" not in translate(earlier, _(earlier).to_json())
+
+
 @pytest.mark.parametrize("language", ["zh-hans", "zh-hant"])
 def test_earlier_texts_lead_to_present_ones(language: str) -> None:
     """UI-13: a text that replaced an earlier one is translated, and has the same values."""

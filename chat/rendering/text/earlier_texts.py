@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BROKEN = "Something went wrong. The error was logged. Retry, and contact your administrator if it happens again."
+_DECLINED = (
+    "The model declined to answer. Further requests contain the declined message, too. Edit that message, exclude it "
+    "from context, or switch to another model."
+)
 _INCOMPLETE = "The model’s answer was incomplete. Retry, or choose another model."
 _LIMITED = "Rate limit reached at {name}. Retry later."
 _LIMITED_FOR = "Rate limit reached at {name}. Retry in {seconds} s."
@@ -43,6 +47,7 @@ PRESENT: Mapping[str, str] = {
     "The files of this conversation are not available right now. Retry in a moment.": (
         "The files of this session are not available right now. Retry in a moment."
     ),
+    "The model declined to answer. Rephrase the request, or switch to another model.": _DECLINED,
     "The model gave an empty answer. Try again, or choose another model.": (
         "The model gave an empty answer. Retry, or choose another model."
     ),
