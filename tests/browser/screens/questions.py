@@ -6,12 +6,20 @@ from playwright.async_api import Page, expect
 
 from tests.browser.screens import Showcase, enter, open_sidebar, screen, sign_in_as, speak
 
+# While the page is following the end, content that gets its real height scrolls back.
+SCROLL = """async (card) => {
+  do {
+    card.scrollIntoView({ block: "start" });
+    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  } while (card.getBoundingClientRect().bottom < 0 || card.getBoundingClientRect().top > innerHeight);
+}"""
+
 
 async def at(page: Page, showcase: Showcase, kind: str, *, number: int = 0) -> None:
     """Open the waiting session at a question of this kind."""
     await enter(page, showcase.waiting)
     card = page.locator(f".question[data-kind={kind}]").nth(number)
-    await card.evaluate("card => card.scrollIntoView({ block: 'start' })")
+    await card.evaluate(SCROLL)
     await expect(card).to_be_in_viewport()
 
 
