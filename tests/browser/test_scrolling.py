@@ -246,7 +246,11 @@ async def test_reload_keeps_the_position(ana: Person, server: Server) -> None:
     await ana.page.mouse.wheel(0, -300)
     await expect(numbered(ana, 55)).to_be_in_viewport()
     place = """async log => {
-        for (let frame = 0; frame < 10; frame++) await new Promise(requestAnimationFrame);  // the layout has settled
+        let top = -1;
+        for (let still = 0; still < 10; top = log.scrollTop) {  // the wheel's scrolling has ended
+            await new Promise(requestAnimationFrame);
+            still = log.scrollTop === top ? still + 1 : 0;
+        }
         const edge = log.getBoundingClientRect().top;
         const first = [...log.querySelectorAll('article')].find(each => each.getBoundingClientRect().bottom > edge);
         return [Number(first.dataset.sequence), Math.round(first.getBoundingClientRect().top - edge)];

@@ -231,7 +231,7 @@ export class FrameQueue {
 
 // The text of streaming messages. Finished blocks stay unchanged, and the unfinished tail is patched.
 
-class StreamingTexts {
+export class StreamingTexts {
   #states = new Map();
   #dirty = new Set();
 
