@@ -13,7 +13,6 @@ from typing import Any
 
 from django.db import connection
 
-from chat.db import without_statement_timeout
 from chat.management import paths
 from chat.management.backup.archive import BackupError
 from config.data_folder import OWNER_ONLY_FILE, sync_folder
@@ -124,8 +123,7 @@ def _restore_postgresql(source: Path, aside: Path) -> None:
     if not is_empty():
         aside.mkdir(mode=0o700, exist_ok=True)
         dump(aside / POSTGRESQL)
-        with without_statement_timeout():
-            _drop_everything()
+        _drop_everything()
     connection.close()
     options = ("--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1")
     try:

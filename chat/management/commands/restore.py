@@ -38,7 +38,8 @@ class Command(BaseCommand):
         parser.add_argument("--replace", action="store_true", help="move existing data to PARLEY_DATA/backups first")
 
     def handle(self, *args: Any, path: Path, check: bool = False, replace: bool = False, **options: Any) -> str:
-        own_connection(limits={})  # a pool would open more connections, which would look like those of a server
+        # A pool would open more connections, which would look like those of a server.
+        own_connection(limits={"statement_timeout": 0})
         try:
             with closing(Archive(path)) as archive:
                 archive.check()
