@@ -120,6 +120,12 @@ export const sessionOfFiles = () =>
 /** Forgets the session that the first file created, because it may have been deleted. */
 export const forgetSession = () => (createdSession = "");
 
+/** Makes the next request of the home page's form create another session. */
+export function startOver() {
+  forgetSession();
+  field.form.elements.key.value += 1;
+}
+
 /** Removes the uploaded files from the composer and returns them, to be sent. */
 export function takeUploaded() {
   const ready = uploads.filter(({ state }) => state === "ready").map(({ meta }) => meta);
@@ -240,10 +246,7 @@ function removeUpload(upload) {
   upload.request?.abort();
   const isUnused = !page.dataset.session && !uploads.length; // the session was created for this file alone
   const values = isUnused ? { begun: "yes" } : {};
-  if (isUnused) {
-    forgetSession();
-    field.form.elements.key.value += 1; // the next session is another one
-  }
+  if (isUnused) startOver();
   // The server deletes unsent files later.
   if (upload.meta) post(`/attachments/${upload.meta.id}/remove`, values, "").catch(() => {});
   (next?.querySelector("[data-action=upload-remove]") ?? field).focus();

@@ -15,6 +15,7 @@ import {
   restoreFiles,
   retryFailed,
   sessionOfFiles,
+  startOver,
   takeUploaded,
 } from "../composer/uploads.js";
 import * as opener from "../dialogs/opener.js";
@@ -80,8 +81,7 @@ async function createSession(files) {
     if (readStored(DRAFT_NAME) === draft) writeStored(DRAFT_NAME, ""); // otherwise it is that of another tab
     writeTab(DRAFT_NAME, null);
     writeTab(CHOICE_NAME, null);
-    forgetSession(); // if Back restores this page, it creates another one, with another key
-    form.elements.key.value += 1;
+    startOver(); // for the case that Back restores this page
     location.assign(address);
   } catch (error) {
     setBusy(false);
