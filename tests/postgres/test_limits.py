@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -70,6 +70,23 @@ def impatient() -> Iterator[None]:
         yield
     finally:
         wrapper.set_limits(wrapper.limits)
+
+
+async def test_statements_of_threads_can_be_cancelled() -> None:
+    """A server that stops does not wait for a long statement of maintenance."""
+    threads = Threads(1, "test", limits={"statement_timeout": 0})
+    statement = asyncio.ensure_future(threads.run(call_pg_sleep))
+    async with asyncio.timeout(20):
+        while not statement.done():  # the first attempts may come before the statement
+            await threads.cancel()
+    with pytest.raises(OperationalError, match="user request"):
+        await statement
+    await threads.close()
+
+
+def call_pg_sleep() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(60)")
 
 
 def test_requests_have_time_limits() -> None:
