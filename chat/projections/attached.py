@@ -13,7 +13,7 @@ NO_TEXT = "no text could be read from it"
 LOST = "the file is lost"
 TOO_MUCH = "with newer files, it is too large for one request"
 TOO_MANY_PAGES = "it has more than {most} pages"
-TOO_MANY_MEDIA = "a request can have {most} images and pages, and newer files have them"
+TOO_MANY_MEDIA = "a request can have {most} images and pages, which newer files use up"
 
 
 def as_text(attachment: Attachment, why: str = "") -> tuple[Part, ...]:

@@ -17,7 +17,7 @@ from chat.services.sessions.lifecycle import create_session
 from tests.projections.test_attached import image, said
 
 pytestmark = pytest.mark.django_db
-HUNDRED = "a request can have 100 images and pages, and newer files have them"
+HUNDRED = "a request can have 100 images and pages, which newer files use up"
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ LONGEST_SDK_WAIT = 10.0
 MAX_CONNECTIONS = 10_000
 # In seconds: long enough for a tool round, so that the next request can use the open connection.
 KEEP_ALIVE = 60.0
-# These never use a proxy of the environment (HTTP_PROXY), which cannot reach this machine. Curl and Go do the same.
+# These never use a proxy of the environment (HTTP_PROXY), which cannot reach this machine. Go does the same.
 DIRECT = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
