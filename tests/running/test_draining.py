@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,7 +12,9 @@ import pytest_asyncio
 from agents.messages import ToolCall
 from agents.providers.scripted import Gate
 from chat.models import SessionRun, User
+from chat.runner import runtime
 from chat.runner.runner import Runner
+from chat.services.maintenance import jobs
 from tests.support.testing_node import TestNode
 from tests.support.workbench import Workbench
 
@@ -21,8 +24,6 @@ pytestmark = pytest.mark.server
 @pytest_asyncio.fixture
 async def old(node: TestNode) -> AsyncIterator[Runner]:
     """The node's runner."""
-    from chat.runner import runtime
-
     assert runtime._runtime is not None
     assert runtime._runtime.runner is not None
     yield runtime._runtime.runner
@@ -90,3 +91,29 @@ async def test_stop_works_while_a_runner_drains(node: TestNode, old: Runner, ana
     await node.cancel(session, ana)
     await draining
     assert ("text", "interrupted", "One") in await node.shown(session)
+
+
+async def test_stopping_server_releases_its_sessions_before_a_maintenance_job_ends(
+    node: TestNode, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-15: other workers continue the turns at once, although a job can take minutes."""
+    begun, released = threading.Event(), threading.Event()
+
+    def job(_deadline: object) -> None:
+        begun.set()
+        released.wait(40)
+
+    monkeypatch.setattr(jobs, "run", job)
+    monkeypatch.setattr(runtime, "MAINTENANCE_INTERVAL", 0)
+    gate = Gate()
+    node.script([["One", gate, " and two."]])
+    await node.restart()
+    session = await node.session(ana)
+    await node.send(session, ana, "Count")
+    await gate.reached()
+    await asyncio.to_thread(begun.wait, 20)
+    stopping = asyncio.ensure_future(node.stop())
+    await node.until(lambda: SessionRun.objects.get(pk=session.pk).owner_id is None)
+    assert not stopping.done()
+    released.set()
+    await stopping
