@@ -13,7 +13,7 @@ from chat.api.auth import ApiRequest, session_of
 from chat.api.responses import if_match_revisions, json_response
 from chat.command_frames import command_of
 from chat.commands import SessionCommand
-from chat.dispatch import amend, amend_message, fork_message
+from chat.dispatch import amend_message, execute, fork_message
 from chat.errors import NoSuchMessage, ServiceError
 from chat.queries.messages import message_snapshot
 
@@ -30,7 +30,7 @@ def make_command(kind: str, **fields: Any) -> SessionCommand:
 
 def run_command(request: ApiRequest, session_id: str, kind: str, **fields: Any) -> Json:
     """Run a command in a session and return its result. Raise MalformedCommand, ServiceError."""
-    return amend(user=request.user, session_id=session_id, commands=[make_command(kind, **fields)])[0]
+    return execute(request.user, session_id, make_command(kind, **fields))
 
 
 def run_message_command(request: ApiRequest, session_id: str, message_id: str, kind: str, **fields: Any) -> Json:

@@ -17,7 +17,7 @@ from chat.api.commands import checked_id, make_command
 from chat.api.schemas import cursor_of, parse_cursor, summary_out
 from chat.api.streams import require_stream_slot
 from chat.commands import Key, Number
-from chat.dispatch import amend
+from chat.dispatch import execute
 from chat.mcp.caller import Caller
 from chat.mcp.markdown import page_in_markdown
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, Session
@@ -253,7 +253,7 @@ def send_message(caller: Caller, given: SendMessage) -> Json | Pending:
     if given.wait:
         require_stream_slot(caller.user.pk)  # before the write, so that a refused call can be repeated with its key
     command = make_command("send", text=given.text, key=given.key)
-    result = amend(user=caller.user, session_id=given.session, commands=[command])[0]
+    result = execute(caller.user, given.session, command)
     sent = {"session": given.session, "id": result["id"], "repeated": result["repeated"]}
     return Pending(given.session, sent, given.wait) if given.wait else _as_message(sent)
 
@@ -284,7 +284,7 @@ class Stop(Arguments):
 @tool("Stop the agent", Stop, writes=True)
 def stop(caller: Caller, given: Stop) -> Json:
     """Stop the running turn of a session. The text that the agent has written so far is kept."""
-    return amend(user=caller.user, session_id=given.session, commands=[make_command("cancel")])[0]
+    return execute(caller.user, given.session, make_command("cancel"))
 
 
 def turn_result(caller: Caller, pending: Pending, turn: Json) -> Json:

@@ -276,3 +276,14 @@ def test_pages_cost_the_same_however_long(
     ):
         with django_assert_num_queries(queries):
             assert asker.get(address).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_plain_message_begins_its_turn_as_quickly_as_over_a_socket(
+    asker: Asker, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    """RUN-01: a request that sends a plain message takes the short path, which needs a transaction of its own."""
+    asker.get("/api/me")
+    with django_assert_max_num_queries(7):
+        returned = asker.post(path(session), {"text": "Hi"})
+    assert (returned.status_code, returned.json()["queued"]) == (201, False)
