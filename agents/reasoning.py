@@ -116,10 +116,9 @@ OPENAI: Mapping[str, ReasoningSupport] = {
     "gpt-5.5*": ReasoningSupport(efforts=_levels("none", "xhigh"), default="medium"),
     "gpt-5.5-pro*": ReasoningSupport(efforts=_levels("medium", "xhigh")),
     "gpt-5.6*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
-    "gpt-6-astra*": ReasoningSupport(efforts=_levels("low", "max")),
+    "gpt-6*": ReasoningSupport(efforts=_levels("low", "max")),
     "gpt-6-sol*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
     "gpt-6-luna*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
-    "gpt-6.1-sol*": ReasoningSupport(efforts=_levels("low", "max")),
     "gpt-6.1-terra*": ReasoningSupport(efforts=_levels("none", "max"), default="medium"),
     "gpt-oss*": ReasoningSupport(efforts=_levels("low", "high"), default="medium"),
 }

@@ -20,6 +20,7 @@ SERVER = ProviderConfig(type="openai", base_url="http://localhost:11434/v1")
         ("claude-2.1", ANTHROPIC, NOTHING),
         ("gpt-5.4", OPENAI, BOTH),
         ("gpt-6.1-sol", OPENAI, BOTH),
+        ("gpt-6.2-astra", OPENAI, BOTH),
         ("gpt-6-luna", ProviderConfig(type="openai", base_url="https://eu.api.openai.com/v1"), BOTH),
         ("gpt-6-luna", SERVER, IMAGES),
         ("o3", OPENAI, BOTH),

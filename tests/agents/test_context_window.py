@@ -51,6 +51,7 @@ def test_configuration_wins_from_near_to_far() -> None:
         ("gpt-5.4-pro", 1_050_000),
         ("gpt-6-astra", 1_050_000),
         ("gpt-6.1-terra", 1_050_000),
+        ("gpt-6.2-sol", 1_050_000),
         ("gpt-4-32k-0613", 32_768),
         ("claude-mythos-5-2", 1_000_000),
         ("claude-haiku-5-5", 1_000_000),

@@ -38,6 +38,7 @@ FULL = ("none", "low", "medium", "high", "xhigh", "max")
         ("openai", "gpt-6-astra", FULL[1:], False),
         ("openai", "gpt-6.1-sol", FULL[1:], False),
         ("openai", "gpt-6.1-terra", FULL, False),
+        ("openai", "gpt-6.2-astra", FULL[1:], False),
         ("openai", "router/gpt-oss:120b", ("low", "medium", "high"), False),
         ("anthropic", "claude-3-5-haiku-20241022", (), False),
         ("anthropic", "claude-sonnet-4-5", (), True),
