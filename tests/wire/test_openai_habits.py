@@ -276,6 +276,18 @@ USAGES = [
         },
         Usage(9, 23, None, None, 20),
     ),
+    # Gemini does not state the tokens of its reasoning; they are only in the total.
+    ({"completion_tokens": 1, "prompt_tokens": 9, "total_tokens": 103}, Usage(9, 94, None, None, 93)),
+    # A server that counts cached tokens only in the total.
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 3,
+            "total_tokens": 16,
+            "prompt_tokens_details": {"cached_tokens": 4},
+        },
+        Usage(9, 3, 4, None),
+    ),
     (
         {
             "prompt_tokens": 9,

@@ -168,23 +168,24 @@ def _collect(delta: Json, state: StreamState) -> Iterator[ProviderEvent]:
 
 def read_usage(usage: Json) -> Usage:
     """Read the token counts. Those of the prompt include cached tokens."""
-    prompt, completion = (details_in(usage, name) for name in ("prompt_tokens_details", "completion_tokens_details"))
+    details, completion = (details_in(usage, name) for name in ("prompt_tokens_details", "completion_tokens_details"))
+    cached = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
+    written = details.get("cache_write_tokens")
+    output: Any = usage.get("completion_tokens")
     reasoning = completion.get("reasoning_tokens")
-    return Usage(
-        usage.get("prompt_tokens"),
-        _output_tokens(usage, reasoning),
-        prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
-        prompt.get("cache_write_tokens"),
-        reasoning,
-    )
+    rest = _rest_of_total(usage)
+    # xAI and Gemini count the reasoning only in the total, and Gemini does not state it at all. It is billed as output.
+    if rest and (reasoning == rest or (reasoning is None and rest not in (cached, written))):
+        output, reasoning = output + rest, rest
+    return Usage(usage.get("prompt_tokens"), output, cached, written, reasoning)
 
 
-def _output_tokens(usage: Json, reasoning: Any) -> Any:
-    """Return the tokens of the answer with its reasoning. xAI counts the reasoning separately, and in the total."""
-    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens"), reasoning]
-    if all(type(count) is int for count in counts) and sum(counts) == usage.get("total_tokens"):
-        return sum(counts[1:])
-    return usage.get("completion_tokens")
+def _rest_of_total(usage: Json) -> int:
+    """Return the tokens in the total that are counted neither for the prompt nor for the answer."""
+    prompt, answer, total = (usage.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if type(prompt) is int and type(answer) is int and type(total) is int:
+        return max(0, total - prompt - answer)
+    return 0
 
 
 def details_in(usage: Json, name: str) -> Json:
