@@ -303,9 +303,12 @@ USAGES = [
 async def test_usage_is_read_from_wherever_it_comes(
     wire: WireServer, gpt: OpenAIProvider, sent: Json, usage: Usage
 ) -> None:
-    """MSG-06: usage is read from a separate chunk, from the last one, or from each."""
+    """MSG-06: usage is read from a separate chunk, from the last one, from its choice, or from each."""
     own = await hear(wire, gpt, *api.text("a"), api.finish(), api.usage() | {"usage": sent})
     last = await hear(wire, gpt, *api.text("a"), api.finish() | {"usage": sent})
+    kimi = api.finish()
+    kimi["choices"][0]["usage"] = sent
+    in_choice = await hear(wire, gpt, *api.text("a"), kimi)
     growing = [chunk | {"usage": {"prompt_tokens": 9, "completion_tokens": 1}} for chunk in api.text("a")]
     each = await hear(wire, gpt, *growing, api.finish() | {"usage": sent})
-    assert [done(events).usage for events in (own, last, each)] == [usage] * 3
+    assert [done(events).usage for events in (own, last, in_choice, each)] == [usage] * 4

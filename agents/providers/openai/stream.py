@@ -67,10 +67,12 @@ def from_stream(chunk: Json, state: StreamState) -> Iterator[ProviderEvent]:
     """Map one chunk. Raise StreamedFailureError."""
     if chunk.get("error") or chunk.get("object") == "error":
         raise StreamedFailureError(chunk)
-    if (usage := chunk.get("usage")) and isinstance(usage, dict):
-        state.usage = read_usage(usage)
     # Some servers send several answers although the request asks for one.
     choice = next((choice for choice in chunk.get("choices") or () if not choice.get("index")), None)
+    # Kimi's server sends the usage in the last choice.
+    usage = chunk.get("usage") or (choice or {}).get("usage")
+    if usage and isinstance(usage, dict):
+        state.usage = read_usage(usage)
     if choice is None:
         return
     delta = choice.get("delta") or choice.get("message")
