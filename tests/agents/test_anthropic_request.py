@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -226,6 +227,14 @@ def test_long_conversation_has_four_cache_markers() -> None:
 def test_default_limit_fits_the_model(name: str, limit: int) -> None:
     """RUN-01: the default limit is at most what the model can write, because older models refuse more."""
     assert default_max_tokens(name) == limit
+
+
+@pytest.mark.parametrize(("effort", "limit"), [("", 32_000), ("high", 32_000), ("xhigh", 64_000), ("max", 64_000)])
+def test_default_limit_leaves_room_for_much_thinking(effort: str, limit: int) -> None:
+    """RUN-16: at the highest levels, thinking alone can fill the usual limit, and the answer would have no text."""
+    asked = Request("claude-opus-5-5", (user("a"),), reasoning=Reasoning(effort))
+    assert to_request(asked, "anthropic")["max_tokens"] == limit
+    assert to_request(replace(asked, max_tokens=5_000), "anthropic")["max_tokens"] == 5_000
 
 
 THINKING = [
