@@ -48,12 +48,20 @@ def said(*messages: Message, **fields: Any) -> list[tuple[str, list[Json]]]:
     tool_choice=st.sampled_from(["auto", "none"]),
     max_tokens=st.sampled_from([None, 1, 2000, 64_000]),
     options=st.sampled_from(
-        [{}, {"temperature": 0.2}, {"thinking_budget": 5000, "temperature": 0.2, "top_k": 3}, {"thinking": "adaptive"}]
+        [
+            {},
+            {"temperature": 0.2},
+            {"thinking_budget": 5000, "temperature": 0.2, "top_k": 3},
+            {"thinking": "adaptive"},
+            {"thinking": "disabled"},
+        ]
     ),
+    name=st.sampled_from(["claude-x", "claude-haiku-4-5", "claude-opus-5-5"]),
 )
-def test_every_conversation_is_accepted(messages: tuple[Message, ...], **fields: Any) -> None:
+def test_every_conversation_is_accepted(messages: tuple[Message, ...], name: str, **fields: Any) -> None:
     """CTX-02, CTX-03: any rows of a session give a request that keeps the vendor's rules."""
-    anthropic_rules.check(to_request(Request("claude-x", messages, **fields), "anthropic"))
+    asked = Request(name, messages, support=support_of("anthropic", name), **fields)
+    anthropic_rules.check(to_request(asked, "anthropic"))
 
 
 def test_whole_request() -> None:
@@ -298,6 +306,48 @@ def test_tool_round_begun_without_thinking_goes_on_without() -> None:
     own = Thinking("hm", "anthropic", {"signature": sign("hm")})
     thought = [user("a"), model(own, ToolCall("1", "add", {})), user(ToolResult("1", "x"))]
     assert "thinking" in mapped(*thought, tools=(ADD,), options={"thinking_budget": 2000})
+
+
+def thought(text: str) -> Thinking:
+    return Thinking(text, "anthropic", {"signature": sign(text)})
+
+
+ROUNDS = [
+    user("a"),
+    model(thought("plan"), ToolCall("1", "add", {})),
+    user(ToolResult("1", "x")),
+    model("Next:", ToolCall("2", "add", {})),
+    user(ToolResult("2", "y")),
+]
+HAIKU = "claude-haiku-4-5"
+
+
+def test_budget_lasts_for_all_rounds_of_a_turn() -> None:
+    """RUN-16, CTX-02: with a budget, a model thinks once in a turn, so later responses do not begin with thinking."""
+    asked = Request(HAIKU, tuple(ROUNDS), tools=(ADD,), reasoning=Reasoning(budget=8000))
+    body = to_request(replace(asked, support=support_of("anthropic", HAIKU)), "anthropic")
+    anthropic_rules.check(body)
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 8000}
+    assert body["messages"][1]["content"][0]["thinking"] == "plan"
+
+
+def test_turn_goes_on_without_its_thinking_when_thinking_is_turned_off() -> None:
+    """RUN-16, CTX-02: a user may turn thinking off while a call waits. Only the turn's own thinking is left out."""
+    earlier = [user("before"), model(thought("old"), "Yes.")]
+    asked = Request(HAIKU, (*earlier, *ROUNDS), tools=(ADD,), support=support_of("anthropic", HAIKU))
+    sent: list[Thinking] = []
+    body = to_request(asked, "anthropic", sent_reasoning=sent)
+    anthropic_rules.check(body)
+    kinds = [[block["type"] for block in side["content"]] for side in body["messages"] if side["role"] == "assistant"]
+    assert kinds == [["thinking", "text"], ["tool_use"], ["text", "tool_use"]]
+    assert [part.text for part in sent] == ["old"]
+
+
+def test_turn_keeps_the_thinking_of_a_model_that_always_thinks() -> None:
+    """RUN-16: without the parameter, the thinking is left out only if the model is known not to think."""
+    for name in ("claude-x", "claude-opus-5-5"):
+        asked = Request(name, tuple(ROUNDS), tools=(ADD,), support=support_of("anthropic", name))
+        assert to_request(asked, "anthropic")["messages"][1]["content"][0]["type"] == "thinking"
 
 
 def test_options_never_override_the_request() -> None:

@@ -194,9 +194,16 @@ def _check_tools(body: Json, messages: list[Json]) -> None:
         raise RequestRefusedError("tool_choice: may only be specified while providing `tools`.")
 
 
+# These models think only if a request enables it.
+OFF_BY_DEFAULT = re.compile(r"claude-(3-7|(opus|sonnet|haiku)-4)")
+
+
 def _check_thinking(body: Json, messages: list[Json]) -> None:
     thinking = body.get("thinking", {})
+    start = _turn_start(messages)
     if thinking.get("type") not in {"enabled", "adaptive"}:
+        if thinking.get("type") == "disabled" or OFF_BY_DEFAULT.match(body["model"]):
+            _check_no_thinking(messages, start)
         return
     if body.get("temperature", 1) != 1:
         raise RequestRefusedError("`temperature` may only be set to 1 when thinking is enabled.")
@@ -208,13 +215,30 @@ def _check_thinking(body: Json, messages: list[Json]) -> None:
         raise RequestRefusedError("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
     if thinking["budget_tokens"] >= body["max_tokens"]:
         raise RequestRefusedError("`max_tokens` must be greater than `thinking.budget_tokens`.")
-    in_tool_loop = any(block["type"] == "tool_result" for block in messages[-1]["content"])
-    if in_tool_loop and "thinking" not in messages[-2]["content"][0]["type"]:
+    first = messages[start]["content"][0]["type"] if start < len(messages) else "thinking"
+    if "thinking" not in first:
         raise RequestRefusedError(
-            f"messages.{len(messages) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but found"
-            f" `{messages[-2]['content'][0]['type']}`. When `thinking` is enabled, a final `assistant` message must"
-            " start with a thinking block."
+            f"messages.{start}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When"
+            " `thinking` is enabled, a final `assistant` message must start with a thinking block."
         )
+
+
+def _turn_start(messages: list[Json]) -> int:
+    """Return the index of the first message of the assistant's turn, which has all tool rounds since the question."""
+    start = len(messages)
+    while start > 1 and any(block["type"] == "tool_result" for block in messages[start - 1]["content"]):
+        start -= 2
+    return start
+
+
+def _check_no_thinking(messages: list[Json], start: int) -> None:
+    for index, message in list(enumerate(messages))[start:]:
+        for place, block in enumerate(message["content"]):
+            if "thinking" in block["type"]:
+                raise RequestRefusedError(
+                    f"messages.{index}.content.{place}: When thinking is disabled, an `assistant` message in the final"
+                    " position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request."
+                )
 
 
 def _check_cache(body: Json, messages: list[Json]) -> None:

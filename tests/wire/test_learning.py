@@ -381,6 +381,9 @@ def thinking_of(body: dict[str, Any]) -> list[str]:
         "messages.1.content.0: Invalid `signature` in `thinking` block. It is bound to a different conversation.",
         "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
         "modified. These blocks must remain as they were in the original response.",
+        "messages.1.content.0: When thinking is disabled, an `assistant` message in the final position cannot contain "
+        "`thinking`. To use thinking blocks, enable `thinking` in your request.",
+        "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
     ],
 )
 async def test_thinking_that_no_longer_fits_is_left_out(

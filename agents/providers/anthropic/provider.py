@@ -24,8 +24,10 @@ NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_
 NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
 NO_ADAPTIVE = re.compile(r"(?i)adaptive.{0,40}not supported|not support adaptive")
 # The signature of reasoning is valid only for its model and for the conversation before it. Users may change both.
+# Whether a turn may contain reasoning depends on whether it thinks.
 REFUSED_THINKING = re.compile(
     r"(?is)`?signature`? in `?thinking`? block|`?thinking`?.{0,60}blocks?.{0,120}cannot be modified"
+    r"|cannot contain `?thinking`?|expected `?thinking`?"
 )
 
 

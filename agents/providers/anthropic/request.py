@@ -49,11 +49,15 @@ def to_request(
     `provider` is this endpoint's name in the configuration. With `is_asked=False`, nothing is added that only makes the
     model answer. The reasoning that the body contains is added to `sent_reasoning`.
     """
-    back: list[Thinking] = [] if sent_reasoning is None else sent_reasoning
-    messages = _messages(request, provider, is_asked, back)
+    thoughts: list[tuple[Thinking, Json]] = []
+    messages = _messages(request, provider, is_asked, thoughts)
     tools = _tools(request)
     options = dict(request.options)
-    thinking = _within(request.max_tokens, _thinking(request, options, messages, dialect))
+    thinking = _within(request.max_tokens, _thinking(request, options, dialect))
+    thinking = _fit_turn(thinking, messages, request.support)
+    if sent_reasoning is not None:
+        blocks = {id(block) for side in messages for block in side["content"]}
+        sent_reasoning += [part for part, block in thoughts if id(block) in blocks]
     body: Json = {"model": request.model, "messages": messages} | _limits(request, thinking)
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
@@ -105,7 +109,7 @@ def default_max_tokens(model: str, effort: str = "") -> int:
     return next((limit for pattern, limit in OTHER_LIMITS if pattern.search(model)), MAX_TOKENS)
 
 
-def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json], dialect: Dialect) -> Json | None:
+def _thinking(request: Request, options: dict[str, Any], dialect: Dialect) -> Json | None:
     """Return the thinking parameter, or None. Remove `thinking` and `thinking_budget` from the options.
 
     The session's budget takes precedence over the configuration. There, `thinking` is the vendor's object or its type,
@@ -125,19 +129,32 @@ def _thinking(request: Request, options: dict[str, Any], messages: Sequence[Json
         return dict(ADAPTIVE) if wanted else None
     if thinking.get("type") == "enabled" and not dialect.budgets:
         return dict(ADAPTIVE)
-    if thinking.get("type") == "enabled" and not _may_think(messages):
-        return None
     return dict(thinking)
 
 
-def _may_think(messages: Sequence[Json]) -> bool:
-    """Return whether thinking may be enabled.
+def _fit_turn(thinking: Json | None, messages: Sequence[Json], support: ReasoningSupport | None) -> Json | None:
+    """Return the thinking parameter, or None if the turn cannot go on with it. Without thinking, remove the turn's own.
 
-    The vendor refuses it in the middle of a tool round that began without thinking, such as another model's round.
+    With a budget, a model thinks once, at the beginning of a turn with all its tool rounds. The vendor refuses a budget
+    in a turn that began without thinking, such as with another model's call, and thinking of the turn in a request
+    without thinking. It ignores that of earlier turns. Without the parameter, some models think nevertheless.
     """
-    if not messages or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
-        return True
-    return len(messages) > 1 and "thinking" in messages[-2]["content"][0]["type"]
+    turn = messages[_turn_start(messages) :]
+    kind = (thinking or {}).get("type")
+    if kind == "enabled" and turn and "thinking" not in turn[0]["content"][0]["type"]:
+        thinking, kind = None, "disabled"
+    if kind == "disabled" or (kind is None and support is not None and not support.always):
+        for message in turn:
+            message["content"] = [block for block in message["content"] if "thinking" not in block["type"]]
+    return thinking
+
+
+def _turn_start(messages: Sequence[Json]) -> int:
+    """Return the index of the model's first message in a turn that goes on, or the number of messages if none does."""
+    start = len(messages)
+    while start > 1 and any(block["type"] == "tool_result" for block in messages[start - 1]["content"]):
+        start -= 2
+    return start
 
 
 def _tools(request: Request) -> list[Json]:
@@ -158,18 +175,18 @@ def _tool(spec: ToolSpec) -> Json:
     return {"name": safe_name(spec.name, LONGEST_NAME), "description": spec.description, "input_schema": schema}
 
 
-def _messages(request: Request, provider: str, is_asked: bool, sent_reasoning: list[Thinking]) -> list[Json]:
+def _messages(request: Request, provider: str, is_asked: bool, thoughts: list[tuple[Thinking, Json]]) -> list[Json]:
     """Return alternating messages of user and assistant, without the blocks that the vendor refuses.
 
     The first and the last message are the user's. With `is_asked=False`, the list may also be empty or end with the
-    assistant.
+    assistant. The thinking in it is added to `thoughts`: each part with its block.
     """
     ids = CallIds(LONGEST_ID)
     sides: list[Json] = []
     for is_model, group in turns(request.messages):
         if is_model:
             made = _model_blocks(group, provider, request.model, ids)
-            sent_reasoning += [part for part, _block in made if isinstance(part, Thinking)]
+            thoughts += [(part, block) for part, block in made if isinstance(part, Thinking)]
             blocks = [block for _part, block in made]
         else:
             blocks = _people_blocks(group, ids)
