@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+
+# The JSON form of a duration in Google's APIs.
+SECONDS = re.compile(r"(\d{1,9}(\.\d{1,9})?)s")
 
 
 def failure_in(body: object) -> object:
@@ -20,6 +24,23 @@ def message_of(failure: Mapping[str, Any]) -> str:
     metadata = failure.get("metadata")
     cause = _inner_message(metadata.get("raw")) if isinstance(metadata, Mapping) else ""
     return f"{message}: {cause}" if message and cause else message or cause
+
+
+def wait_in(content: bytes) -> float | None:
+    """Return the seconds for which an error body asks to wait, or None.
+
+    Gemini's compatible endpoint sends them there, in a `google.rpc.RetryInfo`, and no header Retry-After.
+    """
+    try:
+        failure = failure_in(json.loads(content))
+    except (ValueError, RecursionError):
+        return None
+    details = failure.get("details") if isinstance(failure, Mapping) else None
+    for detail in details if isinstance(details, list) else ():
+        stated = detail.get("retryDelay") if isinstance(detail, Mapping) else None
+        if isinstance(stated, str) and (match := SECONDS.fullmatch(stated)):
+            return float(match[1])
+    return None
 
 
 def _inner_message(raw: object) -> str:

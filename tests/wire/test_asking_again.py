@@ -63,6 +63,37 @@ async def test_long_wait_is_not_made_where_retries_are_off(wire: WireServer, ven
     assert isinstance(events[-1], TurnFailed)
 
 
+def gemini_refusal(delay: object) -> Reply:
+    """Return a refusal of Gemini's compatible endpoint, which states the wait in the body."""
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}
+    error = {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [{}, info]}
+    return Reply.of_json([{"error": error}], 429)
+
+
+async def test_long_wait_in_the_body_is_made_where_it_is_seen(wire: WireServer) -> None:
+    """RUN-10: the SDK, which does not know this form, does not use up its attempts before the wait is over."""
+    wire.script(gemini_refusal("20.5s"), Reply(OPENAI.text("ok")))
+    events, waits = await turn(OPENAI.make(wire, max_retries=2))
+    assert (waits, len(wire.requests), events[-1]) == ([20.5], 2, TurnFinished("done"))
+
+
+async def test_short_wait_in_the_body_is_made_by_the_sdk(wire: WireServer) -> None:
+    """RUN-10: users do not notice a short wait, as with a header."""
+    wire.script(gemini_refusal("0.01s"), Reply(OPENAI.text("ok")))
+    events, waits = await turn(OPENAI.make(wire, max_retries=2))
+    assert (waits, len(wire.requests), events[-1]) == ([], 2, TurnFinished("done"))
+
+
+@pytest.mark.parametrize("delay", ["soon", "-3s", "1e9s", 20, None, ["20s"]], ids=str)
+async def test_unreadable_wait_in_the_body_is_ignored(wire: WireServer, delay: object) -> None:
+    """RUN-10: the request is then refused as one without a stated wait."""
+    wire.script(gemini_refusal(delay))
+    events, waits = await turn(OPENAI.make(wire, max_retries=0))
+    assert isinstance(events[-1], TurnFailed)
+    assert isinstance(events[-1].error, RateLimited)
+    assert (waits, events[-1].error.retry_after) == ([], None)
+
+
 async def test_error_inside_the_stream_is_asked_again_by_the_loop(wire: WireServer, vendor: Vendor) -> None:
     """RUN-10: the loop repeats a request whose stream has failed before any text."""
     wire.script(Reply(vendor.failure("overloaded_error", "busy")), Reply(vendor.text("ok")))

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar
 
 import httpx2
 
+from agents.providers.failures import wait_in
 from agents.providers.http.errors import retry_after
 
 T = TypeVar("T")
@@ -17,6 +18,8 @@ T = TypeVar("T")
 # If a server asks for a wait of at most this many seconds, the SDK waits and retries. For a longer wait, the agent loop
 # decides (`agents.loop`), and users see it.
 LONGEST_SDK_WAIT = 10.0
+# The statuses of refusals that ask to wait.
+TEMPORARY = frozenset({429, 503})
 # A session has one stream at a time. With the SDKs' own limit of 1,000 connections, stream 1,001 would wait without an
 # error.
 MAX_CONNECTIONS = 10_000
@@ -48,7 +51,7 @@ def client_options(connect_timeout: float) -> ClientOptions:
             max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=KEEP_ALIVE
         ),
         "timeout": httpx2.Timeout(None, connect=connect_timeout),
-        "event_hooks": {"response": [_refuse_long_waits]},
+        "event_hooks": {"response": [_copy_stated_wait, _refuse_long_waits]},
         "mounts": dict.fromkeys(DIRECT),
     }
 
@@ -69,6 +72,14 @@ def body_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 def _certificates() -> ssl.SSLContext:
     """Read the trusted certificates. Cached, because this blocks the event loop for 40 ms."""
     return httpx2.create_ssl_context()
+
+
+async def _copy_stated_wait(response: httpx2.Response) -> None:
+    """Copy a wait from the body of a refusal to the header, where the SDK and the errors for users read it (RUN-10)."""
+    if response.status_code in TEMPORARY and retry_after(response.headers) is None:
+        seconds = wait_in(await response.aread())
+        if seconds is not None:
+            response.headers["retry-after"] = str(seconds)
 
 
 async def _refuse_long_waits(response: httpx2.Response) -> None:
