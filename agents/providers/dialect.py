@@ -15,6 +15,13 @@ NOT_TAKEN = re.compile(
     r"(?i)unsupported|not supported|(does|do) not support|unrecognized|unknown|unexpected|extra|not permitted"
     r"|not allowed|deprecated|must be verified|supported values"
 )
+# Matches Anthropic's refusals of reasoning, which routers quote. The signature of reasoning is valid only for its model
+# and for the conversation before it. Users may change both. Whether a turn may contain reasoning depends on whether it
+# thinks.
+REFUSED_THINKING = (
+    r"(?is)`?signature`? in `?thinking`? block|`?thinking`?.{0,60}blocks?.{0,120}cannot be modified"
+    r"|cannot contain `?thinking`?|expected `?thinking`?"
+)
 
 
 @dataclass(frozen=True)

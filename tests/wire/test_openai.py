@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agents.errors import ConnectionLost, Overloaded, ProviderError
@@ -120,6 +122,41 @@ async def test_details_of_reasoning_go_back_within_their_turn(wire: WireServer, 
     sent = [one.body["messages"][1].get("reasoning_details") for one in wire.requests[1:]]
     whole = {**text, "text": "Let me see…", "signature": "s"}
     assert sent == [[whole, {**secret, "id": "call_1"}, {**secret, "id": "call_2"}], None, None]
+
+
+REFUSED_DETAILS = {
+    "Anthropic": "messages.1.content.0: Invalid `signature` in `thinking` block",
+    "Gemini": "Corrupted thought signature.",
+    "Vertex": "Unable to submit request because Thought signature is not valid.",
+}
+
+
+@pytest.mark.parametrize("maker", REFUSED_DETAILS)
+async def test_details_of_reasoning_that_are_refused_are_left_out(
+    wire: WireServer, gpt: OpenAIProvider, maker: str
+) -> None:
+    """MSG-08, RUN-10: the vendor behind OpenRouter may refuse the reasoning of a turn whose beginning has changed.
+
+    The calls stay. Later reasoning is sent.
+    """
+
+    def round_(call_id: str, text: str) -> tuple[Message, Message]:
+        details = json.dumps([{"type": "reasoning.text", "text": text, "signature": "s"}])
+        call = ToolCall(call_id, "add", {}, data={"reasoning_details": details, "maker": f"{gpt.name}/model-1"})
+        thought = Thinking(text, gpt.name, {"field": "reasoning"})
+        return Message("assistant", (thought, call)), Message("user", (ToolResult(call_id, "1"),))
+
+    raw = json.dumps({"error": {"message": REFUSED_DETAILS[maker]}})
+    body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
+    wire.script(Reply.of_json(body, 400))
+    old, new = round_("c1", "hm"), round_("c2", "so")
+    await ask(gpt, request("?", *old, tools=(ADD,)))
+    await ask(gpt, request("?", *old, *new, tools=(ADD,)))
+    answers = [[one for one in each.body["messages"] if one["role"] == "assistant"] for each in wire.requests]
+    assert [[one.get("reasoning") for one in each] for each in answers] == [["hm"], [None], [None, "so"]]
+    sent = [["reasoning_details" in one for one in each] for each in answers]
+    assert sent == [[True], [False], [False, True]]
+    assert [[len(one["tool_calls"]) for one in each] for each in answers] == [[1], [1], [1, 1]]
 
 
 STOPS = [

@@ -14,7 +14,7 @@ from agents.providers.anthropic.request import LONGEST_NAME, to_request
 from agents.providers.anthropic.stream import AnthropicReader, StreamState
 from agents.providers.base import Request
 from agents.providers.conversation import names_by_safe_name
-from agents.providers.dialect import Dialect, Refusal, omit_refused_parameter
+from agents.providers.dialect import REFUSED_THINKING, Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.transport import client_options
 
@@ -23,12 +23,6 @@ MOST_LISTED = 1_000
 NEEDED = frozenset({"model", "messages", "max_tokens", "system", "tools", "tool_choice", "thinking.type"})
 NO_BUDGETS = re.compile(r"thinking\.type\.enabled.{0,5} is not supported|budget_tokens.{0,40}not supported")
 NO_ADAPTIVE = re.compile(r"(?i)adaptive.{0,40}not supported|not support adaptive")
-# The signature of reasoning is valid only for its model and for the conversation before it. Users may change both.
-# Whether a turn may contain reasoning depends on whether it thinks.
-REFUSED_THINKING = re.compile(
-    r"(?is)`?signature`? in `?thinking`? block|`?thinking`?.{0,60}blocks?.{0,120}cannot be modified"
-    r"|cannot contain `?thinking`?|expected `?thinking`?"
-)
 
 
 class AnthropicProvider(SdkProvider[AsyncAnthropic]):
@@ -38,7 +32,7 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
     form = "anthropic"
     sdk_error = AnthropicError
     refusal_error = APIStatusError
-    refused_reasoning = REFUSED_THINKING
+    refused_reasoning = re.compile(REFUSED_THINKING)
 
     def _make_client(self) -> AsyncAnthropic:
         options = client_options(self.connect_timeout)

@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Generic, Protocol, TypeGuard, TypeVar
@@ -18,7 +18,7 @@ import httpx2
 
 from agents.errors import CallBroken, ProviderError
 from agents.events import ProviderEvent
-from agents.messages import Json, Message, Part, Thinking
+from agents.messages import Json, Message, Part, Thinking, ToolCall
 from agents.providers.base import DEFAULT_RETRIES, Request
 from agents.providers.dialect import USUAL, Dialect, Refusal, difference
 from agents.providers.http.decoding import (
@@ -277,17 +277,20 @@ class SdkProvider(abc.ABC, Generic[Client]):
         if not self._refused:
             return request
         messages = tuple(
-            Message(
-                message.role,
-                tuple(
-                    part for part in message.parts if not (self._is_own(part, request) and _key(part) in self._refused)
-                ),
-            )
+            Message(message.role, tuple(part for one in message.parts for part in self._allowed(one, request)))
             for message in request.messages
         )
         return replace(request, messages=messages)
 
-    def _is_own(self, part: Part, request: Request) -> TypeGuard[Thinking]:
+    def _allowed(self, part: Part, request: Request) -> Iterator[Part]:
+        """Yield the part, unless it is refused reasoning. A call stays, without the reasoning that belongs to it."""
+        if not (self._is_own(part, request) and _key(part) in self._refused):
+            yield part
+        elif isinstance(part, ToolCall):
+            yield replace(part, data={})
+
+    def _is_own(self, part: Part, request: Request) -> TypeGuard[Thinking | ToolCall]:
+        """Return whether a part has reasoning that this endpoint has made with the model of the request."""
         return isinstance(part, Thinking) and bool(part.data) and part.is_of(self.name, request.model)
 
     @abc.abstractmethod
@@ -336,8 +339,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         return self.max_retries == 0 or is_repeated_by_sdk
 
 
-def _key(part: Thinking) -> int:
-    return hash(frozenset(part.data.items()))
+def _key(part: Thinking | ToolCall) -> int:
+    return hash((part.text if isinstance(part, Thinking) else part.id, frozenset(part.data.items())))
 
 
 class Answer:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
 from openai.types import Model
 
-from agents.messages import Json
+from agents.messages import Json, Part, Thinking, ToolCall
 from agents.providers.base import Request
 from agents.providers.conversation import names_by_safe_name
-from agents.providers.dialect import NOT_TAKEN, Dialect, Refusal, omit_refused_parameter
+from agents.providers.dialect import NOT_TAKEN, REFUSED_THINKING, Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
 from agents.providers.http.decoding import Reader
 from agents.providers.http.transport import client_options
 from agents.providers.openai import request as openai_request
 from agents.providers.openai import responses_request
+from agents.providers.openai.calls import maker_of
 from agents.providers.openai.responses_stream import ResponsesReader
 from agents.providers.openai.responses_stream import StreamState as ResponsesState
 from agents.providers.openai.stream import OpenAIReader
@@ -43,9 +44,11 @@ REFUSED_ORDER = re.compile(
 # Some templates without system messages report only that the order of the roles is wrong.
 REFUSED_SYSTEM = re.compile(r"(?i)system role not supported|not support the system role|roles must alternate")
 MISSING_REASONING = re.compile(r"(?is)reasoning_content.{0,60}(must be passed back|is missing)")
+# OpenRouter quotes Anthropic and Gemini, whose models have signed the reasoning.
 REFUSED_REASONING = re.compile(
-    r"(?is)required 'reasoning' item|of type 'reasoning' was provided|encrypted content.{0,400}could not be"
-    r"|invalid_encrypted_content|item with id 'rs_"
+    rf"{REFUSED_THINKING}|required 'reasoning' item|of type 'reasoning' was provided"
+    r"|encrypted content.{0,400}could not be|invalid_encrypted_content|item with id 'rs_"
+    r"|(corrupted|invalid) thought.signature|thought.signature is not valid"
 )
 
 
@@ -109,6 +112,10 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         if dialect.responses:
             return ResponsesReader(ResponsesState(self.name, names))
         return OpenAIReader(ChatState(self.name, request.model, names))
+
+    def _is_own(self, part: Part, request: Request) -> TypeGuard[Thinking | ToolCall]:
+        is_call = isinstance(part, ToolCall) and part.data.get("maker") == maker_of(self.name, request.model)
+        return is_call or super()._is_own(part, request)
 
     async def _list_models(self) -> dict[str, int | None]:
         return {model.id: _stated_window(model) async for model in self.client.models.list()}
