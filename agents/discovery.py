@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from agents.config import ProviderConfig
 from agents.errors import ProviderError
 from agents.i18n import gettext as _
+from agents.providers.base import ListedModel
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ _NO_CHAT_OF_OPENAI = re.compile("search|instruct$")
 _OPENAI = re.compile(r"(gpt-|chatgpt-|o\d)(?!.*(cyber|live))")
 _RESPONSES_ONLY = re.compile(r"-pro\b|codex")
 
-ListModels = Callable[[], Awaitable[Mapping[str, int | None]]]
+ListModels = Callable[[], Awaitable[Mapping[str, ListedModel]]]
+UNLISTED = ListedModel()
 
 
 class Listing:
@@ -51,7 +53,7 @@ class Listing:
         self._ask = ask
         self._clock = clock
         self._found: list[str] = []
-        self._windows: Mapping[str, int | None] = {}
+        self._stated: Mapping[str, ListedModel] = {}
         self._due = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self._asked_at = 0.0
@@ -73,9 +75,9 @@ class Listing:
         """Return the known models, the default first. Without built-in models, it is [] until the server lists some."""
         return self._config.listed or self._found or self._built_in()
 
-    def window(self, model: str) -> int | None:
-        """Return the context window that the server states for a model, or None."""
-        return self._windows.get(model)
+    def stated(self, model: str) -> ListedModel:
+        """Return what the server states about a model."""
+        return self._stated.get(model, UNLISTED)
 
     async def refresh(self) -> None:
         """Request the list if it is needed and due. Wait for the answer only if no model is known without it.
@@ -118,7 +120,7 @@ class Listing:
             offered = _chat_models(self._config, models)
             first = [name for name in self._built_in() if name in offered]
             self._found = [*first, *(name for name in offered if name not in first)]
-            self._windows = models
+            self._stated = models
             has_models = self._found or self.is_complete
             self.problem = "" if has_models else _("{name} offers no chat models.", name=self._name)
             self._due = self._clock() + FRESH_SECONDS

@@ -23,7 +23,7 @@ from agents.mcp.config import SEPARATOR, AddedServer, server_of
 from agents.mcp.pool import SandboxOf, Servers
 from agents.model_table import find_fact
 from agents.prices import Price
-from agents.providers.base import Provider
+from agents.providers.base import ListedModel, Provider
 from agents.reasoning import NO_REASONING, UNCHOSEN, Reasoning, ReasoningSupport
 from agents.toolbox import SEARCH, TOOLBOX, available
 from agents.toolbox.web_search import make_web_search
@@ -288,7 +288,7 @@ class Registry:
         if config is None:
             return model_facts.context_window(model)
         own = config.models.get(model)
-        stated = self._listings[provider].window(model)
+        stated = self._listings[provider].stated(model).window
         return model_facts.context_window(model, own.context_window if own else None, config.context_window, stated)
 
     def price(self, provider: str, model: str) -> Price | None:
@@ -336,7 +336,7 @@ class Registry:
             await provider.close()
 
     def _listing(self, name: str, clock: Callable[[], float]) -> Listing:
-        async def ask() -> Mapping[str, int | None]:
+        async def ask() -> Mapping[str, ListedModel]:
             return await self.provider(name).list_models()
 
         return Listing(name, self._config.providers[name], ask, clock)

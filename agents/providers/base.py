@@ -43,6 +43,13 @@ class Request:
     cache_key: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """What an endpoint's list of models states about one of them. `window` is its context window, None if unknown."""
+
+    window: int | None = None
+
+
 class Provider(Protocol):
     """One configured endpoint. Each process has one instance, which all of its sessions share."""
 
@@ -59,11 +66,8 @@ class Provider(Protocol):
         Cancelling the iteration closes the connection.
         """
 
-    async def list_models(self) -> Mapping[str, int | None]:
-        """Return the models that the endpoint offers, in its order, by their names. Raise ProviderError.
-
-        The values are the context windows that it states.
-        """
+    async def list_models(self) -> Mapping[str, ListedModel]:
+        """Return the models that the endpoint offers, in its order, by their names. Raise ProviderError."""
 
     async def close(self) -> None:
         """Close the connections."""

@@ -18,7 +18,7 @@ from agents.events import (
     Usage,
 )
 from agents.messages import Text, Thinking, ToolCall
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class ScriptedProvider:
         finally:
             self.streaming -= 1
 
-    async def list_models(self) -> dict[str, int | None]:
-        return dict.fromkeys(self._models)
+    async def list_models(self) -> dict[str, ListedModel]:
+        return dict.fromkeys(self._models, ListedModel())
 
     async def close(self) -> None:
         self.closed = True

@@ -12,6 +12,7 @@ from agents import discovery
 from agents.config import ProviderConfig
 from agents.discovery import FRESH_SECONDS, RETRY_SECONDS, Listing
 from agents.errors import ConnectionLost
+from agents.providers.base import ListedModel
 from agents.vendors import VENDORS
 
 
@@ -26,15 +27,15 @@ class Server:
     def clock(self) -> float:
         return self.now
 
-    async def list_models(self) -> Mapping[str, int | None]:
+    async def list_models(self) -> Mapping[str, ListedModel]:
         self.asked += 1
         answer = next(self.answers)
         if isinstance(answer, asyncio.Event):
             await answer.wait()
-            return {"late": None}
+            return {"late": ListedModel()}
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Mapping) else dict.fromkeys(answer)
+        return answer if isinstance(answer, Mapping) else dict.fromkeys(answer, ListedModel())
 
 
 def listing(server: Server, *answers: Any, **config: Any) -> Listing:
@@ -174,13 +175,13 @@ async def test_own_server_offers_its_chat_models_that_follow_instructions() -> N
 async def test_window_that_the_server_states_is_kept() -> None:
     """RUN-05: while the server is not asked again, or fails, its earlier list counts."""
     server = Server()
-    models = listing(server, {"a": 8192, "b": None}, ConnectionLost("It is gone."))
-    assert models.window("a") is None
+    models = listing(server, {"a": ListedModel(8192), "b": ListedModel()}, ConnectionLost("It is gone."))
+    assert models.stated("a").window is None
     await models.refresh()
     server.now = FRESH_SECONDS
     await models.refresh()
     await until(lambda: models.problem == "It is gone.")
-    assert (models.window("a"), models.window("b"), models.window("c")) == (8192, None, None)
+    assert (models.stated("a").window, models.stated("b").window, models.stated("c").window) == (8192, None, None)
 
 
 @pytest.mark.parametrize(
@@ -203,22 +204,24 @@ async def test_configured_models_are_not_asked_for_without_need(config: dict[str
 
 async def test_own_server_is_asked_for_the_windows_of_configured_models() -> None:
     """RUN-05: pages do not wait for this answer, and the other models of the server are not offered."""
-    models = listing(Server(), {"mine": 8192, "other": 4096}, models={"mine": {"max_tokens": 8192}})
+    models = listing(
+        Server(), {"mine": ListedModel(8192), "other": ListedModel(4096)}, models={"mine": {"max_tokens": 8192}}
+    )
     await models.refresh()
-    assert models.window("mine") is None
-    await until(lambda: models.window("mine") == 8192)
+    assert models.stated("mine").window is None
+    await until(lambda: models.stated("mine").window == 8192)
     assert (models.known(), models.problem) == (["mine"], "")
 
 
 @pytest.mark.parametrize("answer", [ConnectionLost("No answer."), KeyError("data"), []])
 async def test_configured_models_have_no_problem_if_the_server_lists_none(answer: Any) -> None:
     server = Server()
-    models = listing(server, answer, {"mine": 8192}, models=["mine"])
+    models = listing(server, answer, {"mine": ListedModel(8192)}, models=["mine"])
     await models.refresh()
     await until(lambda: server.asked == 1)
     server.now = FRESH_SECONDS
     await models.refresh()
-    await until(lambda: models.window("mine") == 8192)
+    await until(lambda: models.stated("mine").window == 8192)
     assert (models.known(), models.problem) == (["mine"], "")
 
 

@@ -14,6 +14,7 @@ from agents.config import DEFAULT_PROMPT, ProviderConfig
 from agents.config_file import read_config
 from agents.errors import ConfigError, ModelNotFound
 from agents.providers.anthropic.provider import AnthropicProvider
+from agents.providers.base import ListedModel
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
 from agents.registry import ModelChoice, Registry, load, opening
@@ -121,8 +122,8 @@ async def test_context_window_of_the_server_counts_unless_one_is_configured(
 ) -> None:
     """RUN-05: a server may read less than the table says, and states it in its list of models."""
 
-    async def list_models(_provider: OpenAIProvider) -> dict[str, int | None]:
-        return {"llama-3.1-8b": 8192, "gpt-4o": None}
+    async def list_models(_provider: OpenAIProvider) -> dict[str, ListedModel]:
+        return {"llama-3.1-8b": ListedModel(8192), "gpt-4o": ListedModel()}
 
     monkeypatch.setattr(OpenAIProvider, "list_models", list_models)
     local = {"type": "openai", "base_url": "http://x/v1"}

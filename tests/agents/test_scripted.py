@@ -10,7 +10,7 @@ import pytest
 from agents.errors import Overloaded, ProviderError
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
 from agents.messages import Message, Text, Thinking, ToolCall
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 from agents.providers.scripted import Gate, HangUp, Pause, Reply, ScriptedProvider, Sign, Stop
 
 CALL = ToolCall("c1", "look", {"at": "it"})
@@ -115,6 +115,6 @@ async def test_closing_a_stream_is_counted() -> None:
 
 async def test_scripted_provider_lists_its_models_and_closes() -> None:
     provider = ScriptedProvider([], name="house", models=["one", "two"])
-    assert (provider.name, await provider.list_models()) == ("house", {"one": None, "two": None})
+    assert (provider.name, await provider.list_models()) == ("house", {"one": ListedModel(), "two": ListedModel()})
     await provider.close()
     assert provider.closed

@@ -27,7 +27,7 @@ from agents.events import (
 )
 from agents.loop import Agent, run
 from agents.messages import Message, Text, Thinking, ToolCall, ToolResult
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 from agents.providers.demo import chinese, texts
 from agents.providers.demo import provider as demo
 from agents.providers.demo.provider import DemoProvider
@@ -282,7 +282,7 @@ def test_demo_slow_answer_takes_its_time() -> None:
 
 async def test_demo_provider_has_one_model() -> None:
     provider = DemoProvider()
-    assert await provider.list_models() == {"demo": None}
+    assert await provider.list_models() == {"demo": ListedModel()}
     await provider.close()
 
 

@@ -12,7 +12,7 @@ from anthropic import AnthropicError, APIStatusError, AsyncAnthropic, DefaultAio
 from agents.messages import Json
 from agents.providers.anthropic.request import LONGEST_NAME, to_request
 from agents.providers.anthropic.stream import AnthropicReader, StreamState
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 from agents.providers.conversation import names_by_safe_name
 from agents.providers.dialect import REFUSED_THINKING, Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
@@ -65,8 +65,8 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         names = names_by_safe_name((tool.name for tool in request.tools), LONGEST_NAME)
         return AnthropicReader(StreamState(self.name, names))
 
-    async def _list_models(self) -> dict[str, int | None]:
-        return {model.id: None async for model in self.client.models.list(limit=MOST_LISTED)}
+    async def _list_models(self) -> dict[str, ListedModel]:
+        return {model.id: ListedModel() async for model in self.client.models.list(limit=MOST_LISTED)}
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:

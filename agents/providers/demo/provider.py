@@ -12,7 +12,7 @@ from agents.errors import ConnectionLost, Overloaded, RequestRejected
 from agents.events import ProviderEvent, ReasoningDelta, ToolCallDelta, Usage
 from agents.foreign_text import unmarked
 from agents.messages import File, Message, Text, ToolCall, ToolResult
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 from agents.providers.demo import chinese, texts
 from agents.providers.scripted import Pause, Reply, Sign, Step, play
 
@@ -56,8 +56,8 @@ class DemoProvider:
         async for event in play(_pace(_answer(request), request, self._tokens_per_second), self.name):
             yield event
 
-    async def list_models(self) -> dict[str, int | None]:
-        return {MODEL: None}
+    async def list_models(self) -> dict[str, ListedModel]:
+        return {MODEL: ListedModel()}
 
     async def close(self) -> None:
         """Do nothing: there is no connection to close."""

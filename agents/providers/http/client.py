@@ -19,7 +19,7 @@ import httpx2
 from agents.errors import CallBroken, ProviderError
 from agents.events import ProviderEvent
 from agents.messages import Json, Message, Part, Thinking, ToolCall
-from agents.providers.base import DEFAULT_RETRIES, Request
+from agents.providers.base import DEFAULT_RETRIES, ListedModel, Request
 from agents.providers.dialect import USUAL, Dialect, Refusal, difference
 from agents.providers.http.decoding import (
     DocumentDecoder,
@@ -155,8 +155,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         finally:
             read_timeout.close()
 
-    async def list_models(self) -> Mapping[str, int | None]:
-        """Return the models that the endpoint lists, with the windows that it states. Raise ProviderError."""
+    async def list_models(self) -> Mapping[str, ListedModel]:
+        """Return the models that the endpoint lists, and what it states about them. Raise ProviderError."""
         read_timeout = ReadTimeout(self.endpoint.timed_out)
         try:
             return await read_timeout.wait_for(self._list_models(), LISTING)
@@ -294,8 +294,8 @@ class SdkProvider(abc.ABC, Generic[Client]):
         return isinstance(part, Thinking) and bool(part.data) and part.is_of(self.name, request.model)
 
     @abc.abstractmethod
-    async def _list_models(self) -> Mapping[str, int | None]:
-        """Return the models from the SDK, each with its window or None."""
+    async def _list_models(self) -> Mapping[str, ListedModel]:
+        """Return the models from the SDK."""
 
     @asynccontextmanager
     async def _answer(

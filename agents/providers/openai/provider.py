@@ -11,7 +11,7 @@ from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIErro
 from openai.types import Model
 
 from agents.messages import Json, Part, Thinking, ToolCall
-from agents.providers.base import Request
+from agents.providers.base import ListedModel, Request
 from agents.providers.conversation import names_by_safe_name
 from agents.providers.dialect import NOT_TAKEN, REFUSED_THINKING, Dialect, Refusal, omit_refused_parameter
 from agents.providers.http.client import Opening, SdkProvider
@@ -117,8 +117,8 @@ class OpenAIProvider(SdkProvider[AsyncOpenAI]):
         is_call = isinstance(part, ToolCall) and part.data.get("maker") == maker_of(self.name, request.model)
         return is_call or super()._is_own(part, request)
 
-    async def _list_models(self) -> dict[str, int | None]:
-        return {model.id: _stated_window(model) async for model in self.client.models.list()}
+    async def _list_models(self) -> dict[str, ListedModel]:
+        return {model.id: ListedModel(_stated_window(model)) async for model in self.client.models.list()}
 
 
 def _stated_window(model: Model) -> int | None:
