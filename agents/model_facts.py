@@ -70,10 +70,16 @@ CAPABILITIES: Mapping[str, Capabilities] = {
     "demo": BOTH,
 }
 
+# The pattern of models of Claude that are newer than the table. They have at least the window of older ones.
+NEWER_CLAUDE = "claude-*"
 # By model name or pattern, as vendors publish it. If a vendor offers several sizes, this is the one without an opt-in.
 # The window of a model that is not listed is unknown, so the page shows tokens instead of a percentage.
 CONTEXT_WINDOWS: Mapping[str, int] = {
-    "claude-*": 200_000,
+    NEWER_CLAUDE: 200_000,
+    "claude-3-*": 200_000,
+    "claude-opus-4*": 200_000,
+    "claude-sonnet-4*": 200_000,
+    "claude-haiku-4*": 200_000,
     "claude-opus-4-6*": 1_000_000,
     "claude-opus-4-7*": 1_000_000,
     "claude-opus-4-8*": 1_000_000,
@@ -158,6 +164,7 @@ CONTEXT_WINDOWS: Mapping[str, int] = {
     "command-r*": 131_072,
     "demo": 32_000,
 }
+KNOWN_CLAUDE = {name: size for name, size in CONTEXT_WINDOWS.items() if "claude-" in name and name != NEWER_CLAUDE}
 
 
 def capabilities_of(model: str, provider: ProviderConfig) -> Capabilities:
@@ -171,6 +178,16 @@ def capabilities_of(model: str, provider: ProviderConfig) -> Capabilities:
     images = (own.vision if own else None, provider.vision, listed.images)
     pdf = (own.pdf if own else None, provider.pdf, listed.pdf and may_pdf)
     return Capabilities(*(next(value for value in values if value is not None) for values in (images, pdf)))
+
+
+def window_in_list(model: str, stated: int | None, provider: ProviderConfig) -> int | None:
+    """Return the window that a server's list states, if it counts.
+
+    Anthropic's list may state a size that needs an opt-in. So for models of Claude, it counts only if they are newer
+    than the table.
+    """
+    is_known = provider.type == "anthropic" and find_fact(model, KNOWN_CLAUDE) is not None
+    return None if is_known else stated
 
 
 def context_window(

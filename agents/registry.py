@@ -171,7 +171,7 @@ class Registry:
         provider, model = self.resolve(preset.provider, preset.model)
         config = self._config.providers[provider]
         own = config.models.get(model)
-        support = config.reasoning_support(model)
+        support = self.reasoning_support(provider, model)
         # The choice as far as the model offers it, else that of the model's configuration.
         chosen = (support or NO_REASONING).applied(preset.reasoning)
         effort, budget = (own.reasoning_effort, own.thinking_budget) if own else (None, None)
@@ -288,7 +288,7 @@ class Registry:
         if config is None:
             return model_facts.context_window(model)
         own = config.models.get(model)
-        stated = self._listings[provider].stated(model).window
+        stated = model_facts.window_in_list(model, self._listings[provider].stated(model).window, config)
         return model_facts.context_window(model, own.context_window if own else None, config.context_window, stated)
 
     def price(self, provider: str, model: str) -> Price | None:
@@ -297,9 +297,12 @@ class Registry:
         return find_fact(f"{provider}/{model}", prices) if prices else None
 
     def reasoning_support(self, provider: str, model: str) -> ReasoningSupport | None:
-        """Return how the model can reason, or None if that is unknown."""
+        """Return how the model can reason: by the configuration and its name, else by the server's list.
+
+        Return None if that is unknown.
+        """
         config = self._config.providers.get(provider)
-        return config.reasoning_support(model) if config else None
+        return (config.reasoning_support(model) or self._listings[provider].stated(model).support) if config else None
 
     def known_models(self) -> list[ModelChoice]:
         """Return all models that are known now, without requests to servers."""

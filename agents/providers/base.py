@@ -45,9 +45,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """What an endpoint's list of models states about one of them. `window` is its context window, None if unknown."""
+    """What an endpoint's list of models states about one of them; None where it states nothing.
+
+    `window` is the context window. `support` describes how the model can reason.
+    """
 
     window: int | None = None
+    support: ReasoningSupport | None = None
 
 
 class Provider(Protocol):

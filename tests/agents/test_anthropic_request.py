@@ -13,7 +13,7 @@ from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolR
 from agents.providers.anthropic.request import LONGEST_ID, default_max_tokens, to_request
 from agents.providers.base import Request, ToolSpec
 from agents.providers.conversation import CallIds
-from agents.reasoning import Reasoning, support_of
+from agents.reasoning import Reasoning, ReasoningSupport, support_of
 from tests.agents.conversations import conversations
 from tests.agents.messages import model, note, user
 from tests.wire import anthropic_rules
@@ -234,15 +234,22 @@ def test_long_conversation_has_four_cache_markers() -> None:
 )
 def test_default_limit_fits_the_model(name: str, limit: int) -> None:
     """RUN-01: the default limit is at most what the model can write, because older models refuse more."""
-    assert default_max_tokens(name) == limit
+    assert default_max_tokens(name, ReasoningSupport()) == limit
 
 
 @pytest.mark.parametrize(("effort", "limit"), [("", 32_000), ("high", 32_000), ("xhigh", 64_000), ("max", 64_000)])
 def test_default_limit_leaves_room_for_much_thinking(effort: str, limit: int) -> None:
     """RUN-16: at the highest levels, thinking alone can fill the usual limit, and the answer would have no text."""
-    asked = Request("claude-opus-5-5", (user("a"),), reasoning=Reasoning(effort))
+    support = support_of("anthropic", "claude-opus-5-5")
+    asked = Request("claude-opus-5-5", (user("a"),), reasoning=Reasoning(effort), support=support)
     assert to_request(asked, "anthropic")["max_tokens"] == limit
     assert to_request(replace(asked, max_tokens=5_000), "anthropic")["max_tokens"] == 5_000
+
+
+def test_default_limit_is_never_more_than_the_model_writes() -> None:
+    """RUN-05: the vendor's list may state a smaller limit for a model that Parley does not know."""
+    asked = Request("claude-tiny-6", (user("a"),), support=ReasoningSupport(adaptive=True, most_tokens=8_000))
+    assert to_request(asked, "anthropic")["max_tokens"] == 8_000
 
 
 THINKING = [

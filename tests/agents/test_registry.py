@@ -17,6 +17,7 @@ from agents.providers.anthropic.provider import AnthropicProvider
 from agents.providers.base import ListedModel
 from agents.providers.demo.provider import DemoProvider
 from agents.providers.openai.provider import OpenAIProvider
+from agents.reasoning import ReasoningSupport
 from agents.registry import ModelChoice, Registry, load, opening
 from agents.toolbox.widgets import WIDGET_TOOLS
 from agents.vendors import VENDORS
@@ -133,6 +134,28 @@ async def test_context_window_of_the_server_counts_unless_one_is_configured(
     found = [(each.provider, each.context_window) for each in await registry.models() if each.provider != "demo"]
     assert found == [("p", 8192), ("p", 128_000), ("q", 4096), ("q", 4096)]
     assert registry.build_agent(replace(registry.preset(), provider="p", model="llama-3.1-8b")).context_window == 8192
+
+
+async def test_list_of_anthropic_counts_for_models_that_are_not_in_the_tables(
+    file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-05, RUN-16: a newer model has its window and its levels of effort. A stated window may need an opt-in."""
+    stated = ListedModel(2_000_000, ReasoningSupport(efforts=("low", "high"), adaptive=True))
+
+    async def list_models(_provider: AnthropicProvider) -> dict[str, ListedModel]:
+        return dict.fromkeys(["claude-opus-9", "claude-sonnet-4-5", "house-model"], stated)
+
+    monkeypatch.setattr(AnthropicProvider, "list_models", list_models)
+    registry = load(file(json.dumps({"providers": {"p": {"type": "anthropic"}}}), "parley.json"), KEYS)
+    assert registry.context_window("p", "claude-opus-9") == 200_000
+    await registry.models()
+    names = ("claude-opus-9", "claude-sonnet-4-5", "house-model")
+    assert [registry.context_window("p", name) for name in names] == [2_000_000, 200_000, 2_000_000]
+    known = [registry.reasoning_support("p", name) == stated.support for name in names]
+    assert known == [True, False, True]
+    assert (
+        registry.build_agent(replace(registry.preset(), provider="p", model="claude-opus-9")).support == stated.support
+    )
 
 
 def test_first_preset_is_the_default_and_each_names_its_model(file: Callable[..., Path]) -> None:

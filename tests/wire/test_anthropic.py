@@ -8,7 +8,8 @@ from agents.errors import ConnectionLost, ProviderError, ResponseBroken
 from agents.events import PartDone, ProviderEvent, ReasoningDelta, ResponseDone, TextDelta, Usage
 from agents.messages import Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.anthropic.provider import AnthropicProvider
-from agents.providers.base import ToolSpec
+from agents.providers.base import ListedModel, ToolSpec
+from agents.reasoning import ReasoningSupport
 from tests.wire import Cut, Reply, WireServer
 from tests.wire import anthropic as api
 from tests.wire.vendors import ANTHROPIC, ask, done, parts, request
@@ -223,3 +224,34 @@ async def test_server_counts_nothing(wire: WireServer, claude: AnthropicProvider
         Reply(api.sse(bare, *api.text(0, "a"), {"type": "message_delta", "delta": {}}, {"type": "message_stop"}))
     )
     assert done(await ask(claude)) == ResponseDone("end", Usage())
+
+
+def capability(supported: bool, **parts: Json) -> Json:
+    return {"supported": supported, **parts}
+
+
+async def test_reasoning_is_read_from_the_list_of_anthropic(wire: WireServer, claude: AnthropicProvider) -> None:
+    """RUN-05, RUN-16: the list states how models reason, and what they can read and write. Other servers state less."""
+    yes, no = capability(True), capability(False)
+    effort = capability(True, low=yes, medium=yes, high=yes, max=no)
+    thinking = capability(True, types={"adaptive": yes, "enabled": no, "disabled": yes})
+    plain = {"effort": capability(False, low=no), "thinking": capability(False, types={"adaptive": no, "enabled": no})}
+    stated: list[Json] = [
+        {
+            "id": "claude-opus-9",
+            "max_input_tokens": 2_000_000,
+            "max_tokens": 256_000,
+            "capabilities": {"effort": effort, "thinking": thinking},
+        },
+        {"id": "plain", "max_input_tokens": 0, "max_tokens": None, "capabilities": plain},
+        {"id": "odd", "max_input_tokens": "4k", "capabilities": ["vision"]},
+        {"id": "silent"},
+    ]
+    wire.script_lists(Reply.of_json({"data": [{"type": "model"} | model for model in stated], "has_more": False}))
+    newest = ReasoningSupport(efforts=("low", "medium", "high"), adaptive=True, always=True, most_tokens=256_000)
+    assert await claude.list_models() == {
+        "claude-opus-9": ListedModel(2_000_000, newest),
+        "plain": ListedModel(None, ReasoningSupport(reasons=False)),
+        "odd": ListedModel(),
+        "silent": ListedModel(),
+    }

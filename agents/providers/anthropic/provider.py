@@ -10,6 +10,7 @@ from typing import cast
 from anthropic import AnthropicError, APIStatusError, AsyncAnthropic, DefaultAioHttpClient
 
 from agents.messages import Json
+from agents.providers.anthropic.listing import listed_model
 from agents.providers.anthropic.request import LONGEST_NAME, to_request
 from agents.providers.anthropic.stream import AnthropicReader, StreamState
 from agents.providers.base import ListedModel, Request
@@ -66,7 +67,7 @@ class AnthropicProvider(SdkProvider[AsyncAnthropic]):
         return AnthropicReader(StreamState(self.name, names))
 
     async def _list_models(self) -> dict[str, ListedModel]:
-        return {model.id: ListedModel() async for model in self.client.models.list(limit=MOST_LISTED)}
+        return {model.id: listed_model(model) async for model in self.client.models.list(limit=MOST_LISTED)}
 
 
 def other_dialects(dialect: Dialect, refusal: Refusal, body: Json) -> Iterator[Dialect]:

@@ -15,13 +15,12 @@ from agents.reasoning import ANSWER_ROOM, SMALLEST_BUDGET, ReasoningSupport
 LONGEST_NAME = 128
 LONGEST_ID = 200
 MAX_TOKENS = 16_384
-# Older models refuse a limit above the most tokens that they can write. For newer models, thinking counts towards the
-# limit, and takes much of it at the highest levels of effort.
+# Older models refuse a limit above the most tokens that they can write. For models that choose how much they think,
+# thinking counts towards the limit, and takes much of it at the highest levels of effort.
 OTHER_LIMITS = (
     (re.compile(r"claude-3-[57]-"), 8_192),
     (re.compile(r"claude-(3-|2|instant)"), 4_096),
 )
-THINKING_MODELS = re.compile(r"claude-((opus|sonnet)-4-[6-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)")
 LIMIT_WITH_THINKING, LIMIT_AT_HIGH_EFFORT = 32_000, 64_000
 HIGH_EFFORTS = frozenset({"xhigh", "max"})
 CACHED = {"type": "ephemeral"}
@@ -81,10 +80,11 @@ def _limits(request: Request, thinking: Json | None) -> Json:
     """
     if request.max_tokens:
         return {"max_tokens": request.max_tokens}
-    limit = default_max_tokens(request.model, request.reasoning.effort)
+    support = _support(request)
+    limit = min(default_max_tokens(request.model, support, request.reasoning.effort), support.most_tokens)
     budget = (thinking or {}).get("budget_tokens", 0)
     if budget and limit < budget + ANSWER_ROOM:
-        limit = min(limit + budget, _support(request).most_tokens)
+        limit = min(limit + budget, support.most_tokens)
     return {"max_tokens": limit}
 
 
@@ -102,9 +102,9 @@ def _support(request: Request) -> ReasoningSupport:
     return request.support or ReasoningSupport()
 
 
-def default_max_tokens(model: str, effort: str = "") -> int:
+def default_max_tokens(model: str, support: ReasoningSupport, effort: str = "") -> int:
     """Return the most tokens that a model may write if the request sets no limit."""
-    if THINKING_MODELS.search(model):
+    if support.adaptive:
         return LIMIT_AT_HIGH_EFFORT if effort in HIGH_EFFORTS else LIMIT_WITH_THINKING
     return next((limit for pattern, limit in OTHER_LIMITS if pattern.search(model)), MAX_TOKENS)
 
