@@ -128,7 +128,7 @@ def handles(kind: type[Command]) -> Callable[[Handler[Command]], Handler[Command
 
 @handles(commands.SendMessage)
 def _send(user: User, session: Session, command: commands.SendMessage) -> Json:
-    sent = sending.add_message(
+    sent = sending.send_message(
         session=session, author=user, text=command.text, key=command.key, attachment_ids=command.attachments
     )
     return {**asdict(sent), "turn_id": sent.turn_id or None}

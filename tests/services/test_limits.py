@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django.fixtures import Settings
 
+from chat.commands import SendMessage
+from chat.dispatch import execute
 from chat.limits import rates as limits
 from chat.limits import whole_sessions
 from chat.limits.counters import Counters
@@ -24,7 +26,6 @@ from chat.limits.rates import DAY, RATES, RateLimited, duration_words, rates
 from chat.limits.whole_sessions import reading_whole
 from chat.models import ChatMessage, User
 from chat.origin import Interface, Origin, using_origin
-from chat.services.messages import sending
 from chat.services.people.login_throttle import FREE_GUESSES, LONGEST_DELAY, delay_after
 from chat.services.sessions import lifecycle
 from tests.api.asking import Asker, code, token_of
@@ -232,12 +233,16 @@ async def test_socket_refuses_and_stays_open(node: TestNode, ana: User, settings
 
 @pytest.mark.django_db
 def test_faces_count_together(ana: User, settings: Settings) -> None:
+    """Messages of sockets, of REST and the first ones of new sessions count against one limit."""
     settings.LIMITS = "sends=2/minute"
     session, asker = lifecycle.create_session(owner=ana), Asker(token_of(ana))
     with using_origin(Origin(Interface.SOCKET)):
-        sending.send_message(session=session, author=ana, text="One")
+        execute(ana, session.pk, SendMessage(text="One"))
     answers = [asker.post(f"/api/sessions/{session.pk}/messages", {"text": "Two"}).status_code for _ in range(2)]
     assert answers == [201, 429]
+    with pytest.raises(RateLimited):
+        lifecycle.begin_session(owner=ana, text="Three")
+    assert lifecycle.begin_session(owner=ana).pk  # without a message
 
 
 @pytest.mark.django_db

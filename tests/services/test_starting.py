@@ -30,7 +30,7 @@ from chat.models import (
 from chat.runner.resume import TurnSnapshot, open_claim
 from chat.runs import lease, local_runner
 from chat.runs.local_runner import BegunTurn
-from chat.services.messages.sending import add_message
+from chat.services.messages.sending import send_message
 from chat.services.messages.starting import begin_turn
 from chat.services.sessions.lifecycle import create_session
 from tests.support.effort import cases
@@ -209,7 +209,7 @@ def by_the_services(
     session: Session, author: User, start: Start, worker_id: str, *, claims: bool
 ) -> TurnSnapshot | None:
     """Begin the turn through the services, then claim and open it like a runner."""
-    add_message(session=session, author=author, text=start.text, key=start.key)
+    send_message(session=session, author=author, text=start.text, key=start.key)
     if not claims:
         return None
     (claim,) = [each for each in lease.claim(worker_id, 1000) if each.session_id == session.pk]

@@ -33,7 +33,7 @@ from chat.security.encryption import decrypt
 from chat.security.webhook_signature import headers_for, new_secret
 from chat.services.batches import Deadline
 from chat.services.maintenance import jobs
-from chat.services.messages.sending import add_message
+from chat.services.messages.sending import send_message
 from chat.services.messages.starting import begin_turn
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session
@@ -202,8 +202,8 @@ def test_messages_and_sessions_are_recorded(owner: User, bo: User, workspace: Wo
     create_session(owner=elsewhere)
     session = create_session(owner=owner, workspace=workspace, title="Talk")
     let_in(session, bo, "editor")
-    sent = add_message(session=session, author=bo, text="Hi")
-    queued = add_message(session=session, author=owner, text="And")
+    sent = send_message(session=session, author=bo, text="Hi")
+    queued = send_message(session=session, author=owner, text="And")
     assert recorded() == ["session.created", "message.sent", "message.sent"]
     found = list(WebhookDelivery.objects.order_by("pk"))
     assert {each.webhook_id for each in found} == {webhook.pk}
@@ -235,7 +235,7 @@ def test_order_does_not_depend_on_the_clocks_of_processes(
     behind = timezone.now() - timedelta(seconds=40)
     monkeypatch.setattr(ids, "time", SimpleNamespace(time_ns=lambda: int(behind.timestamp() * 10**9)))
     monkeypatch.setattr(timezone, "now", lambda: behind)
-    add_message(session=session, author=owner, text="Later")
+    send_message(session=session, author=owner, text="Later")
     assert recorded() == ["session.created", "message.sent"]
     first, second = WebhookDelivery.objects.order_by("pk")
     assert first.happened_at <= second.happened_at
@@ -246,7 +246,7 @@ def test_what_is_rolled_back_is_not_recorded(owner: User, workspace: Workspace) 
     add(owner, workspace)
     session = create_session(owner=owner, workspace=workspace, title="Talk")
     with transaction.atomic():
-        add_message(session=session, author=owner, text="Hi")
+        send_message(session=session, author=owner, text="Hi")
         transaction.set_rollback(True)
     assert recorded() == ["session.created"]
 
@@ -257,7 +257,7 @@ def test_without_webhooks_nothing_is_asked(owner: User, workspace: Workspace) ->
     with CaptureQueriesContext(
         connection,
     ) as before:
-        add_message(session=session, author=owner, text="Hi")
+        send_message(session=session, author=owner, text="Hi")
     own = [
         each["sql"] for each in before if each["sql"].split()[0] in ("SELECT", "INSERT") and "webhook" in each["sql"]
     ]
@@ -270,7 +270,7 @@ def test_requests_hold_ids_and_facts(owner: User, workspace: Workspace, settings
     settings.PUBLIC_URL = "https://parley.example.com"
     webhook = add(owner, workspace, events=["message.sent"])
     session = create_session(owner=owner, workspace=workspace, title="Secret plan", agent="demo")
-    sent = add_message(session=session, author=owner, text="No one may know")
+    sent = send_message(session=session, author=owner, text="No one may know")
     found = taken(webhook, timezone.now())
     body = json.loads(found.body)
     assert body == {
@@ -296,8 +296,8 @@ def test_texts_are_those_that_the_author_may_read(owner: User, bo: User, workspa
     webhook = add(owner, workspace, events=["message.sent"], include_text=True)
     mine = create_session(owner=owner, workspace=workspace, title="Mine")
     theirs = create_session(owner=bo, workspace=workspace, title="Theirs")
-    add_message(session=mine, author=owner, text="my words")
-    add_message(session=theirs, author=bo, text="their words")
+    send_message(session=mine, author=owner, text="my words")
+    send_message(session=theirs, author=bo, text="their words")
     at = timezone.now()
 
     def texts() -> list[tuple[str, str | None]]:

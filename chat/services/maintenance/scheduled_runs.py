@@ -20,7 +20,7 @@ from chat.errors import NoSuchSession, ServiceError
 from chat.models import Schedule, Session
 from chat.recurrence import latest_until, next_after
 from chat.services.batches import NO_DEADLINE, Deadline
-from chat.services.messages.sending import add_message
+from chat.services.messages.sending import send_message
 from chat.services.sessions.schedules import count_failure, end_of, is_queued, record_run, settle_last_run
 from chat.services.transaction import SessionTransaction
 
@@ -100,7 +100,7 @@ def _start(schedule_id: str, session_id: str, now: datetime) -> bool:
         return False
     key = f"schedule:{row.pk}:{due:%Y%m%dT%H%M%SZ}"
     try:
-        sent = add_message(session=tx.session, author=row.owner, text=row.text, key=key, schedule=row)
+        sent = send_message(session=tx.session, author=row.owner, text=row.text, key=key, schedule=row)
     except ServiceError as refused:
         _refuse(row, refused, now)
         return False

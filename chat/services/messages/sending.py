@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 from chat.bus.events import StatusChanged
 from chat.errors import NoSuchMessage, ServiceError
 from chat.limits.quotas import require_disk_for, require_turn
-from chat.limits.rates import limited
 from chat.models import (
     Attachment,
     ChatMessage,
@@ -63,16 +62,8 @@ class Sent:
     sequence: int | None = None
 
 
-@limited("sends", by="author")
-def send_message(
-    *, session: Session, author: User, text: str, key: str | None = None, attachment_ids: Sequence[str] = ()
-) -> Sent:
-    """Add a user message as `add_message` does, and count it against the author's rate limit. Raise ServiceError."""
-    return add_message(session=session, author=author, text=text, key=key, attachment_ids=attachment_ids)
-
-
 @transaction.atomic
-def add_message(
+def send_message(
     *,
     session: Session,
     author: User,

@@ -14,7 +14,7 @@ from agents.reasoning import Reasoning
 from chat import ids
 from chat.agents_setup import registry
 from chat.errors import Invalid, ServiceError
-from chat.limits.rates import limited
+from chat.limits.rates import limited, spend
 from chat.models import APPROVED, Session, SessionRevision, SessionRun, User, Workspace
 from chat.queries import presets
 from chat.queries import reasoning as reasoning_options
@@ -120,7 +120,6 @@ def create_session(
 
 
 @limited("sessions", by="owner")
-@transaction.atomic
 def begin_session(
     *,
     owner: User,
@@ -140,13 +139,16 @@ def begin_session(
         raise NoSuchAgent(agent)
     if model:
         fields["provider"], fields["model"] = _offered_model(provider, model)
-    session = create_session(owner=owner, **fields)
-    configuration = configuration or {}
-    if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
-        configure(session=session, author=owner, **configuration)
-        session.refresh_from_db()
     if text.strip():
-        send_message(session=session, author=owner, text=text, key=key)
+        spend("sends", owner.pk)
+    with transaction.atomic():
+        session = create_session(owner=owner, **fields)
+        configuration = configuration or {}
+        if {name: value for name, value in configuration.items() if value is not None} not in UNCHANGED:
+            configure(session=session, author=owner, **configuration)
+            session.refresh_from_db()
+        if text.strip():
+            send_message(session=session, author=owner, text=text, key=key)
     return session
 
 
@@ -170,6 +172,7 @@ def set_model(*, session: Session, author: User, provider: str, model: str) -> N
     change(SessionTransaction.lock(session.pk), author, **_of_model(provider, model))
 
 
+@limited("sends", by="author")
 @transaction.atomic
 def send_first_message(
     *,

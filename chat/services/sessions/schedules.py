@@ -20,7 +20,7 @@ from chat.models import ChatMessage, MessageStatus, Schedule, Session, User
 from chat.queries.turn_outcomes import Outcome, read_outcome
 from chat.recurrence import BadCron, next_after, valid_cron, zone_names
 from chat.services.idempotency import id_of_key, request_digest
-from chat.services.messages.sending import Sent, add_message
+from chat.services.messages.sending import Sent, send_message
 from chat.services.messages.validation import validate_message
 from chat.services.people.security_log import Kind, record
 from chat.services.transaction import SessionTransaction
@@ -147,7 +147,7 @@ def run_now(*, author: User, session_id: str, schedule_id: str) -> Sent:
     if is_queued(row):
         raise ServiceError("queued", _("The last run is still in the queue."))
     settle_last_run(row)
-    sent = add_message(session=row.session, author=row.owner, text=row.text, schedule=row)
+    sent = send_message(session=row.session, author=row.owner, text=row.text, schedule=row)
     record_run(row, sent, timezone.now())
     return sent
 
