@@ -58,6 +58,22 @@ async def test_message_that_starts_a_turn_is_announced(ana: Person, model: WireS
     bo.check_console()
 
 
+async def test_markers_and_notes_are_announced_by_their_text(ana: Person, model: WireServer) -> None:
+    """RUN-07, UI-04: how a turn ended, and a note, have no author. The button beside a marker is not announced."""
+    model.script(reply("So far", gate=asyncio.Event()), reply(" and on"))
+    await ana.page.evaluate(HEAR)
+    await ana.say("Talk")
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.stop.click()
+    await heard(ana.page, "Stopped by Admin")
+    await ana.page.locator(".marker").get_by_role("button", name="Continue").click()
+    announced = [text for text, _place in await heard(ana.page, "Admin let the agent continue.", "and on")]
+    lines = [line for text in announced for line in text.split("\n")]
+    assert {"Stopped by Admin", "Admin let the agent continue."} <= set(lines)
+    assert "Continue" not in lines
+    assert not any("null" in line for line in lines)
+
+
 async def test_repeated_text_is_announced_again(ana: Person, model: WireServer) -> None:
     """UI-11: a second copy is announced, too: its text differs from the first by a space."""
     await talk(ana, model, "```python\nprint(1)\n```")

@@ -70,12 +70,17 @@ function writeCollected() {
 
 const MAX_ANNOUNCED = 300;
 
-/** Announces a finished message: its author and the beginning of its text. Leaves out messages of the user. */
+/**
+ * Announces a finished message: its author, if it has one, and the beginning of its text. Leaves out messages of the
+ * user.
+ */
 export function announceMessage(element) {
   if (element.matches(".mine, .reasoning, .tool_group")) return;
-  const body = element.querySelector(".prose, .plain");
-  const text = body ? textLines(body) : "";
-  announce(`${element.getAttribute("aria-label")}: ${shorten(text)}`);
+  const name = element.ariaLabel;
+  // Markers have a button after their text. Notes and failed cards contain only text.
+  const body = element.querySelector(".prose, .plain, .marker > bdi") ?? (name ? null : element);
+  const text = body ? shorten(textLines(body)) : "";
+  announce(name ? `${name}: ${text}` : text);
 }
 
 /** Returns the text of an element with each paragraph, item and cell on its own line. */
