@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
 from tests.support.server import Server
+from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
 # A headless browser shows no notifications, so this stub records them. It also reports the page as unfocused, and
@@ -102,6 +104,62 @@ async def test_end_of_a_long_turn_is_notified(ana: Person, model: WireServer, se
     await wanting(ana, server)
     await long_turn(ana, model, 25)
     await has_shown(ana, ["Take your time", "The agent has finished."])
+
+
+async def test_failed_turn_is_notified_as_failed_and_a_stopped_one_not_at_all(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """UI-22: the page’s notification of a turn’s end contains what the push message contains."""
+    await wanting(ana, server)
+    gate = asyncio.Event()
+    model.script(refusal(gate))
+    await ana.say("Take your time")
+    await ana.sees_state("thinking")
+    await ana.page.clock.fast_forward(25_000)
+    gate.set()
+    failed = ["Take your time", "The agent couldn’t finish its answer."]
+    await has_shown(ana, failed)
+    model.script(reply("So far", gate=asyncio.Event()))
+    await ana.say("Again")
+    await expect(ana.answers.first).to_contain_text("So far")
+    await ana.page.clock.fast_forward(25_000)
+    await ana.stop.click()
+    await expect(ana.page.locator(".marker")).to_contain_text("Stopped by Admin")
+    await ana.sees_state("idle")
+    model.script(reply("Done", gate=(gate := asyncio.Event())))
+    await ana.say("And again")
+    await expect(ana.answers.nth(1)).to_contain_text("Done")
+    await ana.page.clock.fast_forward(25_000)
+    gate.set()
+    await has_shown(ana, failed, ["Take your time", "The agent has finished."])
+
+
+async def test_turn_that_failed_while_the_page_slept_is_notified_as_failed(
+    ana: Person, model: WireServer, server: Server, browser: Browser
+) -> None:
+    """UI-22, LIVE-02: a page that catches up learns how the turn ended together with its end."""
+    await wanting(ana, server)
+    bo = await invited(ana, browser, "Bo")
+    await ana.page.keyboard.press("Escape")
+    gate = asyncio.Event()
+    model.script(refusal(gate))
+    await ana.say("Take your time")
+    await ana.sees_state("thinking")
+    await ana.page.context.set_offline(True)
+    await ana.sees_connection("You’re offline")
+    gate.set()
+    await expect(bo.page.locator("article.error")).to_have_count(1)
+    await bo.sees_state("idle")
+    await ana.page.clock.fast_forward(25_000)
+    await ana.page.context.set_offline(False)
+    await has_shown(ana, ["Take your time", "The agent couldn’t finish its answer."])
+    ana.reports.clear()
+    bo.check_console()
+
+
+def refusal(gate: asyncio.Event) -> Reply:
+    """Return a request’s refusal by the model, sent when the gate opens."""
+    return replace(Reply.of_json({"error": {"message": "No."}}, 400), hold=gate)
 
 
 async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model: WireServer, server: Server) -> None:

@@ -25,18 +25,21 @@ function iconSuffix() {
   return tabState.unread || tabState.waiting ? "-unread" : "";
 }
 
-// The end of a shorter turn causes no notification. The status is also "idle" after Stop and errors.
+// The end of a shorter turn causes no notification, and neither does a turn that was stopped. Push messages have the
+// same rules.
 const MIN_TURN_MS = 20_000;
 let turnBegan = page.dataset.status === "idle" ? null : performance.now();
+let turnEnd = ""; // how the turn ended: "failed", "stopped", or another text, from the last message of the agent
 
 function handleStatus() {
   const { status } = page.dataset;
   const duration = turnBegan === null ? 0 : performance.now() - turnBegan;
   showInTab({ working: status !== "idle" && status !== "waiting" });
   if (status === "waiting") notifyQuestion();
-  else if (status === "idle" && duration > MIN_TURN_MS) notifySession(words.agentDone);
-  if (status === "idle") turnBegan = null;
-  else turnBegan ??= performance.now();
+  else if (status === "idle" && duration > MIN_TURN_MS && turnEnd !== "stopped")
+    notifySession(turnEnd === "failed" ? words.agentFailed : words.agentDone);
+  if (status !== "idle") turnBegan ??= performance.now();
+  else [turnBegan, turnEnd] = [null, ""];
 }
 
 const QUESTION_DELAY_MS = 500;
@@ -120,6 +123,8 @@ function reportSoon() {
 function handleFrame({ detail: frame }) {
   reportSoon();
   notifyMention(frame);
+  // The frame of the status follows. This also holds for messages that the page does not show, or has missed.
+  turnEnd = frame.html?.match(/^<[^>]* data-end="(\w*)"/)?.[1] ?? turnEnd;
   if (document.hidden && isFinishedText(frame) && !unread.has(frame.id)) {
     unread.add(frame.id);
     showInTab({ unread: unread.size });
