@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from chat.access import may, session_for
+from chat.access import is_guest_in, may, session_for
 from chat.errors import ServiceError
 from chat.models import Invitation, Session, SessionRole, User
 from chat.permissions import Permission
@@ -33,7 +33,10 @@ def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
     row, role = session_for(request.user, session_id)
     if role == SessionRole.OWNER and not row.caller_session_id:
         return _dialog(request, row)
-    return render(request, "chat/session/members.html", {"session": row, "people": _people(row)})
+    # Users who leave a session that is open to their workspace can still open it, unless they are guests.
+    keeps_access = bool(row.workspace_role) and not is_guest_in(request.user, row)
+    values = {"session": row, "people": _people(row), "keeps_access": keeps_access}
+    return render(request, "chat/session/members.html", values)
 
 
 @require_POST

@@ -135,6 +135,27 @@ def test_members_see_who_is_in_and_can_leave(
     assert role_in(bo, session) is None
 
 
+@pytest.mark.parametrize(
+    ("workspace_role", "is_guest", "words"),
+    [
+        ("", False, "You’ll lose access until you’re invited again."),
+        ("viewer", False, "You can still open it by its link."),
+        ("viewer", True, "You’ll lose access until you’re invited again."),
+    ],
+)
+def test_members_see_whether_leaving_ends_their_access(
+    signed_in: SignIn, bo: User, session: Session, workspace_role: str, is_guest: bool, words: str
+) -> None:
+    """UI-23: members can still open a session that is open to their workspace after they have left it."""
+    let_in(session, bo, "viewer")
+    Session.objects.filter(pk=session.pk).update(workspace_role=workspace_role)
+    if is_guest:
+        Membership.objects.filter(user=bo).update(role=Membership.Role.GUEST)
+    html = signed_in(bo).get(reverse("session-share", args=[session.pk])).content.decode()
+    texts = ("You’ll lose access until you’re invited again.", "You can still open it by its link.")
+    assert [text for text in texts if text in html] == [words]
+
+
 def test_owner_cannot_leave(signed_in: SignIn, ana: User, session: Session) -> None:
     response = signed_in(ana).post(reverse("apply-action"), {"action": "leave", "session": session.pk})
     assert (response.status_code, "You own this session" in response.json()["message"]) == (422, True)
