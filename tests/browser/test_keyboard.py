@@ -200,3 +200,17 @@ async def test_home_works_by_keyboard(browser: Browser, server: Server) -> None:
     await page.keyboard.press("Control+Shift+o")
     await expect(field).to_be_focused()
     bo.check_console()
+
+
+async def test_macs_show_the_keys_that_work_there(ana: Person) -> None:
+    """UI-11: on a Mac, all texts of the page name ⌘, which takes the place of Ctrl there."""
+    page = ana.page
+    await page.add_init_script("Object.defineProperty(navigator, 'platform', { get: () => 'MacIntel' })")
+    await page.reload()
+    await ana.sees_connection("Connected")
+    sidebar = page.get_by_role("navigation", name="Sessions")
+    await expect(sidebar.locator("[data-action=search] kbd")).to_have_text("⌘K")
+    titles = await sidebar.locator("[title*='⌘']").evaluate_all("buttons => buttons.map(({ title }) => title)")
+    assert titles == ["Show or hide the session list (⌘B)", "New session (⌘Shift+O)", "Search (⌘K)"]
+    await page.keyboard.press("Meta+k")
+    await expect(page.locator("#palette .palette-foot")).to_contain_text("⌘↵ new tab")

@@ -13,6 +13,7 @@ function connectPalette() {
   onAction("search", () => openPalette());
   const keys = document.querySelector(".sidebar-action kbd");
   keys.textContent = keyLabel(keys.textContent);
+  for (const button of document.querySelectorAll("#sidebar [title*=Ctrl]")) button.title = keyLabel(button.title);
   addCommand({
     id: "search",
     label: words.search,

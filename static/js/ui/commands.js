@@ -4,8 +4,8 @@
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** Returns keys in the notation of the user's platform: "Ctrl+K" becomes "⌘K" on a Mac. */
-export const keyLabel = (keys) => (isMac ? keys.replace("Ctrl+", "⌘").replace("Alt+", "⌥") : keys);
+/** Returns keys in the notation of the user's platform: "Ctrl+K" and "Ctrl K" become "⌘K" on a Mac. */
+export const keyLabel = (keys) => (isMac ? keys.replace(/Ctrl[+ ]/, "⌘").replace("Alt+", "⌥") : keys);
 
 /** Returns whether Ctrl (⌘) is pressed, and no other modifier except Shift. */
 export const hasControl = (event) =>
