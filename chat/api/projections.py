@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router
 
 from agents.errors import AgentError
-from agents.i18n import TranslatableText
 from agents.loop import Agent
 from agents.messages import File, Json, Part
 from agents.prices import Money
@@ -43,7 +42,7 @@ from chat.queries.knowledge import tools_of
 from chat.queries.mcp_servers import with_servers
 from chat.queries.model_requests import past_request, requests_of
 from chat.queries.usage import usage_of
-from chat.rendering.text.translation import translate
+from chat.rendering.text.translation import translated
 from chat.runner.agent_input import prompt_of, view_of
 from chat.runner.attached_files import FileParts, file_sizes, load_file_parts, read
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
@@ -216,8 +215,7 @@ def _require_agent(session: Session, name: str) -> None:
 
 
 def _problem(upcoming: NextRequest) -> str | None:
-    text = upcoming.problem
-    return (translate(text, text.to_json()) if isinstance(text, TranslatableText) else text) or None
+    return translated(upcoming.problem) or None
 
 
 def _block_estimate(block: Block, tokens: Callable[[float], int]) -> Json:

@@ -7,7 +7,6 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from agents.i18n import TranslatableText
 from agents.messages import Json
 from chat.access import session_for
 from chat.limits.whole_sessions import reading_whole
@@ -20,7 +19,7 @@ from chat.projections.measure import Measure
 from chat.queries import cast
 from chat.queries.memory import uses_notes
 from chat.rendering.messages.context_blocks import Excerpt, block_view
-from chat.rendering.text.translation import translate
+from chat.rendering.text.translation import translated
 from chat.runner.request_preview import MEASURED, NextRequest, next_request
 from chat.services.messages.context_inclusion import last_exclusions
 from chat.session_snapshot import context_percent
@@ -87,11 +86,6 @@ def _agents(session: Session, name: str) -> Json:
     return {"agents": agents, "agent": shown}
 
 
-def _problem(found: NextRequest) -> str:
-    words = found.problem
-    return translate(words, words.to_json()) if isinstance(words, TranslatableText) else words
-
-
 def _whole(found: NextRequest, measure: Measure) -> Json:
     session, total = found.session, measure.tokens(measure.estimate)
     return {
@@ -104,5 +98,5 @@ def _whole(found: NextRequest, measure: Measure) -> Json:
         "prompt_tokens": measure.tokens(of_text(found.system)),
         "tools": [tool.name for tool in found.tools],
         "tools_tokens": measure.tokens(of_tools(found.tools)),
-        "problem": _problem(found),
+        "problem": translated(found.problem),
     }

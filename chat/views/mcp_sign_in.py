@@ -18,14 +18,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 from yarl import URL
 
-from agents.i18n import TranslatableText
 from agents.mcp.sign_in import Callback, PendingSignIn, SignInFailed
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import spend
 from chat.models import McpServer
 from chat.overrides.postgres.lending import return_connection
 from chat.queries.mcp_servers import as_added
-from chat.rendering.text.translation import translate
+from chat.rendering.text.translation import translated
 from chat.security.encryption import DecryptionError, decrypt, encrypt
 from chat.services.people import mcp_servers, mcp_sign_in
 from chat.views.requests import SignedInRequest, absolute, signed_in
@@ -133,7 +132,4 @@ def _digest(state: str) -> str:
 
 def _failure(server: McpServer, error: SignInFailed) -> Invalid:
     words = _("Couldn’t connect “%(name)s”: %(reason)s")
-    reason = error.args[0]
-    if isinstance(reason, TranslatableText):
-        reason = translate(reason, reason.to_json())
-    return Invalid(words % {"name": server.name, "reason": reason})
+    return Invalid(words % {"name": server.name, "reason": translated(error.args[0])})

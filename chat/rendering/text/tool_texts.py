@@ -9,16 +9,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.delegates import EVERY, PREFIX, is_delegate
-from agents.i18n import TranslatableText
 from agents.mcp.config import SEPARATOR
 from agents.tools import Tool
-from chat.rendering.text.translation import translate
+from chat.rendering.text.translation import translated
 
 
 def tool_text(tool: Tool) -> str:
     """Return what a tool does. Tools of MCP servers and of the operator have descriptions of their own."""
-    summary = tool.summary
-    return translate(summary, summary.to_json()) if isinstance(summary, TranslatableText) else summary
+    return translated(tool.summary)
 
 
 def entry_text(name: str, tool: Tool | None) -> str:

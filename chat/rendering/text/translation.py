@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from agents.i18n import TranslatableText
 from chat.rendering.text.earlier_texts import PRESENT
 
 
@@ -28,6 +29,11 @@ def translate(text: str, words: Any) -> str:
         IndexError,
     ):  # rows that were not written by Parley, faulty translations
         return text
+
+
+def translated(text: str) -> str:
+    """Translate a text that is not in a row, if it is a TranslatableText."""
+    return translate(text, text.to_json()) if isinstance(text, TranslatableText) else text
 
 
 def _filled_in(words: Mapping[str, Any], *, translate: bool) -> str:
