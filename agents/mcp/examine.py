@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 
+from agents.i18n import gettext as _
 from agents.mcp import http
 from agents.mcp.config import AddedServer
 from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, first_of, reason
@@ -58,11 +59,11 @@ async def examine(server: AddedServer, tokens: Tokens | None = None) -> Offer:
             await session.initialize()
             return replace(await _offer(session), skipped=dispatcher.skipped())
     except TimeoutError:
-        return Offer(problem=f"it did not answer within {SECONDS:g} seconds")
+        return Offer(problem=_("it did not answer within {seconds} seconds", seconds=f"{SECONDS:g}"))
     except Exception as error:  # any failure of the server is the answer that the user wants to see
         if isinstance(first := first_of(error), MCPError) and not failure(first):
             logger.info("%s did not answer as an MCP server: %s", server.name, first)
-            return Offer(problem="the address answered, but not as an MCP server does")
+            return Offer(problem=_("the address answered, but not as an MCP server does"))
         return Offer(problem=reason(error))
 
 

@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from yarl import URL
 
 from agents.errors import ToolError
+from agents.i18n import gettext as _
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
 from agents.mcp.explaining import CUT_SHORT, SESSION, SIGN_IN, TOO_LONG, failed
@@ -128,19 +129,19 @@ class _Checked(httpx2.AsyncBaseTransport):
         url = URL(str(request.url))
         within = is_internal(self._server, url.raw_host or "")
         if self._https_only and not within and url.scheme != "https":
-            raise httpx2.ConnectError(f"the address of {url.raw_host} does not use https", request=request)
+            raise httpx2.ConnectError(_("the address of {host} does not use https", host=url.raw_host), request=request)
         gate, session = self._session(is_within=within)
         try:
             answer = await session.request(
                 request.method, url, headers=headers, data=body or None, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
-            refused = "its address is not public; list the host in internal_hosts to allow it"
+            refused = _("its address is not public; list the host in internal_hosts to allow it")
             logger.info("The request to %s failed: %s", url.origin(), error)
             raise httpx2.ConnectError(refused if gate.refused else _explain(error, url), request=request) from error
         if answer.status == 401 and self._refuses_401:
             answer.close()
-            raise SignInFailed("it requires a sign-in (status 401)")
+            raise SignInFailed(_("it requires a sign-in (status 401)"))
         headers_for_sdk = [each for each in answer.headers.items() if each[0].lower() not in PACKING]
         return httpx2.Response(answer.status, headers=headers_for_sdk, stream=_Body(answer))
 
@@ -168,20 +169,20 @@ def _explain(error: aiohttp.ClientError | OSError, url: URL) -> str:
     host = url.raw_host if url.is_default_port() else url.raw_authority
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return f"no server was found at {host}"
+            return _("no server was found at {host}", host=host)
         case aiohttp.ClientConnectorCertificateError():
-            return f"the certificate of {host} is not valid"
+            return _("the certificate of {host} is not valid", host=host)
         case aiohttp.ClientSSLError():
-            return f"{host} did not accept a secure connection (TLS)"
+            return _("{host} did not accept a secure connection (TLS)", host=host)
         case TimeoutError():
-            return f"{host} did not answer in time"
+            return _("{host} did not answer in time", host=host)
         case ConnectionRefusedError() | aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return f"{host} refused the connection"
+            return _("{host} refused the connection", host=host)
         case aiohttp.ClientConnectorError():
-            return f"{host} can’t be reached"
+            return _("{host} can’t be reached", host=host)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
-            return f"{host} closed the connection before it answered"
-    return f"the answer of {host} is not valid"
+            return _("{host} closed the connection before it answered", host=host)
+    return _("the answer of {host} is not valid", host=host)
 
 
 class _BodyError(httpx2.ReadError, httpx2.StreamError):

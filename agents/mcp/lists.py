@@ -12,6 +12,7 @@ from mcp_types import PaginatedRequestParams
 from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
+from agents.i18n import gettext as _
 from agents.mcp.calls import CALL, readable_result
 from agents.messages import Json
 from agents.safe_text import clean
@@ -114,7 +115,7 @@ async def all_pages(ask: Callable[..., Any], items: Callable[[Any], list[Any]], 
     found: list[Any] = []
     cursor: str | None = None
     cursors: set[str | None] = {None}
-    for _ in range(MAX_PAGES):
+    for _page in range(MAX_PAGES):
         page = await ask(params=PaginatedRequestParams(cursor=cursor))
         found += items(page)
         cursor = page.next_cursor
@@ -139,8 +140,8 @@ def problem_of(error: ValidationError, inside: int = 0) -> str:
 def _problem_of_key(field: str, key: str, known: Container[str]) -> str:
     """Return why a valid item cannot be used because of its name or URI, or "" if it can."""
     if REPLACEMENT in key:  # the server knows the item by another key, which cannot be stored
-        return f"{field}: Contains characters that are not valid"
-    return f"{field}: Another item of the list has it, too" if key in known else ""
+        return _("{field}: Contains characters that are not valid", field=field)
+    return _("{field}: Another item of the list has it, too", field=field) if key in known else ""
 
 
 def _name_of(item: Json | Any, number: int) -> str:

@@ -70,7 +70,7 @@ async def finish(server: AddedServer, redirect_uri: str, begun: PendingSignIn, r
     provider.begun, provider.returned = begun, returned
     await _ask(server, provider)
     if memory.tokens is None or memory.client is None:
-        raise SignInFailed("the authorization server did not return a token")
+        raise SignInFailed(_("the authorization server did not return a token"))
     kept = memory.client.model_dump(mode="json", exclude_none=True)
     return _grant(memory.tokens, kept, provider.token_endpoint, provider.resource)
 
@@ -97,7 +97,7 @@ async def renew(server: AddedServer, grant: Grant) -> Grant:
         answer.raise_for_status()
         tokens = OAuthToken.model_validate_json(answer.content)
     except (httpx2.HTTPError, TimeoutError, ValidationError, OAuthTokenError) as error:
-        raise SignInFailed(f"its sign-in could not be renewed: {_not_renewed(error)}") from error
+        raise SignInFailed(_("its sign-in could not be renewed: {reason}", reason=_not_renewed(error))) from error
     # If the server sends no new refresh token, the old one stays valid.
     tokens.refresh_token = tokens.refresh_token or grant.refresh_token
     return _grant(tokens, grant.client, grant.token_endpoint, grant.resource)
@@ -115,11 +115,11 @@ def _error_code(answer: httpx2.Response) -> str:
 def _not_renewed(error: Exception) -> str:
     match error:
         case TimeoutError():
-            return f"the authorization server did not answer within {SECONDS:g} seconds"
+            return _("the authorization server did not answer within {seconds} seconds", seconds=f"{SECONDS:g}")
         case httpx2.HTTPStatusError():
-            return f"the authorization server answered with the status {error.response.status_code}"
+            return _("the authorization server answered with the status {status}", status=error.response.status_code)
         case ValidationError():
-            return "the answer of the authorization server is not valid"
+            return _("the answer of the authorization server is not valid")
     return reason(error)
 
 
@@ -173,9 +173,9 @@ async def _ask(server: AddedServer, provider: Provider) -> None:
             sent = client.stream("POST", server.config.url or "", json=INITIALIZE, headers=headers, auth=provider)
             async with sent as answer:
                 if answer.status_code >= 400:
-                    raise SignInFailed(f"it answered with the status {answer.status_code}")
+                    raise SignInFailed(_("it answered with the status {status}", status=answer.status_code))
     except TimeoutError as error:
-        raise SignInFailed(f"it did not answer within {SECONDS:g} seconds") from error
+        raise SignInFailed(_("it did not answer within {seconds} seconds", seconds=f"{SECONDS:g}")) from error
     except OAuthRegistrationError as error:
         raise SignInFailed(_register(provider.redirect_uri, reason(error))) from error
     except (httpx2.HTTPError, OAuthFlowError, OAuthTokenError, ValueError) as error:
@@ -183,7 +183,7 @@ async def _ask(server: AddedServer, provider: Provider) -> None:
 
 
 def _register(address: str, answer: str) -> str:
-    """Return the reason if a client must be registered manually. It is translated, because it is an instruction."""
+    """Return the reason if a client must be registered manually."""
     return _(
         "the authorization server did not let Parley register itself. Register a client there with the redirect "
         "address {address}, then enter its OAuth client ID and secret under Edit › Advanced. The server answered: "
@@ -196,4 +196,4 @@ def _register(address: str, answer: str) -> str:
 def _check_address(url: URL, server: AddedServer) -> None:
     """Raise SignInFailed if users may not be sent to an address."""
     if url.scheme != "https" and not (url.scheme == "http" and is_internal(server.config, url.raw_host or "")):
-        raise SignInFailed("the address of its authorization server does not use https")
+        raise SignInFailed(_("the address of its authorization server does not use https"))

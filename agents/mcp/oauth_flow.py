@@ -25,6 +25,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from agents.i18n import gettext as _
 from agents.mcp.sign_in import Callback, PendingSignIn
 
 # The methods by which Parley registers, the preferred one first.
@@ -33,7 +34,7 @@ METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "c
 # only credentials in the body.
 GITHUB = "/login/oauth/access_token"
 
-NOT_REQUIRED = "it does not require a sign-in"
+NOT_REQUIRED = _("it does not require a sign-in")
 
 
 class Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback

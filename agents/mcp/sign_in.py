@@ -6,12 +6,13 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Protocol, Self
 
+from agents.i18n import gettext as _
 from agents.messages import Json
 
 # A token is renewed this many seconds before it expires.
 EARLY = 30.0
 
-ENDED = "its sign-in has expired; an owner or admin of the workspace can connect it again in the MCP server settings"
+ENDED = _("its sign-in has expired; an owner or admin of the workspace can connect it again in the MCP server settings")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -20,6 +21,7 @@ from chat.models import McpServer, Workspace
 from chat.overrides.postgres.lending import return_connection
 from chat.permissions import Permission
 from chat.queries.mcp_servers import as_added, is_shadowed
+from chat.rendering.text.translation import translated
 from chat.runner.mcp_tokens import TokenStore
 from chat.services.people import mcp_servers as service
 from chat.services.people import mcp_sign_in as sign_in_service
@@ -223,8 +225,14 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
 
     added = as_added(server)
     return_connection()
-    offer = async_to_sync(examined)()
+    offer = _in_language(async_to_sync(examined)())
     return _page(request, workspace, {"tested": server.pk, "offer": offer})
+
+
+def _in_language(offer: Any) -> Any:
+    """Return an offer with its problems in the user's language."""
+    skipped = tuple(replace(each, problem=translated(each.problem)) for each in offer.skipped)
+    return replace(offer, problem=translated(offer.problem), skipped=skipped)
 
 
 def _connect(request: SignedInRequest, workspace: Workspace) -> HttpResponse:

@@ -120,12 +120,21 @@ def test_invalid_tools_are_named_with_the_reason(page: Client, workspace: Worksp
     assert ("<code>no_schema</code>" in invalid, "inputSchema: Field required" in invalid) == (True, True)
 
 
-def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace) -> None:
-    page.post(reverse("mcp-servers", args=[workspace.pk]), form("https://name.invalid/mcp"))
-    tested = page.post(
-        reverse("mcp-servers", args=[workspace.pk]), {"part": "test", "server": McpServer.objects.get().pk}
-    )
-    assert (tested.status_code, "Couldn’t connect: " in tested.content.decode()) == (200, True)
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "Couldn’t connect: no server was found at name.invalid."),
+        ("zh-hans", "无法连接：找不到服务器 name.invalid。"),
+        ("zh-hant", "無法連線：找不到伺服器 name.invalid。"),
+    ],
+)
+def test_a_server_that_does_not_answer_says_why(page: Client, workspace: Workspace, language: str, words: str) -> None:
+    """UI-13: the reason is in the user’s language."""
+    where = reverse("mcp-servers", args=[workspace.pk])
+    page.post(where, form("https://name.invalid/mcp"))
+    asked = {"part": "test", "server": McpServer.objects.get().pk}
+    tested = page.post(where, asked, headers={"Accept-Language": language})
+    assert (tested.status_code, words in tested.content.decode()) == (200, True)
 
 
 def test_what_is_refused_stays_in_the_form(page: Client, workspace: Workspace) -> None:
