@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agents.elicitation import form_of, link_of
 from agents.messages import Json
@@ -35,6 +35,14 @@ def test_open_question_is_a_form_marked_as_the_servers() -> None:
     assert "<b>When?" not in html
     assert "The MCP server inn needs an answer to continue with inn__book" in text_of(html)
     assert "Don’t enter passwords." in text_of(html)
+
+
+@pytest.mark.parametrize(("language", "words"), [("zh-hans", "忽略"), ("zh-hant", "略過")])
+def test_question_is_dismissed_and_not_only_closed(language: str, words: str) -> None:
+    """UI-13: the button that answers the server has another word than the button that closes a notice."""
+    with translation.override(language):
+        html = shown(record(), status="waiting")
+    assert f'value="cancel">{words}</button>' in html
 
 
 def test_page_to_open_is_a_link_without_access_to_this_one() -> None:
