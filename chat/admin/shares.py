@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, may_read_messages
@@ -105,7 +106,7 @@ class InvitationAdmin(SessionColumn, ReadOnly, admin.ModelAdmin):  # type: ignor
     def _record(self, request: StaffRequest, row: Invitation) -> None:
         record(Kind.INVITATION_ENDED, actor=request.user, person=row.session.owner_id, target=row.session)
 
-    @admin.display(description=_("active"), boolean=True)
+    @admin.display(description=pgettext_lazy("link", "active"), boolean=True)
     def works(self, invitation: Invitation) -> bool:
         return bool(getattr(invitation, "is_valid", False))
 
@@ -141,6 +142,6 @@ class WorkspaceInvitationAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type
     def _record(self, request: StaffRequest, row: WorkspaceInvitation) -> None:
         record(Kind.INVITATION_ENDED, actor=request.user, target=row.workspace, invitation=row.pk)
 
-    @admin.display(description=_("active"), boolean=True)
+    @admin.display(description=pgettext_lazy("link", "active"), boolean=True)
     def works(self, invitation: WorkspaceInvitation) -> bool:
         return bool(getattr(invitation, "is_valid", False))

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin import audit_log
@@ -60,7 +60,7 @@ class TokenAdmin(ReadOnly, Admin):
     def access(self, token: ApiToken) -> str:
         return str(api_tokens.SCOPES[ApiToken.Scope(token.scope)])
 
-    @admin.display(description=_("active"), boolean=True)
+    @admin.display(description=pgettext_lazy("link", "active"), boolean=True)
     def works(self, token: ApiToken) -> bool:
         has_ended = token.revoked_at is not None or (
             token.expires_at is not None and token.expires_at <= timezone.now()

@@ -358,6 +358,13 @@ def test_roles_have_names_in_the_language_of_the_page(root: Client, workspace: W
     assert "所有者" in answer.content.decode()
 
 
+@pytest.mark.parametrize("language", ["zh-hans", "zh-hant"])
+def test_account_is_active_in_the_words_of_django(root: Client, ana: User, language: str) -> None:
+    """UI-13: the text for links and tokens, which “still work”, does not replace Django’s text for accounts."""
+    shown = said(root.get(reverse("admin:chat_user_change", args=[ana.pk]), headers={"Accept-Language": language}))
+    assert ("有效" in shown, "仍然有效" in shown) == (True, False)
+
+
 @pytest.mark.parametrize("page", ["admin:chat_user_change", "admin:auth_group_add"])
 def test_permissions_are_named_in_the_language_of_staff(root: Client, ana: User, page: str) -> None:
     """UI-13: the database has the names in English."""
