@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from chat.access import role_in
-from chat.models import ChatMessage, Session, User
+from chat.models import ApiToken, ChatMessage, Session, User
 from chat.services.people.security_log import Kind, record
 
 # An action flag besides Django's own (1 to 3).
@@ -36,6 +36,10 @@ UNDRAINED = _("Let the worker take sessions again.")
 PAUSED = _("Paused the schedule.")
 RESUMED = _("Resumed the schedule.")
 WAS_READ = _("Read the session.")
+SIGN_IN_LINK = _("Created a sign-in link.")
+SIGNED_OUT = _("Signed out everywhere.")
+FACTOR_RESET = _("Reset two-step verification.")
+ERASURE_REQUESTED = _("Requested erasure of the account.")
 
 
 def log_change(user: User, session: Session, message: str | list[dict[str, Any]], flag: int = CHANGE) -> None:
@@ -53,9 +57,15 @@ def log_change(user: User, session: Session, message: str | list[dict[str, Any]]
     )
 
 
-def log_row(user: User, row: Model, message: str) -> None:
+def log_row(user: User, row: Model, message: str | list[dict[str, Any]]) -> None:
     """Log a change of a row that is not a session within the caller's transaction."""
     LogEntry.objects.log_actions(user.pk, [row], CHANGE, change_message=message, single_object=True)
+
+
+def log_revocation(user: User, token: ApiToken) -> None:
+    """Log the revocation of a token in the log of its owner, in the form of Django's own entries."""
+    details = {"name": _("API token"), "object": token.name, "fields": [_("revoked")]}
+    log_row(user, token.user, [{"changed": details}])
 
 
 def log_fields(user: User, session: Session, fields: list[str]) -> None:

@@ -96,8 +96,7 @@ def erase_users(
     model_admin: admin.ModelAdmin[User], request: StaffRequest, chosen: QuerySet[User]
 ) -> HttpResponse | None:
     def erase(user: User) -> Erasure:
-        message = gettext("Requested erasure of the account.")
-        audit_log.log_row(request.user, user, message)
+        audit_log.log_row(request.user, user, audit_log.ERASURE_REQUESTED)
         return requests.request_user(user=user, author=request.user)
 
     def describe(user: User) -> ErasurePreview:

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin import erasures
+from chat.admin import audit_log, erasures
 from chat.admin.base import BoundedSearch, DeletionPlan, GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest, may_become, may_touch
 from chat.admin.security import link_to_events_of
@@ -252,7 +252,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
                 return
             path = reverse("sign-in-link", args=[token])
             link = f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
-            self.log_change(request, user, gettext("Created a sign-in link."))
+            self.log_change(request, user, audit_log.SIGN_IN_LINK)
             text = gettext("This link signs {name} in, once, within a day: {link}")
             messages.success(request, format_html(text, name=user.sender, link=link))
 
@@ -260,7 +260,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
     def sign_out(self, request: StaffRequest, people: QuerySet[User]) -> None:
         for user in self._filter(request, people, self.has_change_permission):
             accounts.sign_out_elsewhere(user=user, keep=request.session.session_key, author=request.user)
-            self.log_change(request, user, gettext("Signed out everywhere."))
+            self.log_change(request, user, audit_log.SIGNED_OUT)
             messages.success(request, gettext("%(name)s is signed out everywhere.") % {"name": user.sender})
 
     @admin.action(description=_("Reset two-step verification"), permissions=["reset_second_factor"])
@@ -268,7 +268,7 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
         for user in self._filter(request, people, may_touch):
             name = {"name": user.sender}
             if second_factor.reset(user=user, author=request.user):
-                self.log_change(request, user, gettext("Reset two-step verification."))
+                self.log_change(request, user, audit_log.FACTOR_RESET)
                 messages.success(request, gettext("Two-step verification of %(name)s was reset.") % name)
             else:
                 messages.info(request, gettext("%(name)s has no two-step verification.") % name)

@@ -79,8 +79,7 @@ class TokenAdmin(ReadOnly, Admin):
             except ServiceError as error:
                 messages.error(request, error.message)
                 continue
-            log_message = gettext("Revoked the API token “%(name)s”.") % values
-            audit_log.log_row(request.user, token.user, log_message)
+            audit_log.log_revocation(request.user, token)
             messages.success(request, gettext("“%(name)s” of %(person)s is revoked.") % values)
 
 

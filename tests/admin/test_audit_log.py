@@ -8,12 +8,14 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.urls import reverse
 
 from chat.admin.audit_log import READ, SAME_VISIT
 from chat.models import Session, SessionRole, User
-from chat.services.people import sharing
-from tests.admin.pages import add_page, do, form_in, message_page, page_of
+from chat.services.people import api_tokens, sharing
+from tests.admin.pages import add_page, do, form_in, message_page, page_of, said
 from tests.support.filled import DONE, HI, START, fill
+from tests.support.second_factors import give_app
 from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +103,30 @@ def test_who_may_not_read_messages_sees_none(staff_with: Callable[..., User], se
     assert b"Secret" in reader.get(page_of(session)).content
     assert reader.post(page_of(session), {"title": "x"}).status_code == 403
     assert reader.post(message_page(row), {"text": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("action", "english", "chinese"),
+    [
+        ("sign_in_link", "Created a sign-in link.", "生成了登录链接。"),
+        ("sign_out", "Signed out everywhere.", "已在所有设备上退出。"),
+        ("reset_second_factor", "Reset two-step verification.", "重置了两步验证。"),
+        ("revoke", "Changed revoked for API token “Backup”.", "API 令牌“Backup”"),
+    ],
+)
+def test_actions_on_accounts_are_logged_in_the_language_of_the_reader(
+    ana: User, action: str, english: str, chinese: str
+) -> None:
+    """UI-13: who reads the log, and not who acted, determines the language of an entry."""
+    give_app(ana)
+    token = api_tokens.create(user=ana, name="Backup", scope="read", days=0)[0]
+    model, row = ("apitoken", token.pk) if action == "revoke" else ("user", ana.pk)
+    root = signed_in(User.objects.create_superuser("root"))
+    in_chinese = {"Accept-Language": "zh-hans"}
+
+    values = {"action": action, "_selected_action": [row]}
+    root.post(reverse(f"admin:chat_{model}_changelist"), values, headers=in_chinese)
+
+    log = reverse("admin:admin_logentry_changelist")
+    assert english in said(root.get(log))
+    assert chinese in said(root.get(log, headers=in_chinese))

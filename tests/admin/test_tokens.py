@@ -45,7 +45,7 @@ def test_token_is_seen_and_revoked_at_once(staff_with: Callable[..., User], ana:
     assert api_tokens.alive([token.pk]) == set()
     assert "This token no longer exists." in revoke(keeper, token)
     [entry] = LogEntry.objects.all()
-    assert (entry.object_id, entry.get_change_message()) == (str(ana.pk), "Revoked the API token “Backup”.")
+    assert (entry.object_id, entry.get_change_message()) == (str(ana.pk), "Changed revoked for API token “Backup”.")
 
 
 def test_superuser_s_tokens_are_for_superusers(staff_with: Callable[..., User]) -> None:
