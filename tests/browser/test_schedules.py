@@ -237,6 +237,22 @@ async def test_open_dialog_shows_changes_of_other_tabs(ana: Person, model: WireS
     ana.check_console()
 
 
+async def test_switch_shows_its_state_with_forced_colors(ana: Person) -> None:
+    """UI-11: browsers replace all backgrounds then, except system colors."""
+    page = ana.page
+    await page.emulate_media(forced_colors="active")
+    await ana.say("/schedule Report.")
+    dialog = page.get_by_role("dialog", name="Schedules")
+    await dialog.get_by_role("button", name="Add schedule").click()
+    switch = dialog.get_by_role("switch")
+    colors = "input => [getComputedStyle(input), getComputedStyle(input, '::before')].map(each => each.backgroundColor)"
+    track, knob = await switch.evaluate(colors)
+    await switch.uncheck()
+    await expect(dialog.get_by_text("Off", exact=True)).to_be_visible()
+    track_off, knob_off = await switch.evaluate(colors)
+    assert len({track, knob}) == len({track_off, knob_off}) == len({track, track_off}) == 2
+
+
 async def test_queued_message_of_a_schedule_is_beside_its_sender(ana: Person, model: WireServer) -> None:
     """UI-24: a run that waits for the present turn is queued, with the sign of a schedule between sender and text."""
     gate = asyncio.Event()
