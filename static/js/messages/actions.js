@@ -3,7 +3,7 @@ import { EDIT_PREFIX, fetchText, INTERRUPTED_EDIT } from "../net/http.js";
 import { readTab, storedNames, writeTab } from "../net/storage.js";
 import { copyFetched, copyText } from "../ui/clipboard.js";
 import { addCommand, onAction, TOUCH } from "../ui/commands.js";
-import { words } from "../ui/i18n.js";
+import { countText, words } from "../ui/i18n.js";
 import { lazyImport } from "../ui/loading.js";
 import { clearNoticeAfterSuccess, showNotice } from "../ui/notice.js";
 import { closePopover, openMenu, suppressNextClick, unlessUserActed, watchUser } from "../ui/popover.js";
@@ -11,7 +11,7 @@ import { showToast } from "../ui/toast.js";
 import { forkAt } from "./fork.js";
 import { isFinished, lastMessage } from "./list.js";
 import { stopAgentAndTry, tryRequest } from "./requests.js";
-import { countText, retry, runTools } from "./retry.js";
+import { retry, runTools } from "./retry.js";
 import { goToMessage } from "./scroll.js";
 import { canEdit, isGuest, live, mayEdit, page } from "./session.js";
 

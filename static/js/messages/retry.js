@@ -2,7 +2,7 @@
 // would be removed, and can undo it (RUN-12).
 import { addCommand } from "../ui/commands.js";
 import { cloneTemplate, openDialog } from "../ui/dom.js";
-import { format, words } from "../ui/i18n.js";
+import { countText, words } from "../ui/i18n.js";
 import { showToast } from "../ui/toast.js";
 import { createFork } from "./fork.js";
 import { lastMessage } from "./list.js";
@@ -133,5 +133,3 @@ async function confirmRemoval({ messages, others }, { title, confirm, forks = fa
   const choice = await answer;
   return ["confirm", "fork"].includes(choice) ? choice : null;
 }
-
-export const countText = (count, one, many) => (count === 1 ? one : format(many, { count }));

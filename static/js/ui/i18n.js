@@ -29,3 +29,6 @@ function isolateName(name, longest) {
 export function format(sentence, values) {
   return sentence.replace(/\{(\w+)\}/g, (place, name) => values[name] ?? place);
 }
+
+/** Returns the text for one thing, or the text for several with their number in place of {count}. */
+export const countText = (count, one, many) => (count === 1 ? one : format(many, { count }));
