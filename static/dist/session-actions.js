@@ -1,1 +1,1 @@
-import{Ga as o,Ha as r,Ia as m,Ja as p,Ka as t,La as e,Ma as f,Na as i,Oa as x,Pa as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};
+import{Ha as o,Ia as r,Ja as m,Ka as p,La as t,Ma as e,Na as f,Oa as i,Pa as x,Qa as a}from"./session.js";export{r as actionsFor,o as connect,i as copyMessage,x as editMessage,f as fetchMarkdown,e as fetchSource,m as messageKeys,t as openMenuFor,a as reopenEdits,p as runAction};

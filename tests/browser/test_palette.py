@@ -46,6 +46,7 @@ async def test_palette_finds_messages_by_keyboard(ana: Person, model: WireServer
     await begin(ana, "Another matter")
     await search(ana, "据库")
     await expect(options(ana)).to_have_count(1)
+    await expect(ana.page.locator("#palette-status")).to_have_text("1 result")
     await expect(chosen(ana).locator("mark")).to_have_text("据库")
     await expect(chosen(ana)).to_contain_text("Why is it slow?")
     await ana.page.keyboard.press("Enter")

@@ -4,7 +4,7 @@ import { currentWorkspace } from "../sidebar/list_content.js";
 import { availableCommands, keyLabel } from "../ui/commands.js";
 import { cloneTemplate, createElement, createIcon } from "../ui/dom.js";
 import { isComposing } from "../ui/field.js";
-import { format, words } from "../ui/i18n.js";
+import { countText, words } from "../ui/i18n.js";
 import { navigate } from "../ui/navigation.js";
 import { OptionList, PAGE_KEYS } from "../ui/options.js";
 import { localizeTimes } from "../ui/time.js";
@@ -120,7 +120,7 @@ function updateOptions(final, problem = "") {
   list.hidden = final && !present.length;
   if (!final) return;
   dialog.ariaBusy = "false";
-  status.textContent = empty || format(words.resultCount, { count: present.length });
+  status.textContent = empty || countText(present.length, words.resultOne, words.resultCount);
   if (earlyEnter && options.active && !problem) runOption(options.active, earlyEnter);
   earlyEnter = null;
 }
