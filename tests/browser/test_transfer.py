@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 from playwright.async_api import FilePayload, expect
 
-from tests.browser.person import Person
+from tests.browser.person import Person, shows_briefly
 from tests.browser.test_chat import reply
 from tests.transfer import samples
 from tests.wire.server import WireServer
@@ -74,7 +75,10 @@ async def test_conversations_are_chosen_from_a_file(ana: Person) -> None:
     await dialog.get_by_role("checkbox", name="All shown").check()
     await expect(dialog.get_by_role("checkbox", name="会议 notes")).to_be_checked()
     await expect(dialog.get_by_text("2 of 9 selected")).to_be_visible()
-    await dialog.get_by_role("button", name="Import", exact=True).click()
+    sending = "words => document.querySelector('.sending').textContent === words"
+    async with asyncio.TaskGroup() as looks:
+        looks.create_task(shows_briefly(page, sending, "Importing 2 conversations…"))
+        await dialog.get_by_role("button", name="Import", exact=True).click()
     await expect(dialog.locator(".brought > li")).to_have_count(2)
     await expect(dialog).to_contain_text("1 message of another branch was left out.")
     await expect(page.locator("#session-list")).to_contain_text("会议 notes")

@@ -137,8 +137,9 @@ async function importConversations(wanted) {
   findPart(".errors").hidden = true;
   showStage("send");
   findPart("[data-choice=stop]").focus();
-  for (let at = 0; at < wanted.length && !stopSignal.signal.aborted; at += BATCH_SIZE) {
-    showProgress(at / wanted.length, format(dialog.dataset.importing, { count: at, total: wanted.length }));
+  const total = wanted.length;
+  for (let at = 0; at < total && !stopSignal.signal.aborted; at += BATCH_SIZE) {
+    showImported(at, total);
     const { status, answer } = await importBatch(wanted.slice(at, at + BATCH_SIZE), stopSignal.signal);
     if (status === 401) return goToSignIn();
     imported.sessions.push(...(answer.sessions ?? []));
@@ -148,6 +149,14 @@ async function importConversations(wanted) {
   if (!dialog.open) return;
   if (imported.sessions.length) showDone(imported);
   else showPick(stopSignal.signal.aborted ? "" : imported.problems.join("\n"));
+}
+
+/** Shows how many conversations are imported. A single request has no progress that could be shown. */
+function showImported(count, total) {
+  const { importing, importingAll, importingOne } = dialog.dataset;
+  const isSingle = total <= BATCH_SIZE;
+  const text = !isSingle ? importing : total > 1 ? importingAll : importingOne;
+  showProgress(isSingle ? null : count / total, format(text, { count, total }));
 }
 
 async function importBatch(indexes, signal) {
