@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
 from tests.browser.test_chat import invited, reply
-from tests.support.server import Server
+from tests.support.server import Server, run_in
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
 
@@ -160,6 +160,25 @@ async def test_turn_that_failed_while_the_page_slept_is_notified_as_failed(
 def refusal(gate: asyncio.Event) -> Reply:
     """Return a request’s refusal by the model, sent when the gate opens."""
     return replace(Reply.of_json({"error": {"message": "No."}}, 400), hold=gate)
+
+
+async def test_untitled_session_has_the_name_that_push_messages_give_it(
+    ana: Person, model: WireServer, server: Server
+) -> None:
+    """UI-22: on the page it is a new session, but elsewhere that would be a wrong name for an old one."""
+    await wanting(ana, server)
+    gate = asyncio.Event()
+    model.script(reply("Well", gate=gate, rest=(" done",)))
+    await ana.say("Take your time")
+    await expect(ana.answers.first).to_contain_text("Well")
+    session = ana.page.url.rstrip("/").rsplit("/", 1)[1]
+    run_in(server, f"from chat.models import Session; Session.objects.filter(pk='{session}').update(title='')")
+    await ana.page.reload()
+    await ana.sees_connection("Connected")
+    await expect(ana.page.get_by_role("heading", level=1)).to_contain_text("New session")
+    await ana.page.clock.fast_forward(25_000)
+    gate.set()
+    await has_shown(ana, ["Untitled session", "The agent has finished."])
 
 
 async def test_short_turns_and_those_who_look_are_left_alone(ana: Person, model: WireServer, server: Server) -> None:

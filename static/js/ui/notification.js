@@ -1,5 +1,6 @@
 // A notification of the browser. Pages load this module only for users who have turned notifications on.
 import { readStored, writeStored } from "../net/storage.js";
+import { words } from "./i18n.js";
 import { registration } from "./push.js";
 
 // A notification that replaces another one alerts the user only if the last alert is older, because all tabs report an
@@ -17,9 +18,11 @@ export async function showNotification(title, { onclick, url, ...others }) {
   const alertedAt = renotify ? Date.now() : lastAlert;
   writeStored(ALERT_NAME, `${others.tag} ${alertedAt}`);
   const options = { ...others, renotify };
-  if (worker?.active) return worker.showNotification(title, { ...options, data: { url, alertedAt } });
+  // As in push messages, which are also read outside of the page.
+  const heading = title === words.newSession ? words.untitledSession : title;
+  if (worker?.active) return worker.showNotification(heading, { ...options, data: { url, alertedAt } });
   try {
-    const shown = new Notification(title, options);
+    const shown = new Notification(heading, options);
     shown.addEventListener("click", () => {
       onclick();
       shown.close();
