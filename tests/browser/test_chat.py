@@ -185,6 +185,19 @@ async def test_lost_network_loses_nothing(ana: Person, model: WireServer) -> Non
     await expect(ana.messages.filter(has_text="Typed offline")).to_have_count(1)
 
 
+async def test_viewer_is_not_told_that_messages_will_be_sent(ana: Person, browser: Browser) -> None:
+    """LIVE-02: viewers have no composer, so nothing of theirs waits for the connection."""
+    bo = await invited(ana, browser, "Bo")
+    await make_viewer(ana, bo)
+    await expect(bo.composer).to_have_count(0)
+    await bo.sees_connection("Connected")
+    await bo.page.context.set_offline(True)
+    await bo.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await expect(bo.page.locator("#connection")).to_have_text("You’re offline.")
+    await bo.page.context.set_offline(False)
+    await bo.sees_connection("Connected")
+
+
 async def test_stop_without_a_connection_stops_the_agent_at_the_next_one(ana: Person, model: WireServer) -> None:
     """RUN-07, LIVE-04: the user need not press Stop again when the page is connected again."""
     model.script(reply("A long ", gate=asyncio.Event()))

@@ -45,7 +45,7 @@ function handleArchived() {
 const connection = document.getElementById("connection");
 
 function connectionText(state, reason) {
-  if (state !== "closed") return words[state];
+  if (state !== "closed") return words[state === "offline" && !canEdit ? "offlineViewer" : state];
   return { "no-access": words.noAccess, gone: words.gone, "signed-out": words.signedOut }[reason];
 }
 
