@@ -227,3 +227,9 @@ def test_switch_works_without_scripts(client: Client, ana: User) -> None:
     client.post(reverse("settings"), {"part": "preferences", "theme": "dark"})
     ana.refresh_from_db()
     assert (ana.notify, ana.theme) == (True, "dark")
+
+
+def test_settings_name_all_that_is_notified(client: Client) -> None:
+    """UI-22, LIVE-07: mentions are notified like questions and the ends of long turns."""
+    html = client.get(reverse("settings")).content.decode()
+    assert "When you’re mentioned, an agent needs you, or an agent finishes after 20 seconds or more" in html
