@@ -3,6 +3,7 @@ import { post } from "../net/http.js";
 import { copyLink } from "../ui/clipboard.js";
 import { addCommand, onAction } from "../ui/commands.js";
 import { cloneTemplate, createElement } from "../ui/dom.js";
+import { isComposing } from "../ui/field.js";
 import { format, words } from "../ui/i18n.js";
 import { navigate } from "../ui/navigation.js";
 import { notifyIfAway, preload } from "../ui/notify.js";
@@ -106,7 +107,7 @@ function renameRow(row, { typed = titleOf(row), problem = "" } = {}) {
   field.addEventListener("blur", () => (problem && field.value === typed ? null : finish(true)));
   field.addEventListener("keydown", (event) => {
     event.stopPropagation();
-    if (event.key === "Escape" && !event.isComposing) finish(false);
+    if (event.key === "Escape" && !isComposing(event)) finish(false);
   });
   if (problem) showProblem(form, row.id, problem);
   showForm(row, form);
