@@ -29,7 +29,7 @@ async def test_two_users_see_a_proposed_note_and_one_accepts_it(
 ) -> None:
     """CTX-08: one user edits and accepts a proposed note. Its card is then read-only for both users.
 
-    The note can be edited, removed and restored.
+    The note can be edited, removed and restored. The names of the controls contain the note (UI-11).
     """
     bo = await invited(ana, browser, "Bo")
     model.script(asking(("remember", {"note": "Ana likes tables.", "scope": "me"})), reply("Noted."))
@@ -43,14 +43,14 @@ async def test_two_users_see_a_proposed_note_and_one_accepts_it(
         await expect(person.page.get_by_role("button", name="Remember", exact=True)).to_have_count(0)
     await ana.page.goto(urljoin(ana.page.url, "/settings"))
     memory = ana.page.get_by_role("region", name="Memory")
-    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves tables.")
-    await memory.get_by_role("textbox", name="Note", exact=True).fill("Ana loves lists.")
-    await memory.get_by_role("button", name="Save").click()
-    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves lists.")
-    await memory.get_by_role("button", name="Remove").click()
+    await expect(memory.get_by_role("textbox", name="Note · Ana loves tables.")).to_have_value("Ana loves tables.")
+    await memory.get_by_role("textbox", name="Note · Ana loves tables.").fill("Ana loves lists.")
+    await memory.get_by_role("button", name="Save · Ana loves tables.").click()
+    await expect(memory.get_by_role("textbox", name="Note · Ana loves lists.")).to_have_value("Ana loves lists.")
+    await memory.get_by_role("button", name="Remove · Ana loves lists.").click()
     await expect(memory).to_contain_text("No notes yet.")
     await memory.get_by_text("Removed notes").click()
     await memory.get_by_role("button", name="Restore").click()
-    await expect(memory.get_by_role("textbox", name="Note", exact=True)).to_have_value("Ana loves lists.")
+    await expect(memory.get_by_role("textbox", name="Note · Ana loves lists.")).to_have_value("Ana loves lists.")
     ana.check_console()
     bo.check_console()
