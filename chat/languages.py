@@ -1,13 +1,14 @@
-"""Choose and activate the language of a user (UI-13)."""
+"""Choose and activate the language of a user, and join texts in it (UI-13)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils import translation
+from django.utils.translation import gettext as _
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,3 +36,8 @@ def in_language(language: str, function: Callable[P, T], *args: P.args, **kwargs
     """Call a function in a language. It is active in this thread only, so work in other threads must set it again."""
     with translation.override(language):
         return function(*args, **kwargs)
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Return the parts with the active language's mark between them: Chinese has another one than the comma."""
+    return _(", ").join(parts)

@@ -103,7 +103,7 @@ async def test_every_kind_of_question_is_answered(ana: Person, model: WireServer
     choice = card(ana, "Which fruit?")
     await choice.get_by_role("checkbox", name="Pears").check()
     await press(choice, "Send answer")
-    await expect(card(bo, "Which fruit?")).to_contain_text(re.compile(r"Pears.*Admin answered, \d\d:\d\d", re.S))
+    await expect(card(bo, "Which fruit?")).to_contain_text(re.compile(r"Pears.*Admin answered · \d\d:\d\d", re.S))
     await expect(card(bo, "Which fruit?").get_by_role("checkbox")).to_have_count(0)
     await press(card(bo, "Delete the table?"), "No")
     await expect(card(ana, "Delete the table?")).to_contain_text(re.compile("No.*Bo answered", re.S))

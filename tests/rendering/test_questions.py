@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agents.messages import Json
 from chat.rendering.messages import frames
@@ -80,8 +80,15 @@ def test_card_names_the_agent_that_asks() -> None:
 def test_answer_is_shown_as_people_read_it(kind: str, answer: object, words: str) -> None:
     """An answered question has no controls, and shows the user who answered."""
     html = answered(kind, answer)
-    assert f"{words} Bo answered" in text_of(html)
+    assert f"{words} Bo answered · " in text_of(html)
     assert "<form" not in html
+
+
+def test_answers_are_listed_in_the_way_of_the_language() -> None:
+    """UI-13: between the parts of a list, and before the time, no mark of English remains in Chinese."""
+    with translation.override("zh-hans"):
+        shown = text_of(answered("form", {"c": ["Red", "Blue"]}))
+    assert re.search(r"Red、Blue Bo 已回答 · \d\d:\d\d", shown)
 
 
 def test_changed_plan_is_shown() -> None:

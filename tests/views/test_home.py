@@ -227,3 +227,9 @@ def test_home_of_a_removed_member_lists_their_own_sessions(signed_in: SignIn, an
     html = signed_in(ana).get(reverse("home")).content.decode()
     assert "You are no longer a member of the workspace, but you can still use your sessions." in html
     assert not any(words in html for words in ("You are a guest here", "Shared with you"))
+
+
+def test_account_menu_is_named_in_the_way_of_the_language(signed_in: SignIn, ana: User) -> None:
+    """UI-13: the colon of a Chinese name is Chinese, too."""
+    html = signed_in(ana).get(reverse("home"), headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert 'aria-label="账户：Ana"' in html

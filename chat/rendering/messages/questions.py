@@ -25,6 +25,7 @@ from agents.questions import (
     Selection,
     read_question,
 )
+from chat.languages import listed
 from chat.models import QuestionKind
 from chat.rendering.markdown import render
 from chat.rendering.messages.tool_card import Output, output
@@ -275,7 +276,7 @@ def _decision_of(message: MessageSnapshot) -> Decision | None:
         words = _("%(name)s refused: %(comment)s") if comment else _("%(name)s refused")
         return Decision("ban", words % {**name, "comment": comment}, tool.answered_at)
     if (standing := standing_of(tool.approval)) and standing.approvals:
-        names = ", ".join(each.name for each in standing.approvals)
+        names = listed(each.name for each in standing.approvals)
         return Decision("shield", _("Approved by %(names)s") % {"names": names}, tool.answered_at)
     words = {
         "session": _("%(name)s allowed this for the session"),
@@ -314,7 +315,7 @@ def filled_in(field: FormField, value: object) -> str:
         return "–"
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return listed(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _argument(name: str, value: object) -> Argument:

@@ -6,6 +6,7 @@ from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from chat.languages import listed
 from chat.models import Schedule
 from chat.recurrence import LAST_DAY, Rhythm
 
@@ -57,7 +58,7 @@ def rhythm_words(rhythm: Rhythm) -> str:
 
 def _days(rhythm: Rhythm) -> str:
     *others, last = [str(WEEKDAYS[day - 1]) for day in rhythm.days]
-    return _("%(days)s and %(day)s") % {"days": _(", ").join(others), "day": last} if others else last
+    return _("%(days)s and %(day)s") % {"days": listed(others), "day": last} if others else last
 
 
 def outcome_words(outcome: str, error: str = "") -> str:

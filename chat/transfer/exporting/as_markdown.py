@@ -49,11 +49,12 @@ def _heading(row: ChatMessage, zone: tzinfo) -> list[str]:
 
 
 def _edit_note(row: ChatMessage) -> str:
-    words = _("edited by %(name)s") if row.edited_by_name else _("edited")
-    parts = [words % {"name": escaped(row.edited_by_name)}]
-    if row.suggested_by_name:
-        parts.append(_("suggested by %(name)s") % {"name": escaped(row.suggested_by_name)})
-    return ", ".join(parts)
+    name, suggester = escaped(row.edited_by_name), escaped(row.suggested_by_name)
+    if name and suggester:
+        return _("edited by %(name)s, suggested by %(suggester)s") % {"name": name, "suggester": suggester}
+    if suggester:
+        return _("edited, suggested by %(name)s") % {"name": suggester}
+    return _("edited by %(name)s") % {"name": name} if name else _("edited")
 
 
 def _speaker(row: ChatMessage) -> str:

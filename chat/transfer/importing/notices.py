@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.errors import ServiceError
+from chat.languages import listed
 from chat.transfer.formats.parsed import Loss
 from chat.transfer.reading.conversations import Problem
 
@@ -90,7 +91,7 @@ def loss_notes(left: Mapping[Loss, int], kinds: Sequence[str]) -> list[str]:
             left.get(Loss.HIDDEN, 0),
         ),
     }
-    return [words[kind] % {"count": count, "kinds": ", ".join(kinds)} for kind, count in left.items() if count]
+    return [words[kind] % {"count": count, "kinds": listed(kinds)} for kind, count in left.items() if count]
 
 
 def _file_notes(left: Mapping[Loss, int]) -> dict[Loss, str]:
