@@ -19,6 +19,7 @@ from chat.admin import audit_log
 from chat.admin.base import ReadOnly, time_column
 from chat.admin.permissions import StaffRequest, title_for
 from chat.errors import ServiceError
+from chat.languages import listed
 from chat.models import Erasure, Session, User
 from chat.services.batches import Deadline
 from chat.services.deletion import requests, users
@@ -33,6 +34,17 @@ MAX_ROWS = 20
 # The maximum time in seconds that a request spends on erasing. The maintenance job finishes the rest within about a
 # minute.
 MAX_SECONDS = 3.0
+# The names of the kinds of rows that `chat.services.deletion` counts.
+KINDS = {
+    "files": _("files"),
+    "handed_over": _("sessions handed over"),
+    "messages": _("messages"),
+    "requests": _("model requests"),
+    "revisions": _("revisions"),
+    "sessions": _("sessions"),
+    "uploads": _("uploads"),
+    "users": _("accounts"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class ErasureAdmin(ReadOnly, Erasures):
 
     @admin.display(description=_("erased"))
     def counted(self, erasure: Erasure) -> str:
-        return ", ".join(f"{kind} {count}" for kind, count in sorted(erasure.counts.items()))
+        return listed(f"{KINDS.get(kind, kind)} {count}" for kind, count in sorted(erasure.counts.items()))
 
 
 @admin.action(description=gettext_lazy("Erase permanently…"), permissions=["erase"])

@@ -113,7 +113,9 @@ def test_records_stay(staff_with: Callable[..., User], ana: User) -> None:
     requests.carry_out(erasure)
     client = signed_in(User.objects.get(username="root"))
     page = said(client.get(reverse("admin:chat_erasure_changelist")))
-    assert str(erasure.target) in page
+    assert (str(erasure.target) in page, "accounts 1" in page) == (True, True)
+    chinese = said(client.get(reverse("admin:chat_erasure_changelist"), headers={"Accept-Language": "zh-hans"}))
+    assert "账户 1" in chinese
     assert client.get(reverse("admin:chat_erasure_delete", args=[erasure.pk])).status_code == 403
     assert client.get(reverse("admin:chat_erasure_add")).status_code == 403
 

@@ -138,9 +138,8 @@ async def test_turn_that_failed_while_the_page_slept_is_notified_as_failed(
     ana: Person, model: WireServer, server: Server, browser: Browser
 ) -> None:
     """UI-22, LIVE-02: a page that catches up learns how the turn ended together with its end."""
-    await wanting(ana, server)
     bo = await invited(ana, browser, "Bo")
-    await ana.page.keyboard.press("Escape")
+    await wanting(ana, server)
     gate = asyncio.Event()
     model.script(refusal(gate))
     await ana.say("Take your time")

@@ -114,6 +114,18 @@ def test_removed_messages_are_listed_by_what_took_them(session: Session, ana: Us
     assert html.count('data-action="restore-removed"') == 1
 
 
+def test_removed_note_is_by_the_system_in_the_language_of_the_page(
+    session: Session, ana: User, signed_in: SignIn
+) -> None:
+    """UI-13: names that Parley gives are translated, also in place of a sender."""
+    note = {**ANSWER, "role": "system", "text": "Be brief."}
+    rows = fill(session, START, HI, note, DONE)
+    remove(session=session, author=ana, message_id=rows[2].pk)
+    address = reverse("session-removed", args=[session.pk])
+    html = signed_in(ana).get(address, headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert "<bdi>系统</bdi>" in html
+
+
 def test_what_was_removed_is_for_those_who_may_put_it_back(session: Session, ana: User, signed_in: SignIn) -> None:
     """LIVE-06, MSG-11: viewers see the history of visible messages, but neither controls nor removed messages."""
     rows = fill(session, START, HI, ANSWER, DONE)

@@ -61,7 +61,7 @@ def _speaker(row: ChatMessage) -> str:
     if row.type == MessageType.ERROR:
         return _("Error")
     if row.role == MessageRole.USER:
-        return row.sender or "User"
+        return row.sender or _("Someone")
     if row.summarises is not None:
         words = ngettext("Summary of %(count)d message", "Summary of %(count)d messages", row.summarises)
         return words % {"count": row.summarises}
