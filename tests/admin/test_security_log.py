@@ -13,7 +13,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import translation
 
+from chat.admin.security import KINDS
 from chat.models import SecurityEvent, Session, User
 from chat.origin import Interface, Origin, using_origin
 from chat.services.people import security_log
@@ -194,3 +196,10 @@ def test_search_with_odd_characters_is_kept_as_far_as_it_can_be(admin: Client) -
     assert admin.get(reverse("admin:chat_session_changelist"), {"q": "a\0b" + "x" * 500}).status_code == 200
     assert [len(event.details["words"]) for event in SecurityEvent.objects.all()] in ([], [200])
     assert security_log.logger.level <= 20
+
+
+@pytest.mark.parametrize("language", ["zh-hans", "zh-hant"])
+def test_kinds_have_one_form_in_chinese(language: str) -> None:
+    """UI-13: in the list of the filter, all name what was done, and none reports that it is done."""
+    with translation.override(language):
+        assert [str(name) for name in KINDS.values() if "了" in str(name) or str(name).startswith("已")] == []
