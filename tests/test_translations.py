@@ -118,6 +118,26 @@ def test_translations_bring_no_markup_of_their_own(locale: str) -> None:
 
 
 @pytest.mark.parametrize("locale", LOCALES)
+def test_names_of_users_stand_apart_from_chinese_characters(locale: str) -> None:
+    """UI-13: a space is on both sides of a name, as names are in many scripts. Names of kinds of rows are Chinese."""
+    beside = re.compile(r"(\{name\}|%\(name\)s)[\u4e00-\u9fff]|[\u4e00-\u9fff](\{name\}|%\(name\)s)")
+    entries = [entry for entry in catalog(locale) if entry.msgid != "Add %(name)s"]
+    texts = [text for entry in entries for text in (entry.msgstr, *entry.msgstr_plural.values())]
+    assert [text for text in texts if beside.search(text) or "……" in text] == []
+
+
+# Words of the mainland, and those of Taiwan, which the catalog has for the same things.
+MAINLAND = {"共享": "分享", "在線：": "在線上：", "識別(?!碼)": "辨識"}
+
+
+def test_traditional_chinese_is_that_of_taiwan() -> None:
+    """UI-13: one thing has one word, and it is that of Taiwan."""
+    texts = [text for entry in catalog("zh_Hant") for text in (entry.msgstr, *entry.msgstr_plural.values())]
+    found = [f"{word} ({MAINLAND[word]}): {text}" for word in MAINLAND for text in texts if re.search(word, text)]
+    assert found == []
+
+
+@pytest.mark.parametrize("locale", LOCALES)
 def test_compiled_catalog_says_what_its_source_says(locale: str) -> None:
     """UI-13: what is committed compiled is of the present source."""
     source = catalog(locale)
