@@ -17,11 +17,9 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from agents.errors import ToolError
-from agents.i18n import TranslatableText
-from agents.i18n import gettext as _
 from agents.mcp.asking import Ask, Questions
 from agents.mcp.calls import LenientSession
-from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, has_no_session, needs_sign_in
+from agents.mcp.explaining import CLOSED, NOT_FOUND, explanation, first_of, has_no_session, needs_sign_in, reason
 from agents.mcp.lists import LISTS, ListsDispatcher, all_pages, named, problem_of
 from agents.tools import Tool
 
@@ -378,30 +376,3 @@ class Connection:
         self._settled.clear()
         self._has_ended = True
         self._news.set()
-
-
-def first_of(error: BaseException) -> BaseException:
-    """Return the first error in a group of errors, or the error itself if it is not a group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def reason(error: BaseException) -> str:
-    """Return in one line why a connection failed. For a group of errors, describe the first one.
-
-    Reasons that users of an MCP server's test see are a TranslatableText, unless they are in the words of others.
-    """
-    error = first_of(error)
-    if error.args and isinstance(error.args[0], TranslatableText):
-        return error.args[0]
-    if isinstance(error, FileNotFoundError):
-        return f"the program {error.filename} is not installed"
-    if isinstance(error, KeyError):
-        return f"the environment variable {error.args[0]} is not set"
-    if isinstance(error, ValidationError):
-        return _("it answered with an invalid result ({problem})", problem=problem_of(error))
-    if isinstance(error, MCPError) and (words := explanation(error)):
-        return words
-    text = str(error).strip().splitlines()
-    return (text[0][:300] if text else type(error).__name__).rstrip(".")

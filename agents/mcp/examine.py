@@ -12,8 +12,8 @@ from mcp.shared.exceptions import MCPError
 from agents.i18n import gettext as _
 from agents.mcp import http
 from agents.mcp.config import AddedServer
-from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY, first_of, reason
-from agents.mcp.explaining import failure
+from agents.mcp.connection import MAX_RESOURCES, MAX_TOOLS, PARLEY
+from agents.mcp.explaining import failure, first_of, reason
 from agents.mcp.lists import ListsDispatcher, Skipped, all_pages
 from agents.mcp.oauth import Bearer
 from agents.mcp.sign_in import Tokens

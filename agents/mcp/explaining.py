@@ -1,10 +1,15 @@
-"""Explain the errors that Parley and the MCP SDK report in a server's place, in words for users and models."""
+"""Explain why a server's requests and connections fail, in words for users and models."""
 
 from __future__ import annotations
 
 import secrets
 
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from agents.i18n import TranslatableText
+from agents.i18n import gettext as _
+from agents.mcp.lists import problem_of
 
 CLOSED = "Connection closed"
 # The beginnings of errors of a body that is too long, or ends too early (agents/mcp/http.py).
@@ -65,3 +70,30 @@ def explanation(error: MCPError) -> str:
     if text.startswith("Request ") and text.endswith(" timed out"):
         return "it did not answer in time"
     return _MESSAGES.get(text) or next((words for begin, words in _BEGINNINGS.items() if text.startswith(begin)), "")
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first error in a group of errors, or the error itself if it is not a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def reason(error: BaseException) -> str:
+    """Return in one line why a connection failed. For a group of errors, describe the first one.
+
+    Reasons that users of an MCP server's test see are a TranslatableText, unless they are in the words of others.
+    """
+    error = first_of(error)
+    if error.args and isinstance(error.args[0], TranslatableText):
+        return error.args[0]
+    if isinstance(error, FileNotFoundError):
+        return f"the program {error.filename} is not installed"
+    if isinstance(error, KeyError):
+        return f"the environment variable {error.args[0]} is not set"
+    if isinstance(error, ValidationError):
+        return _("it answered with an invalid result ({problem})", problem=problem_of(error))
+    if isinstance(error, MCPError) and (words := explanation(error)):
+        return words
+    text = str(error).strip().splitlines()
+    return (text[0][:300] if text else type(error).__name__).rstrip(".")

@@ -21,7 +21,7 @@ from yarl import URL
 
 from agents.i18n import gettext as _
 from agents.mcp.config import AddedServer
-from agents.mcp.connection import reason
+from agents.mcp.explaining import reason
 from agents.mcp.http import is_internal, open_client
 from agents.mcp.oauth_flow import NOT_REQUIRED, Memory, Provider, Redirect, with_id_in_body
 from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed, Tokens
