@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat import ids
 from chat.models.session import Session
+from chat.models.user import User
 from chat.models.workspace_id import WorkspaceIdField
 
 
@@ -89,6 +90,10 @@ class MessageQuerySet(models.QuerySet["ChatMessage"]):
     def in_conversation(self, session_id: str) -> Self:
         """Return the messages of a session's conversation, unordered: neither queued nor removed ones."""
         return self.filter(session=session_id, sequence__isnull=False)
+
+    def written_by(self, user: User) -> Self:
+        """Return a user's messages, without the summaries that the user requested, which a model wrote (CTX-07)."""
+        return self.filter(user=user, summarises__isnull=True)
 
     def queued(self, session_id: str) -> Self:
         """Return the queued messages in the order in which they were sent, which editing does not change (RUN-06)."""

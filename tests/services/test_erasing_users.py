@@ -162,6 +162,27 @@ def test_their_name_and_suggestions_go_from_messages_of_others(ana: User, bo: Us
     assert {message.id for message in changes.messages} == {rows[2].pk, rows[3].pk, rows[4].pk}
 
 
+def summary_for(user: User) -> dict[str, Any]:
+    """Return a summary of a model that the user requested."""
+    return {"role": "system", "text": "Ana wants tea.", "sender": user.sender, "user": user, "summarises": 2}
+
+
+def test_summaries_that_they_requested_keep_their_text(ana: User, bo: User) -> None:
+    """CTX-07: a summary replaces the messages before it, so an agent would forget them with its text."""
+    theirs = create_session(owner=ana)
+    rows = fill(theirs, START, said_by(ana, "Tea"), ANSWER, DONE, START, summary_for(bo), DONE)
+    fill(theirs, START, said_by(bo), ANSWER, DONE, turn_id="t_2")
+    edit(session=theirs, author=ana, message_id=rows[5].pk, text="Ana wants green tea.")
+    copy = fork(session=theirs, author=ana, message_id=rows[6].pk)
+    assert users.plan(bo).messages == 1
+    assert erase(bo).counts == {"users": 1, "messages": 1}
+    for session in (theirs, copy):
+        row = ChatMessage.objects.get(session=session, summarises=2)
+        assert (row.text, row.sender, row.user) == ("Ana wants green tea.", "Deleted user", None)
+        assert "green tea" in str(context(live(session)))
+    assert MessageRevision.objects.filter(message=rows[5].pk, kind="edit", user=ana).exists()
+
+
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("condition", "index"),

@@ -134,6 +134,15 @@ def test_archive_has_everything_of_theirs(ana: User, bo: User, settings: Setting
         assert word not in everything
 
 
+def test_summaries_of_sessions_of_others_are_left_out(ana: User, bo: User) -> None:
+    """CTX-07: a summary that a user requested repeats what others have written, as they may have edited it since."""
+    theirs = create_session(owner=bo)
+    share(session=theirs, author=bo, user=ana, role="editor")
+    summary = {"role": "system", "text": "Bo wants tea.", "sender": "Ana", "user": ana, "summarises": 2}
+    fill(theirs, {**HI, "user": bo}, ANSWER, summary, {**HI, "text": "Mine", "user": ana})
+    assert [each["text"] for each in read(archive_of(ana), "other-sessions/messages.json")] == ["Mine"]
+
+
 def test_sessions_of_the_archive_come_in_again(ana: User) -> None:
     """The sessions of an archive can be imported with their files."""
     own = create_session(owner=ana, title="Plan")

@@ -1,7 +1,7 @@
 """Erase a user's name and suggestions from messages of other users.
 
-The rows name the users who edited a message, suggested the edit, stopped a turn or answered the agent. Their changes
-stay, but the text of their answers is erased.
+The rows name the users who edited a message, suggested the edit, stopped a turn, answered the agent or requested a
+summary. Their changes and the summaries stay, but the text of their answers is erased.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _conditions(user: User) -> list[Q]:
     # SQLite and PostgreSQL query JSON in different ways, so the decisions are searched as text.
     in_text = Q(decisions__regex=rf'"user_id": ?{user.pk}[,}}]')
     in_text |= Q(asked_text__regex=rf'"answered_by_id": ?{user.pk}[,}}]')
-    in_column = [Q(edited_by=user), Q(stopped_by=user), Q(answered_by=user)]
+    in_column = [Q(edited_by=user), Q(stopped_by=user), Q(answered_by=user), Q(user=user, summarises__isnull=False)]
     return [WITH_DECISIONS & in_text, *in_column, Q(pk__in=edited), Q(pk__in=suggested)]
 
 
@@ -93,6 +93,8 @@ def _erase_from(tx: SessionTransaction, row: ChatMessage, user: User) -> None:
 
 def _columns_without_name(row: ChatMessage, user: User, names: set[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    if row.user_id == user.pk and row.summarises is not None:  # the user's own messages are erased with their text
+        values |= {"user": None, "sender": ERASED_SENDER}
     if row.edited_by_id == user.pk:
         values |= {"edited_by": None, "edited_by_name": ERASED_SENDER}
     if row.stopped_by_id == user.pk:

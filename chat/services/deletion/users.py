@@ -2,8 +2,8 @@
 
 The text of their messages is replaced by a placeholder, so that the order of messages and the pairs of tool calls and
 results stay valid. Their sessions are erased, unless they are shared with an editor: then the editor with the oldest
-share becomes the owner. Titles, system prompts and edits of other users' messages belong to the session, and stay
-without the user's name.
+share becomes the owner. Titles, system prompts, edits of other users' messages and the summaries that the user
+requested belong to the session, and stay without the user's name.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def plan(user: User) -> UserPlan:
     heirs = [(session, heir) for session in owned if (heir := _heir(session)) is not None]
     kept = {session.pk for session, _heir in heirs}
     going = [session.pk for session in owned if session.pk not in kept]
-    own_messages = ChatMessage.objects.filter(user=user).exclude(session__in=going)
+    own_messages = ChatMessage.objects.written_by(user).exclude(session__in=going)
     files = Attachment.objects.filter(user=user).exclude(session__in=going)
     return UserPlan(len(going), heirs, own_messages.count(), files.count())
 
@@ -154,7 +154,7 @@ def _hand_over(session_id: str, user: User, heir: User) -> bool:
 
 def _erase_words(user: User, counts: Counts, deadline: Deadline) -> bool:
     pacer = Pacer()
-    own_messages = ChatMessage.objects.filter(user=user)
+    own_messages = ChatMessage.objects.written_by(user)
     for session_id in list(own_messages.order_by().values_list("session", flat=True).distinct()):
         while count := _erase_batch(session_id, user):
             counts["messages"] += count
@@ -174,7 +174,7 @@ def _erase_batch(session_id: str, user: User) -> int:
             tx = SessionTransaction.lock(session_id)
         except NoSuchSession:
             return 0
-        own_messages = ChatMessage.objects.filter(session=session_id, user=user)
+        own_messages = ChatMessage.objects.written_by(user).filter(session=session_id)
         sizes = list(own_messages.order_by().annotate(chars=Length("text")).values_list("pk", "chars")[:MAX_ROWS])
         names = [pk for pk, _chars in next(batches(sizes, lambda row: row[1]), [])]
         if not names:

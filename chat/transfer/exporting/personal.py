@@ -125,7 +125,7 @@ def _entries(user: User, zone: tzinfo) -> Iterator[Entry]:
     sessions = Session.objects.filter(owner=user, building_until=None).order_by("created_at", "pk")
     for session_id in list(sessions.values_list("pk", flat=True)):
         yield from _session(session_id, zone)
-    others = ChatMessage.objects.filter(user=user).exclude(session__owner=user)
+    others = ChatMessage.objects.written_by(user).exclude(session__owner=user)
     yield "other-sessions/messages.json", _array(_messages(user, others))
     yield "other-sessions/suggestions.json", _array(_suggestions(user))
     files = Attachment.objects.filter(user=user).exclude(session__owner=user).defer("text").order_by("pk")
