@@ -47,6 +47,7 @@ from chat.services.runs.control import retry
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import create_session, rename
 from chat.services.sessions.user_state import save_draft
+from chat.snapshots import MessageSnapshot
 from tests.support.filled import ANSWER, DONE, START, TOOL, fill, live
 from tests.support.protocol import check_context
 from tests.support.rest import check_rest
@@ -181,6 +182,17 @@ def test_summaries_that_they_requested_keep_their_text(ana: User, bo: User) -> N
         assert (row.text, row.sender, row.user) == ("Ana wants green tea.", "Deleted user", None)
         assert "green tea" in str(context(live(session)))
     assert MessageRevision.objects.filter(message=rows[5].pk, kind="edit", user=ana).exists()
+
+
+def test_mentions_and_the_times_of_a_schedule_go_with_the_text(ana: User, bo: User) -> None:
+    """LIVE-07: the mentions of an erased message would have places outside of its text."""
+    theirs = create_session(owner=ana)
+    schedule = {"cron": "0 9 * * *", "zone": "Asia/Tokyo"}
+    kept = {"arguments": {"agent_mentions": [["demo", 0, 5]], "schedule": schedule}, "mentions": [[ana.pk, 6, 4]]}
+    row = fill(theirs, said_by(bo, "@demo @Ana") | kept | {"workflow_id": "c_1"})[0]
+    erase(bo)
+    message = MessageSnapshot.from_row(live(theirs)[0])
+    assert (message.id, message.mentions, message.agent_mentions, message.schedule) == (row.pk, (), (), None)
 
 
 @pytest.mark.both_databases

@@ -53,7 +53,8 @@ from chat.services.transaction import SessionTransaction, notify_access_changed
 ERASED_TEXT = "[erased]"
 # The columns of a message that are cleared with its text.
 CLEARED: dict[str, Any] = {
-    **dict.fromkeys(("idempotency_key", "key_digest", "provider_data", "edited_at", "edited_by", "mentions")),
+    **dict.fromkeys(("idempotency_key", "key_digest", "provider_data", "edited_at", "edited_by")),
+    **dict.fromkeys(("mentions", "arguments")),  # the mentions of agents and the times of a schedule are arguments
     **dict.fromkeys(("edited_by_name", "suggested_by_name"), ""),
     "open_suggestions": 0,
 }
