@@ -163,7 +163,7 @@ def remove_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> H
     f"{ONE}/restore", response=ScheduleOut, operation_id="restoreSchedule", summary="Restore a removed schedule"
 )
 def restore_schedule(request: ApiRequest, session_id: str, schedule_id: str) -> HttpResponse:
-    """Restore a removed schedule.
+    """Restore a removed schedule. Unless you are its owner, it is off then, and only its owner can turn it on.
 
     Only the last 20 removed schedules of a session can be restored, until they are purged.
     """

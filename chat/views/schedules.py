@@ -107,8 +107,10 @@ def _remove(request: SignedInRequest, session: Session, schedule_id: str) -> str
 
 
 def _restore(request: SignedInRequest, session: Session, schedule_id: str) -> str:
-    service.restore(author=request.user, session_id=session.pk, schedule_id=schedule_id)
-    return _("Schedule restored.")
+    row = service.restore(author=request.user, session_id=session.pk, schedule_id=schedule_id)
+    if row.owner_id == request.user.pk:
+        return _("Schedule restored.")
+    return _("Schedule restored. It is off, and only %(name)s can turn it on.") % {"name": row.owner.sender}
 
 
 PARTS: dict[str, Callable[[SignedInRequest, Session, str], str]] = {

@@ -208,6 +208,19 @@ def test_removed_schedule_sends_nothing_and_comes_back_as_it_was(session: Sessio
     assert [(row.is_on, row.next_at is not None) for row in restored] == [(True, True), (False, False)]
 
 
+def test_schedule_that_its_user_removed_is_off_if_another_user_restores_it(
+    session: Session, ana: User, bo: User
+) -> None:
+    """UI-24: only its user lets a schedule send messages in their name, so the session's owner cannot undo that."""
+    let_in(session, bo, "editor")
+    row = added(session, bo)
+    whose: dict[str, Any] = {"session_id": session.pk, "schedule_id": row.pk}
+    schedules.remove(author=bo, **whose)
+    restored = schedules.restore(author=ana, **whose)
+    assert (restored.removed_at, restored.is_on, restored.next_at) == (None, False, None)
+    assert schedules.change(author=bo, **whose, is_on=True).next_at is not None
+
+
 def test_the_last_removed_schedules_can_be_restored_until_they_are_purged(session: Session, ana: User) -> None:
     """UI-24: only the last removed schedules are kept, and their texts are purged after a while."""
     for _ in range(schedules.MOST_REMOVED + 2):

@@ -221,3 +221,19 @@ def test_message_says_that_it_was_scheduled(ana: User, session: Session) -> None
     assert message is not None
     assert "Scheduled · Every weekday at 09:00" in message_html(message)
     assert type(message).from_json(message.to_json()) == message
+
+
+def test_owner_of_the_session_reads_that_a_restored_schedule_is_off(
+    signed_in: SignIn, ana: User, bo: User, session: Session
+) -> None:
+    """UI-24: after Undo, the dialog names the user who can turn the schedule on."""
+    let_in(session, bo, "editor")
+    rows = [
+        schedules.add(author=each, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
+        for each in (ana, bo)
+    ]
+    client = signed_in(ana)
+    for row in rows:
+        post(client, session, part="remove", schedule=row.pk)
+    done = [post(client, session, part="restore", schedule=row.pk).json()["done"] for row in rows]
+    assert done == ["Schedule restored.", "Schedule restored. It is off, and only Bo can turn it on."]

@@ -127,13 +127,17 @@ def remove(*, author: User, session_id: str, schedule_id: str, seen: Collection[
 @limited("changes", by="author")
 @transaction.atomic
 def restore(*, author: User, session_id: str, schedule_id: str) -> Schedule:
-    """Restore a removed schedule, on or off as it was. Raise ServiceError."""
+    """Restore a removed schedule, on or off as it was. Raise ServiceError.
+
+    If another user than its owner restores it, it is off: its owner may have removed it to stop sending its messages.
+    """
     row, tx = _lock(author, session_id, schedule_id, only_own=False, removed=True)
     if row.removed_at is None:
         return row
     tx.require_active()
     _require_room(row.session, row.owner_id)
     row.removed_at = None
+    row.is_on = row.is_on and row.owner_id == author.pk
     row.next_at = _next(row) if row.is_on else None
     row.save()
     return row
