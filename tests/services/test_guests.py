@@ -12,7 +12,7 @@ from django.test import Client
 
 from agents.providers.scripted import ScriptedProvider
 from chat import agents_setup
-from chat.access import may_begin_sessions, person_for, sessions_of, workspace_for
+from chat.access import may_begin_sessions, person_for, session_for, sessions_of, workspace_for
 from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
 from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRole, Share, User, Workspace
 from chat.queries import offers
@@ -97,6 +97,17 @@ def test_old_shares_do_not_come_back_with_an_invitation(session: Session, ana: U
     Membership.objects.filter(user=bo).delete()
     sharing.accept(token=sharing.invite(session=session, author=ana, role="viewer")[1], user=bo)
     assert list(sessions_of(bo)) == [session]
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_former_member_comes_back_into_a_session_that_was_shared_with_them(
+    session: Session, ana: User, bo: User, workspace: Workspace, role: str
+) -> None:
+    """LIVE-06: the share of a former member gives no access, so it does not use up their invitation either."""
+    sharing.share(session=session, author=ana, user=bo, role="editor")
+    Membership.objects.filter(user=bo).delete()
+    assert sharing.accept(token=sharing.invite(session=session, author=ana, role=role)[1], user=bo) == session
+    assert (role_of(bo, workspace), session_for(bo, session.pk)[1]) == ("guest", role)
 
 
 def test_owner_of_a_workspace_can_be_a_guest_in_another(session: Session, ana: User) -> None:

@@ -12,7 +12,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import is_member, memberships_of, sessions_of, workspace_for, workspace_where
+from chat.access import is_member, memberships_of, sessions_of, shares, workspace_for, workspace_where
 from chat.bus.events import AccessChanged
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
@@ -46,12 +46,12 @@ class Member:
 
 def members(session: Session) -> list[Member]:
     """Return all users of a session, its owner first."""
-    shares = Share.objects.filter(session=session).select_related("user").order_by("created_at")
+    shared = Share.objects.filter(session=session).select_related("user").order_by("created_at")
     guests = Membership.objects.filter(
         workspace=OuterRef("session__workspace"), user=OuterRef("user"), role=Membership.Role.GUEST
     )
-    shares = shares.annotate(is_guest=Exists(guests))
-    others = (Member(share.user, SessionRole(share.role), share.is_guest) for share in shares)
+    shared = shared.annotate(is_guest=Exists(guests))
+    others = (Member(share.user, SessionRole(share.role), share.is_guest) for share in shared)
     return [Member(session.owner, SessionRole.OWNER), *others]
 
 
@@ -210,7 +210,7 @@ def accept(*, token: str, user: User) -> Session:
     """
     invitation = invitation_for(token)
     session = invitation.session
-    present = Share.objects.filter(session=session, user=user).first()
+    present = shares().filter(session=session, user=user).first()  # former members keep shares without access
     if user.pk == session.owner_id or (present and SessionRole(present.role).covers(SessionRole(invitation.role))):
         return session
     tx = SessionTransaction.lock(session.pk)
