@@ -11,9 +11,10 @@ from django.db import connection, connections
 from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.messages import page_before
-from chat.services.messages.sending import edit_queued, send_message, withdraw
+from chat.services.messages.sending import add_message, edit_queued, send_message, withdraw
 from chat.services.runs.turns import deliver_queued
-from chat.services.sessions.lifecycle import create_session
+from chat.services.sessions import schedules
+from chat.services.sessions.lifecycle import configure, create_session
 from chat.services.transaction import SessionTransaction
 from tests.support.testing_node import let_in, person
 
@@ -104,6 +105,26 @@ def test_queue_keeps_its_order_when_one_is_edited(session: Session, ana: User, b
     assert deliver_queued(SessionTransaction.lock(session.pk))
     delivered = ChatMessage.objects.filter(session=session, type="text").order_by("sequence")
     assert [row.text for row in delivered] == ["Work!", "first", "second"]
+
+
+@pytest.mark.parametrize("by_schedule", [False, True])
+def test_turn_belongs_to_the_user_who_waits_for_its_answer(
+    session: Session, ana: User, bo: User, by_schedule: bool
+) -> None:
+    """RUN-06, RUN-17: the tokens of the turn count for this user, also if talk or a scheduled message was queued
+    before."""
+    configure(session=session, author=ana, replies="mentions")
+    let_in(session, bo, "editor")
+    send_message(session=session, author=ana, text="@agent, work!")
+    if by_schedule:
+        row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
+        add_message(session=session, author=ana, text=row.text, schedule=row)
+    else:
+        send_message(session=session, author=ana, text="Let me look.")
+    send_message(session=session, author=bo, text="@agent, go on")
+    tx = SessionTransaction.lock(session.pk)
+    assert deliver_queued(tx)
+    assert SessionRun.objects.get(pk=session.pk).started_by == bo
 
 
 def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:

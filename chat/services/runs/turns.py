@@ -86,14 +86,17 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
 def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> None:
     """Deliver these queued messages in a new turn, for the agents that they address.
 
-    The turn belongs to a schedule only if no user waits for an answer to one of the messages.
+    The first user who waits for an answer to one of the messages has started the turn. If only schedules have sent
+    messages to answer, it belongs to the first of them.
     """
     fetch_attachments(queued)
-    agents = [name for row in queued if row.for_agent for name in addressed_agents(tx.session, row.text)]
+    asking = [row for row in queued if row.for_agent]
+    agents = [name for row in asking for name in addressed_agents(tx.session, row.text)]
     agents = list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent]
-    schedules = [row.workflow_id for row in queued if row.for_agent]
-    workflow_id = schedules[0] if all(schedules) and schedules and not unfinished else ""
-    turn_id = open_turn(tx, queued[0].user_id, agents, workflow_id=workflow_id)
+    by_users = [row for row in asking if not row.workflow_id]
+    workflow_id = asking[0].workflow_id if asking and not by_users and not unfinished else ""
+    first = (by_users or asking or queued)[0]
+    turn_id = open_turn(tx, first.user_id, agents, workflow_id=workflow_id)
     for row in queued:
         tx.update("user_message", row, _delivery_columns(tx, turn_id), {"model": tx.session.model})
     tx.events.append(StatusChanged("thinking"))
