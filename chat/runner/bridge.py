@@ -117,8 +117,8 @@ class Bridge:
         self._reports: set[asyncio.Task[int]] = set()
         # The spans of the turn, if traces are on.
         self._trace: TurnTrace | None = None
-        # The ids of the turns that an agent has run, in order.
-        self.turn_ids: list[str] = []
+        # The turns that an agent has run, with the users who started them.
+        self.starters: dict[str, int | None] = {}
 
     async def run(self) -> RunEnd:
         """Run turns until the session is released, handed over, or claimed by another worker."""
@@ -168,7 +168,7 @@ class Bridge:
             if turn.compacting:
                 await self._run_compaction(stopping=stopping, exhausted=turn.exhausted)
                 return await self._next_turn_id()
-            self.turn_ids.append(turn.state.turn_id)
+            self.starters[turn.state.turn_id] = turn.state.started_by
             if turn.exhausted and not stopping and not turn.answered:
                 self._apply(ProcessLost(resume=False, error=AgentError(EXHAUSTED)))
             elif turn.cut and not stopping:

@@ -7,7 +7,7 @@ the question, but no text of an answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,6 @@ from chat import access, languages
 from chat.models import (
     ChatMessage,
     EndReason,
-    MessageRole,
     MessageStatus,
     MessageType,
     PushSubscription,
@@ -46,11 +45,11 @@ LONGEST_TITLE, LONGEST_BODY = 120, 240
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that its worker has released: the epoch of its claim, and its turns."""
+    """A run that its worker has released: the epoch of its claim, and its turns with the users who started them."""
 
     session_id: str
     epoch: int
-    turn_ids: frozenset[str]
+    starters: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +133,7 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
     resting = [run for run in runs if run.epoch == epochs[run.pk].epoch]
     if not resting:
         return []
+    starters = {turn_id: user_id for each in epochs.values() for turn_id, user_id in each.starters.items()}
     editors: dict[str, set[int]] = {run.pk: set() for run in resting}
     for user_id, session_id in editors_in(editors):
         editors[session_id].add(user_id)
@@ -142,10 +142,7 @@ def _about_runs(ended: Sequence[EndedRun]) -> list[Push]:
     concerned = [run for run in resting if people[run.pk]]
     if not concerned:
         return []
-    notices = [
-        *_waiting(concerned, people),
-        *_turn_end_notices(concerned, people, set().union(*(each.turn_ids for each in epochs.values()))),
-    ]
+    notices = [*_waiting(concerned, people), *_turn_end_notices(concerned, people, starters)]
     return [
         _push(notice, browser) for notice in notices for user_id in notice.user_ids for browser in browsers[user_id]
     ]
@@ -192,26 +189,25 @@ def _users_not_to_ask(questions: Sequence[tuple[ChatMessage, set[int]]]) -> dict
     return found
 
 
-def _turn_end_notices(runs: Sequence[SessionRun], people: dict[str, set[int]], turn_ids: set[str]) -> Iterator[Notice]:
+def _turn_end_notices(
+    runs: Sequence[SessionRun], people: dict[str, set[int]], starters: Mapping[str, int | None]
+) -> Iterator[Notice]:
     """Yield notices for the owner and the user who started the turn, unless they have seen the end.
 
     A run with several turns causes one notice, about the last of the long turns. Sub-agents report to their callers
     instead.
     """
     idle = {run.pk: run for run in runs if run.state == RunState.IDLE and not run.session.caller_session_id}
-    of_turns = ChatMessage.objects.filter(session__in=idle, turn_id__in=turn_ids, removed_at=None)
+    of_turns = ChatMessage.objects.filter(session__in=idle, turn_id__in=starters, removed_at=None)
     ends = of_turns.filter(type=MessageType.TURN_DONE, duration_seconds__gte=LONG_TURN_SECONDS)
     ends = ends.exclude(end_reason=EndReason.STOPPED)
     failed = set(of_turns.filter(type=MessageType.ERROR).values_list("turn_id", flat=True))
-    messages = of_turns.filter(role=MessageRole.USER, user_id__isnull=False).order_by("-sequence")
-    starters = dict(messages.values_list("turn_id", "user_id"))  # the senders of the turns' first messages
     states = UserSessionState.objects.filter(session__in=idle, user__in=set[int]().union(*people.values()))
     values = states.values_list("user_id", "session_id", "read_revision")
     seen = {(user_id, session_id): revision for user_id, session_id, revision in values}
     for end in {end.session_id: end for end in ends.order_by("sequence")}.values():
         run = idle[end.session_id]
-        starter = starters.get(end.turn_id, run.started_by_id)  # the turn of a further agent has no message
-        mine = people[run.pk].intersection(filter(None, (run.session.owner_id, starter)))
+        mine = people[run.pk].intersection(filter(None, (run.session.owner_id, starters[end.turn_id])))
         if unseen := frozenset(user_id for user_id in mine if seen.get((user_id, run.pk), 0) < end.revision):
             yield Notice("failed" if end.turn_id in failed else "done", run.session, unseen)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from chat.db import Threads
 from chat.runner import push_delivery
@@ -37,9 +37,12 @@ class PushNotifier:
         self._looking: asyncio.Task[None] | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
 
-    def run_ended(self, claim: Claim, turn_ids: Iterable[str]) -> None:
-        """Notify the users concerned that a run has ended, unless the session is claimed again soon."""
-        self._take(EndedRun(claim.session_id, claim.epoch, frozenset(turn_ids)))
+    def run_ended(self, claim: Claim, starters: Mapping[str, int | None]) -> None:
+        """Notify the users concerned that a run has ended, unless the session is claimed again soon.
+
+        `starters` are the users who started its turns.
+        """
+        self._take(EndedRun(claim.session_id, claim.epoch, starters))
 
     def people_mentioned(self, session_id: str, message_id: str) -> None:
         """Notify the users whom a message mentions, unless they see it soon."""

@@ -105,6 +105,7 @@ def _snapshot(session: Session, run: SessionRun, mono: float) -> TurnSnapshot:
     state = TurnState(
         turn_id=run.turn_id,
         began=mono,
+        started_by=run.started_by_id,
         elapsed_before=_seconds_since(run.turn_started_at),
         mode=turn_mode(session, rows[0] if rows else None),
         agent_id=agent,

@@ -297,7 +297,7 @@ class Runner:
             self._forget(claim)
             if not task.cancelled():
                 self._spawn(self._title_generator.name(claim.session_id))
-                self._push_notifier.run_ended(claim, bridge.turn_ids)
+                self._push_notifier.run_ended(claim, bridge.starters)
 
     def _forget(self, claim: Claim) -> None:
         if self._claims.get(claim.session_id) == claim:

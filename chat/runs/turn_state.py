@@ -102,6 +102,8 @@ class TurnState:
 
     turn_id: str
     began: float
+    # The id of the user who started or reopened the turn, if a user did.
+    started_by: int | None = None
     elapsed_before: float = 0.0
     mode: str = "agent"
     agent_id: str = ""

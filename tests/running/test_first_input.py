@@ -89,6 +89,8 @@ async def test_input_of_a_turn_is_not_used_for_the_next(
 def test_ended_runs_cost_one_query_where_no_one_wants_notices(begun: BegunTurn, django_assert_num_queries: Any) -> None:
     """UI-22: a finished run costs one query if no user has registered for push messages."""
     assert not PushSubscription.objects.exists()
-    ended = push_notices.EndedRun(begun.claim.session_id, begun.claim.epoch, frozenset({begun.state.turn_id}))
+    ended = push_notices.EndedRun(
+        begun.claim.session_id, begun.claim.epoch, {begun.state.turn_id: begun.state.started_by}
+    )
     with django_assert_num_queries(1):
         assert push_notices.pushes_about([ended]) == []

@@ -43,7 +43,7 @@ from chat.services.people import members, sharing, workspace_rules
 from chat.services.sessions import actions, lifecycle, user_state
 from tests.running.test_waiting import ASK, CONFIG, answer, deploy_call, deploying, waiting
 from tests.support.push_service import HOST, Browser, PushService, Resolver, browsers_of, subscribed
-from tests.support.testing_node import TestNode, let_in
+from tests.support.testing_node import TestNode, let_in, person
 
 YES = {"approved": True, "scope": "once"}
 
@@ -82,10 +82,10 @@ async def dripping(service: PushService) -> AsyncIterator[int]:
 
 
 async def ended(node: TestNode, session: Session) -> EndedRun:
-    """Return the last run of a session at rest, with all turns of the session."""
+    """Return the last run of a session at rest, with all turns of the session, as if one user had started them."""
     run = await node.do(SessionRun.objects.get, pk=session.pk)
     rows = await node.rows(session)
-    return EndedRun(session.pk, run.epoch, frozenset(row.turn_id for row in rows))
+    return EndedRun(session.pk, run.epoch, dict.fromkeys((row.turn_id for row in rows), run.started_by_id))
 
 
 async def browsers_notified(node: TestNode, *sessions: Session) -> list[str]:
@@ -181,6 +181,27 @@ async def test_long_answers_reach_who_has_not_seen_them(
     assert await browsers_notified(node, session) == ["bo's"]
     monkeypatch.setattr(push_notices, "LONG_TURN_SECONDS", 20.0)
     assert await browsers_notified(node, session) == []
+
+
+async def test_who_retries_a_turn_is_notified_of_its_end(
+    node: TestNode, ana: User, bo: User, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UI-22, RUN-12: after a retry, the user who waits is the one who retried, and not the sender of the message."""
+    taken: list[EndedRun | Mentioned] = []
+    monkeypatch.setattr(PushNotifier, "_take", lambda _self, cause: taken.append(cause))
+    node.script([[AgentError("It broke.")], ["Fine."]], CONFIG)
+    session = await node.session(ana)
+    cy = await node.do(person, "Cy", session.workspace)
+    for user in (bo, cy):
+        await node.do(let_in, session, user, "editor")
+    for user, browser in ((ana, "owner's"), (bo, "sender's"), (cy, "retrying")):
+        await node.do(subscribed, user, browser)
+    message = await node.send(session, bo, "Think")
+    await node.until(lambda: len(taken) == 1)
+    await node.retry(session, cy, message.id)
+    await node.until(lambda: len(taken) == 2)
+    pushes = await node.do(pushes_about, taken[1:])
+    assert sorted(each.request.url.rsplit("/", 1)[1] for each in pushes) == ["owner's", "retrying"]
 
 
 async def test_a_summary_after_a_long_turn_does_not_hide_its_end(

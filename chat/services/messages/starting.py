@@ -155,6 +155,7 @@ def _write_turn(
     state = TurnState(
         turn_id=turn_id,
         began=time.monotonic(),
+        started_by=author.pk,
         mode=session.mode,
         agent_id=session.agent,
         model=session.model,
