@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from django.db import connection, connections
+from pytest_django.fixtures import Settings
 
 from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
+from chat.limits.quotas import record_tokens
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.messages import page_before
-from chat.services.messages.sending import add_message, edit_queued, send_message, withdraw
+from chat.services.messages.sending import add_message, edit_queued, send_message, send_now, withdraw
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions import schedules
 from chat.services.sessions.lifecycle import configure, create_session
@@ -125,6 +128,52 @@ def test_turn_belongs_to_the_user_who_waits_for_its_answer(
     tx = SessionTransaction.lock(session.pk)
     assert deliver_queued(tx)
     assert SessionRun.objects.get(pk=session.pk).started_by == bo
+
+
+@pytest.mark.parametrize("state", ["running", "waiting"])
+def test_queued_message_is_for_the_agents_that_its_edited_text_mentions(
+    session: Session, ana: User, bo: User, state: str
+) -> None:
+    """RUN-17, UI-12: an edit that adds a mention is like a new message for the agent, also if it waits for answers."""
+    configure(session=session, author=ana, replies="mentions")
+    send_message(session=session, author=ana, text="@agent, work!")
+    SessionRun.objects.filter(pk=session.pk).update(state=state)
+    talk = send_message(session=session, author=bo, text="Check the logs")
+    before = SessionRun.objects.get(pk=session.pk)
+    edit_queued(session=session, author=bo, message_id=talk.id, text="@agent, check the logs")
+    run = SessionRun.objects.get(pk=session.pk)
+    assert (before.state, run.state, run.wanted) == (state, "running", before.wanted + 1)
+    assert deliver_queued(SessionTransaction.lock(session.pk))
+    assert ChatMessage.objects.get(pk=talk.id).turn_id == SessionRun.objects.get(pk=session.pk).turn_id
+
+
+def test_queued_message_begins_no_turn_after_its_mention_was_removed(session: Session, ana: User, bo: User) -> None:
+    """RUN-17: it is delivered as a message for the other users, also by Send now."""
+    configure(session=session, author=ana, replies="mentions")
+    send_message(session=session, author=ana, text="@agent, work!")
+    first, second = [send_message(session=session, author=bo, text="@agent, check the logs") for _ in range(2)]
+    ChatMessage.objects.filter(pk=second.id).update(held=True)
+    for each in (first, second):
+        edit_queued(session=session, author=bo, message_id=each.id, text="Never mind, Ana")
+    assert not deliver_queued(SessionTransaction.lock(session.pk))
+    SessionRun.objects.update(state="idle", turn_id="")
+    assert send_now(session=session, author=bo) == 1
+    assert SessionRun.objects.get(pk=session.pk).state == "idle"
+    rows = ChatMessage.objects.filter(pk__in=[first.id, second.id])
+    assert [(row.status, row.turn_id, row.for_agent) for row in rows] == [("complete", "", False)] * 2
+
+
+def test_edited_mention_counts_like_a_new_message(session: Session, ana: User, bo: User, settings: Settings) -> None:
+    """RUN-06: a user whose quota is used up cannot request a turn by an edit either."""
+    configure(session=session, author=ana, replies="mentions")
+    send_message(session=session, author=ana, text="@agent, work!")
+    talk = send_message(session=session, author=bo, text="Check the logs")
+    settings.QUOTAS = "tokens_per_day=100"
+    record_tokens([(bo.pk, 100)])
+    edit = partial(edit_queued, session=session, author=bo, message_id=talk.id)
+    assert code_of(partial(edit, text="@agent, check the logs")) == "quota_exceeded"
+    edit(text="Check the new logs")
+    assert queued(session) == ["Check the new logs"]
 
 
 def test_only_the_sender_changes_a_queued_message(session: Session, ana: User, bo: User) -> None:

@@ -151,7 +151,13 @@ def _queue(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[st
     row.status = MessageStatus.QUEUED
     _add(tx, row, attachment_ids)
     tx.record_event("message_updated", row)
-    if row.for_agent and not row.workflow_id and not tx.run.delegating:
+    if row.for_agent and not row.workflow_id:
+        _replace_answers(tx)
+
+
+def _replace_answers(tx: SessionTransaction) -> None:
+    """Let the agent continue with a queued message if it waits for answers of users."""
+    if not tx.run.delegating:
         resume_waiting(tx)
         asking.skip(tx)
         report_to_caller_on_commit(tx.session.caller_session_id)
@@ -169,7 +175,8 @@ def _add(tx: SessionTransaction, row: ChatMessage, attachment_ids: Sequence[str]
 def edit_queued(*, session: Session, author: User, message_id: str, text: str, seen: int | None = None) -> int:
     """Edit the author's own queued message. Return its revision.
 
-    Raise ServiceError, with the code "stale" if the author edited it after the revision `seen`, as on another page.
+    As when a message is sent, the text decides whether the agent has to answer it. Raise ServiceError, with the code
+    "stale" if the author edited it after the revision `seen`, as on another page.
     """
     tx = SessionTransaction.lock(session.pk)
     row = _queued_message(tx, message_id)
@@ -179,10 +186,18 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
     require_current(row, seen, row.text)
     save_revision(row, author, MessageRevision.Kind.EDIT)
     before = mentioned_ids(row)
-    values = {"text": text, "edited_at": timezone.now(), **mentions_after_edit(tx.session, row, text)}
-    tx.update("message_updated", row, values)
+    for_agent = bool(row.workflow_id or addressed_agents(tx.session, text))
+    is_request = for_agent and not row.for_agent and not row.held
+    if is_request:
+        require_turn(author, starts=False)
+    values = {"text": text, "edited_at": timezone.now(), "for_agent": for_agent}
+    tx.update("message_updated", row, values | mentions_after_edit(tx.session, row, text))
     notify_mentioned(tx, row, before=before)
+    if is_request:
+        _replace_answers(tx)
     tx.save()
+    if is_request and not tx.run.delegating:
+        lease.request(session.pk)
     return row.revision
 
 
@@ -208,7 +223,8 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
 def send_now(*, session: Session, author: User, message_id: str | None = None) -> int:
     """Send a message that was held by a stop, or all such messages. Return how many were sent (RUN-06).
 
-    They begin a new turn, or join the queue again while the agent is running. Raise ServiceError.
+    They begin a new turn if the agent has to answer any, or join the queue again while it is running. Raise
+    ServiceError.
     """
     tx = SessionTransaction.lock(session.pk)
     tx.require_active()
@@ -219,18 +235,21 @@ def send_now(*, session: Session, author: User, message_id: str | None = None) -
         rows = [row] if row.held else []
     if not rows:
         return 0
-    require_turn(author, starts=tx.run.state == RunState.IDLE)
+    is_request = any(row.for_agent for row in rows)
+    if is_request:
+        require_turn(author, starts=tx.run.state == RunState.IDLE)
     if tx.run.state == RunState.IDLE:
         deliver(tx, rows)
     else:
         fetch_attachments(rows)
         for row in rows:
             tx.update("message_updated", row, {"held": False})
-        if not tx.run.delegating:
+        if is_request and not tx.run.delegating:
             resume_waiting(tx)
             report_to_caller_on_commit(tx.session.caller_session_id)
     tx.save()
-    lease.request(session.pk)
+    if is_request:
+        lease.request(session.pk)
     return len(rows)
 
 

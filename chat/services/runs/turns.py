@@ -69,12 +69,8 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
     if tx.session.status == Session.Status.DELETED:
         return False
     queued = list(ChatMessage.objects.deliverable(tx.session.pk)) if tx.has_queued else []
-    if any(row.for_agent for row in queued):
-        deliver(tx, queued, unfinished)
+    if deliver(tx, queued, unfinished):
         return True
-    fetch_attachments(queued)
-    for row in queued:
-        tx.update("user_message", row, _delivery_columns(tx, ""), {"model": tx.session.model})
     if unfinished:
         marker = tx.messages().filter(turn_id=tx.run.turn_id, type=MessageType.TURN_START).first()
         workflow_id = marker.workflow_id if marker is not None else ""
@@ -83,23 +79,29 @@ def deliver_queued(tx: SessionTransaction, unfinished: Sequence[str] = ()) -> bo
     return bool(unfinished)
 
 
-def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> None:
-    """Deliver these queued messages in a new turn, for the agents that they address.
-
-    The first user who waits for an answer to one of the messages has started the turn. If only schedules have sent
-    messages to answer, it belongs to the first of them.
-    """
+def deliver(tx: SessionTransaction, queued: Sequence[ChatMessage], unfinished: Sequence[str] = ()) -> bool:
+    """Deliver these queued messages, in a new turn if an agent has to answer any. Return whether a turn began."""
     fetch_attachments(queued)
     asking = [row for row in queued if row.for_agent]
+    turn_id = _open_turn_for(tx, asking, unfinished) if asking else ""
+    for row in queued:
+        tx.update("user_message", row, _delivery_columns(tx, turn_id), {"model": tx.session.model})
+    if asking:
+        tx.events.append(StatusChanged("thinking"))
+    return bool(asking)
+
+
+def _open_turn_for(tx: SessionTransaction, asking: Sequence[ChatMessage], unfinished: Sequence[str]) -> str:
+    """Begin a turn for the agents that these messages address.
+
+    The first user who waits for an answer to one of the messages has started it. If all are messages of schedules, it
+    belongs to the first of these.
+    """
     agents = [name for row in asking for name in addressed_agents(tx.session, row.text)]
     agents = list(dict.fromkeys([*unfinished, *agents])) or [tx.session.agent]
     by_users = [row for row in asking if not row.workflow_id]
-    workflow_id = asking[0].workflow_id if asking and not by_users and not unfinished else ""
-    first = (by_users or asking or queued)[0]
-    turn_id = open_turn(tx, first.user_id, agents, workflow_id=workflow_id)
-    for row in queued:
-        tx.update("user_message", row, _delivery_columns(tx, turn_id), {"model": tx.session.model})
-    tx.events.append(StatusChanged("thinking"))
+    first = (by_users or asking)[0]
+    return open_turn(tx, first.user_id, agents, workflow_id="" if unfinished else first.workflow_id)
 
 
 def _delivery_columns(tx: SessionTransaction, turn_id: str) -> dict[str, object]:
