@@ -28,10 +28,11 @@ from chat.services.runs.control import retry
 from chat.services.sessions import lifecycle
 from chat.services.sessions.agents import add_agent, remove_agent
 from chat.services.sessions.forking import fork
+from chat.snapshots import AGENT_MENTIONS
 from chat.transfer.document.schema import SessionPart
 from chat.transfer.importing.agent_mapping import map_agent
 from tests.support.rest import check_rest
-from tests.support.testing_node import TestNode
+from tests.support.testing_node import TestNode, let_in
 
 pytestmark = pytest.mark.both_databases
 MODELS = {"one": {"context_window": 1000}, "two": {}, "three": {}}
@@ -304,6 +305,29 @@ async def test_edited_message_addresses_others(node: TestNode, ana: User) -> Non
     await node.do(retry, session=session, author=ana, message_id=asked.id)
     await node.idle(session)
     assert [row[0] for row in await answers(node, session)] == ["critic"]
+
+
+@pytest.mark.parametrize(
+    ("text", "new_text", "agent"),
+    [("@researcher", "@critic, really?", "critic"), ("@researcher", "Why?", "agent"), ("Why?", "@critic", "critic")],
+)
+async def test_fork_with_another_text_addresses_others(
+    node: TestNode, ana: User, bo: User, text: str, new_text: str, agent: str
+) -> None:
+    """RUN-13, RUN-17: the agents that the new text mentions answer it, and only its mentions are marked."""
+    node.script(lambda _request: ["So."], CONFIG)
+    session = await several(node, ana, "researcher", "critic")
+    await node.do(let_in, session, bo, "editor")
+    asked = await node.send(session, ana, f"{text} @Bo")
+    await node.idle(session)
+    copied = await node.do(
+        fork, session=await fresh(node, session), author=ana, message_id=asked.id, text=new_text, run=True
+    )
+    await node.idle(copied)
+    assert [row[0] for row in await answers(node, copied)] == [agent]
+    message = next(row for row in await node.rows(copied) if row.text == new_text)
+    marked = {AGENT_MENTIONS: [["critic", 0, 7]]} if "@" in new_text else None
+    assert (message.arguments, message.mentions) == (marked, None)
 
 
 async def test_queued_message_is_answered_after_the_agent_that_is_working(node: TestNode, ana: User) -> None:

@@ -282,7 +282,9 @@ def test_fork_copies_no_schedules_and_its_turns_have_the_mode_of_the_session(ses
     end_turn(session, "complete")
     (message,) = sent(session)
     copy = forking.fork(session=session, author=ana, message_id=message.pk, run=True)
-    assert Schedule.objects.filter(session=copy).count() == 0
+    reworded = forking.fork(session=session, author=ana, message_id=message.pk, text="Mine", run=True)
+    assert Schedule.objects.filter(session__in=(copy, reworded)).count() == 0
+    assert ChatMessage.objects.filter(session=reworded, text="Mine", workflow_id="", arguments__isnull=True).exists()
     marker = ChatMessage.objects.get(session=copy, type="turn_start")
     assert (marker.mode, marker.workflow_id) == ("agent", "")
 

@@ -34,9 +34,10 @@ from chat.models import (
 from chat.queries import presets
 from chat.services.batches import Pacer, batches
 from chat.services.deletion import sessions
+from chat.services.messages.mentioning import with_agents
 from chat.services.messages.validation import validate_message
 from chat.services.runs.control import can_continue, has_context
-from chat.services.runs.turns import answer_unaddressed, is_unaddressed, resume_turn
+from chat.services.runs.turns import address_again, answer_unaddressed, is_unaddressed, resume_turn
 from chat.services.sessions import forked_files, incomplete
 from chat.services.sessions.forked_files import FoundFiles
 from chat.services.transaction import SessionTransaction, notify_session_lists
@@ -299,15 +300,18 @@ def _finish(copy: Session, author: User, plan: CopyPlan, new_text: str | None) -
     if ChatMessage.objects.filter(session=copy).count() != len(plan.rows):
         raise NoSuchSession  # the original was erased during the copy
     if new_text is not None:
-        _reword(plan.copies[plan.rows[-1].pk], author, new_text)
+        _reword(copy, plan.copies[plan.rows[-1].pk], author, new_text)
     forked_files.mark(copy, plan.files)
     _end(copy, resumes=plan.resumes)
     outbox.session_created(copy)
     notify_session_lists(sessions=[copy.pk])
 
 
-def _reword(message_id: str, author: User, text: str) -> None:
-    """Replace a message's text, and make the user who forks its author."""
+def _reword(copy: Session, message_id: str, author: User, text: str) -> None:
+    """Replace a message's text, and make the user who forks its author.
+
+    It mentions only agents, because no other user has access to the fork.
+    """
     message = ChatMessage.objects.filter(pk=message_id)
     message.update(include_in_context=True)
     message.exclude(text=text).update(
@@ -315,6 +319,10 @@ def _reword(message_id: str, author: User, text: str) -> None:
         user=author,
         sender=author.sender[:200],
         timestamp=timezone.now(),
+        workflow_id="",
+        for_agent=True,
+        mentions=None,
+        arguments=with_agents(copy, None, text),
         edited_at=None,
         edited_by=None,
         edited_by_name="",
@@ -343,6 +351,8 @@ def _end(copy: Session, *, resumes: bool) -> None:
     if is_unaddressed(last):
         answer_unaddressed(tx, last.text, copy.owner)
     elif resumes:
+        if last.type == MessageType.TEXT and last.role == MessageRole.USER:
+            address_again(tx, last.turn_id)
         resume_turn(tx, last.turn_id, copy.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, turn_id=last.turn_id, mode=last.mode, duration_seconds=0.0)
