@@ -71,7 +71,7 @@ class RemovedMessage(Schema):
     at: datetime = Field(description="The time of the removal.")
     restorable: bool = Field(
         description="Whether `restoreMessage` can restore the message. False if a retry replaced it: use "
-        "`restoreAttempt` instead."
+        "`restoreAttempt` instead. False if it was removed from the queue: send it again instead."
     )
 
 
@@ -130,7 +130,10 @@ def list_prompt_versions(request: ApiRequest, session_id: str, query: Query[Hist
     summary="List removed messages",
 )
 def list_removed(request: ApiRequest, session_id: str, query: Query[HistoryQuery]) -> HttpResponse:
-    """List the messages that were removed. Only editors of the session may list them."""
+    """List the messages that were removed. Only editors of the session may list them.
+
+    Messages that their sender withdrew from the queue are left out.
+    """
     session = session_of(request, session_id, SessionRole.EDITOR)
     rows, older = history.removed_from(session, query.before)
     removed = [

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.access import session_for
 from chat.errors import NoSuchSession, ServiceError
-from chat.models import Attachment, ChatMessage, User, cache_files, has_cached_files, may_have_files
+from chat.models import Attachment, ChatMessage, MessageStatus, User, cache_files, has_cached_files, may_have_files
 
 # Databases limit the number of values in a query.
 BATCH = 5_000
@@ -32,7 +32,8 @@ class NoSuchAttachment(ServiceError):
 def fetch(user: User, attachment_id: str) -> Attachment:
     """Return a file if the user may see it. Raise NoSuchAttachment otherwise, also if the file does not exist.
 
-    Only its uploader sees an unsent file. No one sees a file of a removed message.
+    Only its uploader sees an unsent file, and a file of a message that another user removed from the queue. No one sees
+    a file of another removed message.
     """
     attachment = Attachment.objects.filter(pk=attachment_id).select_related("message").first()
     if attachment is None or not _is_visible(attachment, user):
@@ -112,6 +113,7 @@ def stored_name(attachment: Attachment) -> str:
 
 
 def _is_visible(attachment: Attachment, user: User) -> bool:
-    if attachment.message is None:
+    message = attachment.message
+    if message is None or (message.removed_at is not None and message.status == MessageStatus.QUEUED):
         return attachment.user_id == user.pk
-    return attachment.message.removed_at is None
+    return message.removed_at is None

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left
 
-from chat.models import TURN_MARKERS, ChatMessage, MessageRevision, MessageType, Session, SessionRevision, User
+from chat.models import (
+    TURN_MARKERS,
+    ChatMessage,
+    MessageRevision,
+    MessageStatus,
+    MessageType,
+    Session,
+    SessionRevision,
+    User,
+)
+from chat.queries.attachments import fetch_attachments
 
 # The content of a version by its part: "text", or a tool call's "arguments" and "result".
 Words = dict[str, str]
@@ -58,13 +68,20 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A removed message: its first words, who removed it, and when. `comes_back` is False after a retry."""
+    """A removed message: its first words, who removed it, and when.
+
+    `comes_back` is False after a retry, and if the message was queued.
+    """
 
     message: ChatMessage
     excerpt: str
     user: User | None
     at: datetime
     comes_back: bool
+
+    @property
+    def was_queued(self) -> bool:
+        return self.message.status == MessageStatus.QUEUED
 
     @property
     def has_more(self) -> bool:
@@ -120,20 +137,24 @@ def number_of_changes(message_id: str) -> int:
 def removed_from(session: Session, before: int | None = None) -> tuple[list[Removed], int | None]:
     """Return the removed messages of a session, the last removed first, and the `before` of the next page, if any.
 
-    Queued messages that their sender withdrew and turn markers are left out.
+    Queued messages that their sender withdrew and turn markers are left out. The files of other queued messages are
+    fetched, because they stay with their message.
     """
     records = MessageRevision.objects.filter(message__session=session, message__removed_at__isnull=False)
-    records = records.filter(kind__in=PLACED).exclude(message__type__in=TURN_MARKERS)
+    by_another = Q(kind=MessageRevision.Kind.WITHDRAW) & (Q(user=None) | ~Q(user=F("message__user")))
+    records = records.filter(Q(kind__in=PLACED) | by_another).exclude(message__type__in=TURN_MARKERS)
     last = MessageRevision.objects.filter(message=OuterRef("message")).order_by("-pk").values("pk")[:1]
     found = records.filter(pk=Subquery(last)).order_by("-pk").select_related("user", "message")
     shown = (found if before is None else found.filter(pk__lt=before)).defer("before", *_LARGE)
     page = list(shown.annotate(excerpt=Left("message__text", EXCERPT))[: PAGE + 1])
     older = page[PAGE - 1].pk if len(page) > PAGE else None
-    removed = MessageRevision.Kind.REMOVE
-    return [
-        Removed(record.message, record.excerpt, record.user, record.created_at, record.kind == removed)
+    kind = MessageRevision.Kind.REMOVE
+    removed = [
+        Removed(record.message, record.excerpt, record.user, record.created_at, record.kind == kind)
         for record in page[:PAGE]
-    ], older
+    ]
+    fetch_attachments(row.message for row in removed if row.was_queued)
+    return removed, older
 
 
 _LARGE = tuple(f"message__{name}" for name in ("text", "result", "arguments", "provider_data"))

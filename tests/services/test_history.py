@@ -12,9 +12,11 @@ from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.queries import history
 from chat.queries.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
 from chat.services.messages.editing import add, edit, edit_tool_call, remove, restore, set_included
+from chat.services.messages.sending import send_message, withdraw
 from chat.services.runs.control import retry
 from chat.services.sessions.lifecycle import create_session, set_system_prompt
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill
+from tests.support.testing_node import let_in
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +142,21 @@ def test_removed_messages_are_listed(session: Session, ana: User, bo: User) -> N
         (row.pk, bo, False) for row in (more[2], more[1], rows[2])
     ]
     assert removed_from(session)[0][1].excerpt == "x" * history.EXCERPT
+
+
+def test_messages_that_another_user_removed_from_the_queue_are_listed(session: Session, ana: User, bo: User) -> None:
+    """MSG-11, RUN-06: their sender may have been away. Messages that the sender withdrew are back in the composer."""
+    let_in(session, bo, "editor")
+    send_message(session=session, author=ana, text="Work!")
+    own, theirs = [send_message(session=session, author=bo, text="Then this") for _ in range(2)]
+    withdraw(session=session, author=bo, message_id=own.id)
+    withdraw(session=session, author=ana, message_id=theirs.id)
+    rows, _older = removed_from(session)
+    assert [(row.message.pk, row.user, row.comes_back, row.was_queued) for row in rows] == [
+        (theirs.id, ana, False, True)
+    ]
+    MessageRevision.objects.filter(message=theirs.id).update(user=None)  # an erased user
+    assert [row.message.pk for row in removed_from(session)[0]] == [theirs.id]
 
 
 def test_restored_messages_are_not_listed(session: Session, ana: User) -> None:

@@ -19,6 +19,7 @@ from chat.files.user_locks import UserLocks
 from chat.management.backup.making import stored_names
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
 from chat.services.messages import attachments
+from chat.services.messages.sending import send_message, withdraw
 from chat.services.sessions.lifecycle import create_session
 from tests.support import files
 from tests.support.signed_in import signed_in
@@ -210,6 +211,26 @@ def test_user_who_lost_access_cannot_open_or_remove_their_files(session: Session
     session.shares.all().delete()
     assert client.get(described["url"]).status_code == 404
     assert client.post(reverse("attachment-remove", args=[described["id"]])).status_code == 404
+
+
+def test_sender_gets_the_files_of_a_message_that_another_user_removed_from_the_queue(
+    session: Session, ana: User, bo: User, ana_s: Client
+) -> None:
+    """MSG-11, RUN-06: the list of removed messages has the text, and links to the files for their sender."""
+    let_in(session, bo, SessionRole.EDITOR)
+    bo_s = signed_in(bo)
+    file = taken(bo_s, session, files.picture())
+    send_message(session=session, author=ana, text="Work!")
+    queued = send_message(session=session, author=bo, text="Then this", attachment_ids=[file["id"]])
+    withdraw(session=session, author=ana, message_id=queued.id)
+    removed = reverse("session-removed", args=[session.pk])
+    for client, may_see in ((bo_s, True), (ana_s, False)):
+        html = client.get(removed).content.decode()
+        assert "Removed from the queue" in html
+        assert "Replaced by a retry" not in html
+        assert "Then this" in html
+        assert (file["url"] in html) == may_see
+        assert client.get(file["url"]).status_code == (200 if may_see else 404)
 
 
 def test_an_unsent_file_can_be_removed_by_its_uploader(ana_s: Client, session: Session, bo: User) -> None:

@@ -64,13 +64,20 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Messages that one user removed, or replaced by a retry, in one step. Restoring `attempt` restores all of them."""
+    """Messages that one user removed, or replaced by a retry, in one step. Restoring `attempt` restores all of them.
+
+    `was_queued`: the user removed another user's message from the queue.
+    """
 
     user: User | None
     at: datetime
     comes_back: bool
     rows: list[Removed]
     attempt: str = ""
+
+    @property
+    def was_queued(self) -> bool:
+        return self.rows[0].was_queued
 
 
 def list_versions(history: History) -> list[Version]:
