@@ -45,7 +45,8 @@ function handleArchived() {
 const connection = document.getElementById("connection");
 
 function connectionText(state, reason) {
-  if (state !== "closed") return words[state === "offline" && !canEdit ? "offlineViewer" : state];
+  if (state === "offline" && !canEdit) return words.offlineViewer; // viewers send nothing
+  if (state !== "closed") return words[state];
   return { "no-access": words.noAccess, gone: words.gone, "signed-out": words.signedOut }[reason];
 }
 
