@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +31,7 @@ from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
     CONTENT_TYPES,
     TURN_MARKERS,
+    UNFINISHED,
     ChatMessage,
     MessageRevision,
     MessageRole,
@@ -41,6 +43,7 @@ from chat.models import (
 )
 from chat.services.messages import editing
 from chat.services.messages.editing import TEXT_TYPES
+from chat.services.transaction import SessionTransaction
 
 # The maximum number of revisions that the page shows, and of characters in the text of each.
 MAX_VERSIONS = 50
@@ -53,7 +56,11 @@ ROLES = [
 
 
 class MessageForm(forms.Form):
-    """The form for one type of message. A hidden field has the revision of the message that the user sees."""
+    """The form for one type of message. A hidden field has the revision of the message that the user sees.
+
+    The form also submits the initial value of each field, because a message can change without a new version in its
+    history: while the agent writes it, and by an erasure.
+    """
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
     # The names of the fields in the log, which stores them in English.
@@ -65,20 +72,23 @@ class MessageForm(forms.Form):
     }
 
     def save(self, row: ChatMessage, author: User) -> None:
-        """Save the changes through the services.
-
-        Raise ServiceError. If the message has changed since the form was opened, its code is "stale" and
-        `details["current"]` has the present content.
-        """
+        """Save the changes through the services. Raise ServiceError."""
         raise NotImplementedError
 
-    def present(self, current: Any) -> dict[str, str]:
-        """Return the present content from a "stale" error by field, formatted as in the fields."""
-        raise NotImplementedError
+    def conflicts(self, row: ChatMessage) -> list[Conflict]:
+        """Return the fields whose stored value is neither the one that the user has seen nor the entered one."""
+        present = values_of(row)
+        return [
+            Conflict(name, str(field.label), _shown(present[name]))
+            for name, field in self.fields.items()
+            if (seen := self.data.get(f"initial-{name}")) is not None
+            and field.has_changed(present[name], seen)
+            and field.has_changed(present[name], self[name].data)
+        ]
 
 
 class TextForm(MessageForm):
-    text = LongTextField(rows=16, label=gettext_lazy("Text"))
+    text = LongTextField(rows=16, label=gettext_lazy("Text"), show_hidden_initial=True)
 
     def save(self, row: ChatMessage, author: User) -> None:
         editing.edit(
@@ -90,22 +100,22 @@ class TextForm(MessageForm):
             as_staff=True,
         )
 
-    def present(self, current: Any) -> dict[str, str]:
-        return {"text": normalize_newlines(str(current))}
-
 
 class ToolForm(MessageForm):
-    arguments = ArgumentsField(label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."))
-    result = LongTextField(label=gettext_lazy("Result"), help_text=gettext_lazy("The result that the model gets."))
-    is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False)
+    arguments = ArgumentsField(
+        label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."), show_hidden_initial=True
+    )
+    result = LongTextField(
+        label=gettext_lazy("Result"),
+        help_text=gettext_lazy("The result that the model gets."),
+        show_hidden_initial=True,
+    )
+    is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False, show_hidden_initial=True)
 
     def save(self, row: ChatMessage, author: User) -> None:
         values = {name: self.cleaned_data[name] for name in ("arguments", "result", "is_error")}
         seen = self.cleaned_data["revision"]
         editing.edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)
-
-    def present(self, current: Any) -> dict[str, str]:
-        return {"arguments": format_json(current["arguments"]), "result": normalize_newlines(current["result"])}
 
 
 class AddForm(forms.Form):
@@ -137,6 +147,10 @@ def values_of(row: ChatMessage) -> dict[str, Any]:
         "result": normalize_newlines(row.result),
         "is_error": row.is_error,
     }
+
+
+def _shown(value: str | bool) -> str:
+    return value if isinstance(value, str) else _("Yes") if value else _("No")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +214,7 @@ def edit(request: StaffRequest, session_id: str, message_id: str) -> HttpRespons
     form = form_class(request.POST, initial=values_of(row))
     error = _save(request, row, form) if form.is_valid() else None
     if error is not None and error.code == "stale":
-        return _page(request, row, _with_present_revision(form, error), form.present(error.details["current"]))
+        return _page(request, row, _with_present_values(form, row), form.conflicts(row))
     if form.errors:
         return _page(request, row, form)
     return HttpResponseRedirect(_url_of(row))
@@ -241,6 +255,10 @@ def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Service
         return None
     try:
         with transaction.atomic():
+            SessionTransaction.lock(row.session_id)
+            row.refresh_from_db()
+            if form.conflicts(row):
+                raise ServiceError("stale", _("This message was edited in the meantime."))
             form.save(row, request.user)
             audit_log.log_message(request.user, row, "changed", changed)
     except ServiceError as error:
@@ -272,25 +290,32 @@ def _error_text(row: ChatMessage | None, error: ServiceError) -> str:
     return error.message
 
 
-def _with_present_revision(form: MessageForm, error: ServiceError) -> MessageForm:
-    """Return the form with its input and the present revision, so that saving it again overwrites the present text."""
+def _with_present_values(form: MessageForm, row: ChatMessage) -> MessageForm:
+    """Return the form with its input, so that saving it again overwrites the values that the page shows.
+
+    Fields that the user has not changed get their present values.
+    """
     data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
-    data["revision"] = str(error.details["revision"])
+    for name, value in values_of(row).items():
+        data[f"initial-{name}"] = str(value)
+        if name not in form.changed_data or name == "revision":
+            data[name] = str(value)
     again = type(form)(data, initial=form.initial)
     again.add_error(None, form.non_field_errors()[0])
     return again
 
 
 def _page(
-    request: StaffRequest, row: ChatMessage, form: MessageForm | None, present: dict[str, str] | None = None
+    request: StaffRequest, row: ChatMessage, form: MessageForm | None, conflicts: Sequence[Conflict] = ()
 ) -> HttpResponse:
     session = row.session
     audit_log.log_reading(request.user, session, is_new=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
+    can_edit = can_write and row.removed_at is None and row.status not in UNFINISHED
     if form is not None and not form.is_bound:
         for field in form.fields.values():
-            field.disabled = not can_write or row.removed_at is not None
+            field.disabled = not can_edit
     values = {
         **session_page.frame(request, session, title_of(row)),
         "row": row,
@@ -298,11 +323,9 @@ def _page(
         "status": status_of(row),
         "files": attached_to(row),
         "form": form,
-        "conflicts": [Conflict(name, str(form.fields[name].label), text) for name, text in (present or {}).items()]
-        if form
-        else [],
+        "conflicts": conflicts,
         "can_write": can_write,
-        "can_save": can_write and form is not None and (row.removed_at is None or form.is_bound),
+        "can_save": form is not None and (can_edit or (can_write and form.is_bound)),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
         "can_exclude": row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         "is_marker": row.type in TURN_MARKERS,

@@ -109,6 +109,31 @@ def test_stale_edit_of_a_tool_call_is_refused_and_keeps_the_input(admin: Client,
     assert current(row).result == "Mia's"
 
 
+@pytest.mark.parametrize("status", ["streaming", "pending", "running", "waiting"])
+def test_message_that_the_agent_still_writes_has_no_open_form(admin: Client, session: Session, status: str) -> None:
+    """A form with the contents so far would overwrite the finished ones (ADM-02)."""
+    SessionRun.objects.update(state="running", turn_id="t_1")
+    row = fill(session, START, HI, {**CALL, "status": status, "result": ""})[2]
+    form = form_in(admin.get(message_page(row)), FORM)
+    assert not {"arguments", "result", "is_error"} & form.keys()
+    assert "Save" not in [
+        button.get_text(strip=True) for button in soup_of(admin.get(message_page(row))).select("button")
+    ]
+
+
+def test_values_that_changed_without_a_version_are_not_overwritten_unseen(admin: Client, session: Session) -> None:
+    """The agent and an erasure write no version (ADM-02, MSG-11). Fields that were not changed keep the new value."""
+    row = fill(session, START, HI, CALL, DONE)[2]
+    form = form_in(admin.get(message_page(row)), FORM)
+    ChatMessage.objects.filter(pk=row.pk).update(result="Long", is_error=True)
+    page = admin.post(message_page(row), {**form, "arguments": '{"n": 2}'})
+    assert [box.get_text() for box in soup_of(page).select(".conflict .said")] == ["Long", "Yes"]
+    assert current(row).arguments == CALL["arguments"]
+    assert admin.post(message_page(row), form_in(page, FORM)).status_code == 302
+    saved = current(row)
+    assert (saved.arguments, saved.result, saved.is_error) == ({"n": 2}, "Long", True)
+
+
 @pytest.mark.parametrize(
     ("in_between", "words"),
     [("removed", "was removed while you were editing"), ("archived", "is archived"), ("runs", "is using this message")],
