@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin
@@ -121,6 +121,12 @@ class ToolsField(forms.MultipleChoiceField):
         return True
 
 
+def _tool_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the names of tools with their labels."""
+    labels = ((name, entry_text(name, registry().tool(name))) for name in names)
+    return [(name, f"{name}: {about}" if about else name) for name, about in labels]
+
+
 class PresetForm(RevisedForm):
     """The form of one preset."""
 
@@ -141,10 +147,7 @@ class PresetForm(RevisedForm):
     tools = ToolsField(
         label=_("Tools"),
         required=False,
-        choices=lambda: [
-            (name, f"{name}: {about}" if (about := entry_text(name, registry().tool(name))) else name)
-            for name in presets.tool_names()
-        ],
+        choices=lambda: _tool_choices(presets.tool_names()),
     )
     prompts = PromptsField(
         label=_("Opening prompts"),
@@ -201,6 +204,11 @@ class PresetForm(RevisedForm):
         super().__init__(*args, **kwargs)
         for name, lines in preset_rules.lines_of(presets.rules_of(self.instance.approval)).items():
             self.initial.setdefault(name, lines)
+        # An agent can also have a single tool of a server, or tools that are not available now.
+        field, chosen = cast("ToolsField", self.fields["tools"]), self["tools"].value()
+        offered = dict(field.choices)
+        missing = [name for name in chosen if name not in offered] if isinstance(chosen, list) else []
+        field.choices = [*offered.items(), *_tool_choices(missing)]
 
     def clean_deny(self) -> list[str]:
         return self._validated_rules("deny")
@@ -237,7 +245,7 @@ class PresetForm(RevisedForm):
     def clean_tools(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["tools"]
         with _as_form_error():
-            presets.check_tools(chosen)
+            presets.check_tools(name for name in chosen if name not in self.instance.tools)
         return chosen
 
     def clean_prompts(self) -> list[Any]:

@@ -19,7 +19,7 @@ from chat.queries import presets
 from chat.services.people import members_agents
 from chat.services.people.members_agents import AgentSettings
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.pages import form_in, said
+from tests.admin.pages import form_in, said, soup_of
 from tests.support.signed_in import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -167,6 +167,20 @@ def test_row_with_odd_values_still_opens(root: Client) -> None:
         assert root.get(page_of(row)).status_code == 200
     assert root.get(LIST).status_code == 200
     assert len(presets.presets()) == 5
+
+
+def test_tools_without_a_box_of_their_own_are_kept(root: Client) -> None:
+    """ADM-01: the form of an agent offers each tool that the agent has, also one that is not available now."""
+    tools = ["calculator", "tickets__find", "agent__*"]
+    row = AgentPreset.objects.create(name="helper", tools=tools)
+    boxes = soup_of(root.get(page_of(row))).select("input[name=tools][checked]")
+    shown = [str(box["value"]) for box in boxes]
+    assert sorted(shown) == sorted(tools)
+    assert root.post(page_of(row), {**WRITER, "tools": shown}).status_code == 302
+    row.refresh_from_db()
+    assert sorted(row.tools) == sorted(tools)
+    refused = root.post(page_of(row), {**WRITER, "tools": shown, "max_rounds": "0"})
+    assert len(soup_of(refused).select("input[name=tools][checked]")) == 3
 
 
 def test_change_of_an_older_version_is_refused_once(root: Client) -> None:
