@@ -19,8 +19,8 @@ from chat.access import session_for_staff
 from chat.admin import audit_log, exports, session_page
 from chat.admin.permissions import Pages, StaffRequest, find_message, require_messages, session_or_404
 from chat.errors import ServiceError
-from chat.models import ChatMessage, MessageRole, Session, User
-from chat.services.messages import editing
+from chat.models import ChatMessage, MessageRole, MessageStatus, Session, User
+from chat.services.messages import editing, sending
 from chat.services.runs import attempts, control
 from chat.services.sessions import actions, forking
 from chat.services.transaction import SessionTransaction
@@ -221,6 +221,8 @@ def _apply(user: User, session: Session, row: ChatMessage, action: MessageAction
     match action:
         case MessageAction.EXCLUDE | MessageAction.INCLUDE:
             has_changed = editing.set_included(**target, included=action == MessageAction.INCLUDE)
+        case MessageAction.REMOVE if row.status == MessageStatus.QUEUED:
+            sending.withdraw(**target, as_staff=True)
         case MessageAction.REMOVE:
             editing.remove(**target, as_staff=True)
         case MessageAction.RESTORE:

@@ -26,7 +26,7 @@ from chat.admin.permissions import (
     require_messages,
     session_or_404,
 )
-from chat.admin.session_page import label_of, page_number, status_of, title_of
+from chat.admin.session_page import label_of, may_be_removed, may_be_restored, page_number, status_of, title_of
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
     CONTENT_TYPES,
@@ -312,7 +312,8 @@ def _page(
     audit_log.log_reading(request.user, session, is_new=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
-    can_edit = can_write and row.removed_at is None and row.status not in UNFINISHED
+    is_open = row.status not in UNFINISHED and (row.status != MessageStatus.QUEUED or row.user_id == request.user.pk)
+    can_edit = can_write and row.removed_at is None and is_open
     if form is not None and not form.is_bound:
         for field in form.fields.values():
             field.disabled = not can_edit
@@ -327,6 +328,8 @@ def _page(
         "can_write": can_write,
         "can_save": form is not None and (can_edit or (can_write and form.is_bound)),
         "can_fork": may_change(request.user, session) and row.sequence is not None,
+        "can_remove": may_be_removed(row),
+        "can_restore": may_be_restored(row),
         "can_exclude": row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         "is_marker": row.type in TURN_MARKERS,
         "versions": versions_of(row),

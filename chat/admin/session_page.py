@@ -37,6 +37,7 @@ from chat.admin.session_list import run_badge, state_badge
 from chat.models import (
     CONTENT_TYPES,
     TURN_MARKERS,
+    UNFINISHED,
     ChatMessage,
     MessageRole,
     MessageStatus,
@@ -141,6 +142,16 @@ def status_of(row: ChatMessage) -> str:
     }.get(MessageStatus(row.status), "")
 
 
+def may_be_removed(row: ChatMessage) -> bool:
+    """Return whether a message has a button that removes it, from the conversation or from the queue."""
+    return row.removed_at is None and row.type not in TURN_MARKERS
+
+
+def may_be_restored(row: ChatMessage) -> bool:
+    """Return whether a message was removed from the conversation. Messages removed from the queue have no position."""
+    return row.removed_at is not None and row.status != MessageStatus.QUEUED
+
+
 @dataclass(frozen=True, slots=True)
 class MessageItem:
     """A message in the list.
@@ -162,6 +173,8 @@ class MessageItem:
     can_edit: bool
     can_exclude: bool
     can_add_after: bool
+    can_remove: bool
+    can_restore: bool
 
 
 def build_items(rows: Iterable[Any]) -> list[MessageItem]:
@@ -183,9 +196,12 @@ def _build_item(row: Any, following: Any) -> MessageItem:
         result=excerpts[2][:EXCERPT],
         is_cut=any(len(excerpt) > EXCERPT for excerpt in excerpts),
         is_marker=row.type in TURN_MARKERS,
-        can_edit=row.type in (*TEXT_TYPES, MessageType.TOOL_GROUP),
+        can_edit=row.type in (*TEXT_TYPES, MessageType.TOOL_GROUP)
+        and row.status not in (*UNFINISHED, MessageStatus.QUEUED),
         can_exclude=row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         can_add_after=row.sequence is not None and not (following and same_response(row, following)),
+        can_remove=may_be_removed(row),
+        can_restore=may_be_restored(row),
     )
 
 

@@ -19,7 +19,7 @@ from chat.admin import actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.sessions.actions import delete, set_archived
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.pages import action_page, do, form_in, page_of, said
+from tests.admin.pages import action_page, do, form_in, message_page, page_of, said
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 from tests.support.signed_in import signed_in
 
@@ -62,6 +62,23 @@ def test_message_is_excluded_removed_and_put_back(admin: Client, mia: User, sess
         f"Deleted {name}.",
         f"Changed Status: restored for {name}.",
     ]
+
+
+def test_queued_message_of_another_user_can_only_be_removed(admin: Client, ana: User, session: Session) -> None:
+    """ADM-01, RUN-06: staff remove it from the queue. Only its sender can edit it, and it cannot be restored."""
+    fill(session, START, HI, DONE)
+    held = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
+    assert "text" not in form_in(admin.get(message_page(held)), "message_form")
+    pages = [admin.get(address).content.decode() for address in (page_of(session), message_page(held))]
+    assert all(f"remove {held.pk}" in page for page in pages)
+    do(admin, session, "remove", held)
+    assert not ChatMessage.objects.queued(session.pk).exists()
+    assert MessageRevision.objects.get().kind == "withdraw"
+    assert logged() == [f"Deleted message “{held.pk} (user)”."]
+    pages = [admin.get(address).content.decode() for address in (f"{page_of(session)}?removed=", message_page(held))]
+    assert all(held.pk in page and f"restore {held.pk}" not in page for page in pages)
+    do(admin, session, "restore", held)
+    assert "This message was removed from the queue." in said(admin.get(page_of(session)))
 
 
 def test_retry_asks_first(admin: Client, session: Session) -> None:

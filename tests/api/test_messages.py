@@ -104,6 +104,13 @@ def test_removed_message_comes_back(asker: Asker, session: Session) -> None:
     assert len(live(session)) == 5
 
 
+def test_queued_message_is_not_removed_from_the_conversation(asker: Asker, session: Session, ana: User) -> None:
+    """MSG-09: it is not part of it, so it has no position. `withdraw` removes it from the queue."""
+    row = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
+    assert code(asker.delete(path(session, row))) == (409, "queued")
+    assert ChatMessage.objects.queued(session.pk).get() == row
+
+
 def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
     """RUN-12, RUN-13: a fork runs unless `run` is false, and requests with the same key make one fork."""
     rows = fill(session, *TURN)

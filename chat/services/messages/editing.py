@@ -142,7 +142,7 @@ def set_included(*, session: Session, author: User, message_id: str, included: b
     if row.type not in CONTENT_TYPES:
         raise ServiceError("never_sent", _("This is never sent to the model."))
     if row.status == MessageStatus.QUEUED:
-        raise ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
+        raise _queued_error()
     require_unused(tx, row)
     if row.include_in_context == included:
         return False
@@ -161,6 +161,8 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
     """
     tx, row = open_row(session, message_id)
     _require_own(tx, row, author, as_staff=as_staff)
+    if row.status == MessageStatus.QUEUED:
+        raise _queued_error()
     require_idle(tx.run)
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This line belongs to its turn and can’t be removed on its own."))
@@ -172,13 +174,19 @@ def remove(*, session: Session, author: User, message_id: str, as_staff: bool = 
 def restore(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> bool:
     """Put a removed message back in its position. Return whether it was removed.
 
-    Raise ServiceError "replaced" if a retry has withdrawn the messages around it.
+    Raise ServiceError "replaced" if a retry has withdrawn the messages around it, and "never_delivered" for a message
+    that was removed from the queue.
     """
     tx, row = open_row(session, message_id, removed=True)
     _require_own(tx, row, author, as_staff=as_staff)
     require_idle(tx.run)
     if row.removed_at is None:
         return False
+    if row.status == MessageStatus.QUEUED:
+        raise ServiceError(
+            "never_delivered",
+            _("This message was removed from the queue. It has no position in the session, so it can’t be restored."),
+        )
     if row.type in TURN_MARKERS:
         raise ServiceError("not_removable", _("This line is restored with the messages of its turn."))
     rows = _with_removed_markers(row)
@@ -278,6 +286,10 @@ def require_unused(tx: SessionTransaction, row: ChatMessage) -> None:
 
 def in_use_error() -> Busy:
     return Busy(_("The agent is using this message. Stop it, or wait until it finishes."))
+
+
+def _queued_error() -> ServiceError:
+    return ServiceError("queued", _("This message is queued. Its sender can edit or remove it."))
 
 
 def _require_own(tx: SessionTransaction, row: ChatMessage, author: User, *, as_staff: bool) -> None:

@@ -202,8 +202,8 @@ def edit_queued(*, session: Session, author: User, message_id: str, text: str, s
 
 
 @transaction.atomic
-def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachment]:
-    """Remove a message from the queue: the author's own, or any as the session's owner.
+def withdraw(*, session: Session, author: User, message_id: str, as_staff: bool = False) -> list[Attachment]:
+    """Remove a message from the queue: the author's own, or any as the session's owner or as staff in the admin.
 
     Return the files of the author's own message, which are unsent again. Files of other users stay with their message.
     Raise ServiceError.
@@ -211,7 +211,7 @@ def withdraw(*, session: Session, author: User, message_id: str) -> list[Attachm
     tx = SessionTransaction.lock(session.pk)
     row = _queued_message(tx, message_id)
     is_own = row.user_id == author.pk
-    if not is_own and tx.session.owner_id != author.pk:
+    if not (is_own or as_staff or tx.session.owner_id == author.pk):
         raise ServiceError("not_yours", _("Only the sender and the session owner can remove a queued message."))
     tx.withdraw(row, author)
     files = attachments.give_back(message=row) if is_own else []
