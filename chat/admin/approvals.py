@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.admin.base import BoundedSearch, PlainRelations, time_column
+from chat.admin.revised import DigestedForm
 from chat.errors import Invalid
 from chat.models import ApprovalRule, User
 from chat.services.people import workspace_rules
@@ -19,15 +20,13 @@ from chat.services.people.workspace_rules import rule_columns
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[ApprovalRule]
-    Form = forms.ModelForm[ApprovalRule]
 else:
     Admin = admin.ModelAdmin
-    Form = forms.ModelForm
 
 CREATED = time_column(ApprovalRule, "created_at")
 
 
-class RuleForm(Form):
+class RuleForm(DigestedForm):
     """The form of a rule. It has the same checks as the settings page of a workspace."""
 
     class Meta:

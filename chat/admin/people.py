@@ -27,6 +27,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.admin import audit_log, erasures
 from chat.admin.base import BoundedSearch, DeletionPlan, GuardedDeletion, time_column
 from chat.admin.permissions import StaffRequest, may_become, may_touch
+from chat.admin.revised import DigestedForm
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.admin.workspaces import MembershipLogging, WorkspacesInline
@@ -50,8 +51,10 @@ PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")
 
 
-class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
+class PersonForm(DigestedForm, UserChangeForm):  # type: ignore[type-arg]  # only its stub takes arguments
     """The form of an account. It refuses changes that would leave no active administrator."""
+
+    not_digested = ("password",)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

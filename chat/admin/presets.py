@@ -271,7 +271,10 @@ class PresetForm(RevisedForm):
 
 
 class ListForm(Form):
-    """The form of one row of the list. Its fields have accessible labels that contain the preset's name."""
+    """The form of one row of the list. Its fields have accessible labels that contain the preset's name.
+
+    It also submits the initial values, so that only what the user has changed is saved.
+    """
 
     class Meta:
         model = AgentPreset
@@ -281,6 +284,12 @@ class ListForm(Form):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             field.widget.attrs["aria-label"] = f"{self.instance} · {field.label}"
+            field.show_hidden_initial = True
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        unchanged = [name for name in IN_LIST if name not in self.changed_data]
+        return {**values, **{name: self.initial[name] for name in unchanged}}
 
 
 def initial_values(name: str) -> dict[str, Any]:

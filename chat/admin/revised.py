@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.db.models import Model
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
@@ -40,5 +44,30 @@ class RevisedForm(Form):
             self.add_error(None, format_html('{} <a href="?" target="_blank">{}</a>', text, link))
         return values
 
+    @cached_property
+    def changed_data(self) -> list[str]:
+        """Return the names of changed fields for the logs, to which the revision does not belong."""
+        return [name for name in super().changed_data if name != "revision"]
+
     def _present(self) -> Any:
         return getattr(self.instance, self.revision_column)  # Django reads the row for each request
+
+
+class DigestedForm(RevisedForm):
+    """A form of rows without a revision. A digest of the values that the form shows serves as the revision."""
+
+    revision = forms.CharField(widget=forms.HiddenInput, required=False)
+    # Fields that the form shows, but does not change.
+    not_digested: tuple[str, ...] = ()
+
+    def _present(self) -> str:
+        shown = {name: _text(value) for name, value in self.initial.items() if name not in self.not_digested}
+        shown.pop("revision", None)
+        return sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def _text(value: Any) -> Any:
+    """Return a value of a form as JSON. Related rows are returned in a fixed order."""
+    if isinstance(value, list | tuple):
+        return sorted(map(_text, value))
+    return str(value.pk) if isinstance(value, Model) else str(value)

@@ -29,7 +29,7 @@ from chat.models import (
 from chat.services.people import sharing, staff, workspace_invitations
 from chat.services.people.security_log import Kind
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.pages import said
+from tests.admin.pages import form_in, said
 from tests.support.second_factors import give_app
 from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
@@ -252,6 +252,27 @@ def test_changes_of_accounts_are_events(root: Client, ana: User, workspace: Work
         (Kind.MEMBER_REMOVED, ana.pk, {}),
         (Kind.ACCOUNT_DELETED, ana.pk, {}),
     ]
+
+
+def test_form_of_a_second_tab_gives_no_access_back(root: Client, ana: User) -> None:
+    """ADM-01, LIVE-06: it keeps its input, and says that it would replace a newer change."""
+    group = Group.objects.get(name=staff.MANAGERS)
+    User.objects.filter(pk=ana.pk).update(is_superuser=True, is_staff=True)
+    ana.groups.add(group)
+    first = form_in(root.get(page_of(ana)), "user_form")
+    second = {**first, "groups": str(group.pk)}
+    assert root.post(page_of(ana), {**second, "email": "a@example.org"}).status_code == 302
+    first = {**form_in(root.get(page_of(ana)), "user_form"), "groups": str(group.pk)}
+    User.objects.filter(pk=ana.pk).update(is_active=False, is_superuser=False, is_staff=False)
+    refused = root.post(page_of(ana), {**first, "email": "b@example.org"})
+    assert "This has changed since you opened the form." in said(refused)
+    assert User.objects.get(pk=ana.pk).is_active is False
+    assert root.post(page_of(ana), form_in(refused, "user_form")).status_code == 302
+    assert User.objects.get(pk=ana.pk).email == "b@example.org"
+    stale = form_in(root.get(page_of(ana)), "user_form")
+    ana.groups.clear()
+    assert root.post(page_of(ana), {**stale, "groups": str(group.pk)}).status_code == 200
+    assert not ana.groups.exists()
 
 
 def test_last_administrator_stays(root: Client) -> None:

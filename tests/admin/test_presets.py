@@ -148,9 +148,34 @@ def test_list_hides_and_moves_agents(root: Client) -> None:
         root.post(ADD, {**WRITER, "name": name, "title": ""})
     reader, writer = AgentPreset.objects.order_by("name")
     rows = {"form-TOTAL_FORMS": "2", "form-INITIAL_FORMS": "2", "form-0-id": reader.pk, "form-1-id": writer.pk}
-    places = {"form-0-position": "5", "form-1-position": "3", "form-1-is_offered": "on", "_save": "Save"}
+    shown = {f"initial-form-{number}-is_offered": "True" for number in (0, 1)}
+    places = {"form-0-position": "5", "form-1-position": "3", "form-1-is_offered": "on", **shown, "_save": "Save"}
     assert root.post(LIST, {**rows, **places}).status_code == 302
     assert [each.name for each in presets.presets()] == ["assistant", "writer"]
+
+
+def test_list_of_a_second_tab_changes_only_what_was_changed_there(root: Client) -> None:
+    """ADM-01: a value that another tab has saved in the meantime is kept, also in the same row."""
+    one, two = (AgentPreset.objects.create(name=name, position=number) for number, name in enumerate(("one", "two")))
+    form = form_in(root.get(LIST), "changelist-form")
+    AgentPreset.objects.update(is_offered=False)
+    assert root.post(LIST, {**form, "form-1-position": "5", "_save": "Save"}).status_code == 302
+    one.refresh_from_db()
+    two.refresh_from_db()
+    assert ((one.is_offered, one.position), (two.is_offered, two.position)) == ((False, 0), (False, 5))
+
+
+def test_rule_of_a_second_tab_is_refused_once(root: Client, workspace: Workspace) -> None:
+    """ADM-01, UI-20: "never allow" does not become "ask" again unseen."""
+    rule = ApprovalRule.objects.create(workspace=workspace, rule="bash", verdict="ask", approvals=1)
+    page = reverse("admin:chat_approvalrule_change", args=[rule.pk])
+    form = form_in(root.get(page), "approvalrule_form")
+    ApprovalRule.objects.update(verdict="deny")
+    refused = root.post(page, {**form, "approvals": "2"})
+    assert "This has changed since you opened the form." in said(refused)
+    assert ApprovalRule.objects.get().verdict == "deny"
+    assert root.post(page, form_in(refused, "approvalrule_form")).status_code == 302
+    assert ApprovalRule.objects.get().approvals == 2
 
 
 @pytest.mark.both_databases
