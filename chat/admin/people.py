@@ -32,7 +32,7 @@ from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
 from chat.admin.workspaces import MembershipLogging, WorkspacesInline
 from chat.errors import ServiceError
-from chat.models import ApiToken, User
+from chat.models import ApiToken, Invitation, Schedule, Share, User, WorkspaceInvitation
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
 
@@ -47,6 +47,8 @@ PERMITTED = {
 }
 # The people on a page of the list, and the most for one action, which reports each of them.
 MAX_PEOPLE = 50
+# Rows that are deleted with their user, although staff cannot delete tokens and schedules, and some not the others.
+GO_WITH_USERS = (ApiToken, Schedule, Share, Invitation, WorkspaceInvitation)
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")
 
@@ -217,9 +219,9 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
         return staff.reasons_to_keep_users(rows)
 
     def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
-        """Allow staff to delete a user with their API tokens, although staff have no permission to delete tokens."""
+        """Allow staff to delete a user with the rows that go with the account, whatever their permissions for these."""
         deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
-        return deleted, counts, missing_permissions - {ApiToken._meta.verbose_name}, protected
+        return deleted, counts, missing_permissions - {model._meta.verbose_name for model in GO_WITH_USERS}, protected
 
     @admin.display(description=_("API tokens"))
     def tokens(self, user: User) -> SafeString:

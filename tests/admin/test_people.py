@@ -19,8 +19,10 @@ from django.urls import reverse
 from chat.models import (
     Invitation,
     Membership,
+    Schedule,
     SecurityEvent,
     Session,
+    SessionRole,
     SignInLink,
     User,
     Workspace,
@@ -28,11 +30,12 @@ from chat.models import (
 )
 from chat.services.people import sharing, staff, workspace_invitations
 from chat.services.people.security_log import Kind
+from chat.services.sessions import schedules
 from chat.services.sessions.lifecycle import create_session
 from tests.admin.pages import form_in, said
 from tests.support.second_factors import give_app
 from tests.support.signed_in import signed_in
-from tests.support.testing_node import person
+from tests.support.testing_node import let_in, person
 
 pytestmark = pytest.mark.django_db
 PEOPLE = reverse("admin:chat_user_changelist")
@@ -299,6 +302,19 @@ def test_who_owns_sessions_is_not_deleted(root: Client, ana: User, bo: User) -> 
     assert User.objects.filter(pk__in=[ana.pk, bo.pk]).count() == 2
     assert root.post(page_of(bo, "delete"), {"post": "yes"}).status_code == 302
     assert not User.objects.filter(pk=bo.pk).exists()
+
+
+def test_who_has_a_schedule_is_deleted_with_it(staff_with: Callable[..., User], ana: User, bo: User) -> None:
+    """ADM-01: staff who may delete users need no permission for the rows that go with the account."""
+    session = create_session(owner=ana)
+    let_in(session, bo, SessionRole.EDITOR)
+    schedules.add(author=bo, session_id=session.pk, text="Hi", cron="0 9 * * *", zone="UTC")
+    Membership.objects.filter(user=bo).update(role="admin")
+    workspace_invitations.invite(author=bo, workspace_id=session.workspace_id)
+    clerk = signed_in(staff_with("view_user", "delete_user"))
+    assert clerk.post(page_of(bo, "delete"), {"post": "yes"}).status_code == 302
+    assert not User.objects.filter(pk=bo.pk).exists()
+    assert not Schedule.objects.exists()
 
 
 @pytest.mark.both_databases
