@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
@@ -167,3 +168,8 @@ class McpServerAdmin(PlainRelations, BoundedSearch, Admin):
     def delete_model(self, request: HttpRequest, obj: McpServer) -> None:
         service.log(Kind.MCP_SERVER_REMOVED, cast("User", request.user), obj)
         super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[McpServer]) -> None:
+        for row in queryset.select_related("workspace"):
+            self.delete_model(request, row)

@@ -11,6 +11,7 @@ from agents.mcp.sign_in import Grant
 from chat.admin.mcp_servers import MASK
 from chat.models import McpServer, Membership, SecurityEvent, User, Workspace
 from chat.services.people import mcp_sign_in
+from chat.services.people.security_log import Kind
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +63,17 @@ def test_change_of_an_older_version_is_refused_once(admin_client: Client, worksp
     assert admin_client.post(page, form(workspace, name="second", revision=str(server.revision))).status_code == 302
     server.refresh_from_db()
     assert server.name == "second"
+
+
+def test_servers_deleted_in_the_list_are_logged(admin_client: Client, workspace: Workspace) -> None:
+    """ADM-01, UI-20: the action of the list writes one event for each server, as the page of a server does."""
+    rows = [
+        McpServer.objects.create(workspace=workspace, name=name, url="https://a.example/mcp") for name in ("a", "b")
+    ]
+    chosen = {"action": "delete_selected", "_selected_action": [row.pk for row in rows], "post": "yes"}
+    admin_client.post(reverse("admin:chat_mcpserver_changelist"), chosen)
+    assert not McpServer.objects.exists()
+    assert SecurityEvent.objects.filter(kind=Kind.MCP_SERVER_REMOVED).count() == 2
 
 
 def test_an_empty_list_says_what_a_server_is(admin_client: Client) -> None:
