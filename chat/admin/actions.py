@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -20,6 +21,7 @@ from chat.admin import audit_log, exports, session_page
 from chat.admin.permissions import Pages, StaffRequest, find_message, require_messages, session_or_404
 from chat.errors import ServiceError
 from chat.models import ChatMessage, MessageRole, MessageStatus, Session, User
+from chat.services.idempotency import create_once
 from chat.services.messages import editing, sending
 from chat.services.runs import attempts, control
 from chat.services.sessions import actions, forking
@@ -205,11 +207,19 @@ def _change_message(request: StaffRequest, session: Session, action: MessageActi
 
 
 def _fork(request: StaffRequest, session: Session, row: ChatMessage) -> HttpResponse:
-    """Fork a session and redirect to the fork. Raise ServiceError."""
-    fork = forking.fork(session=session, author=request.user, message_id=row.pk)
+    """Fork a session and redirect to the fork. A form sent twice makes one fork (MSG-02). Raise ServiceError."""
+    copy = partial(forking.fork, session=session, author=request.user, message_id=row.pk)
+    fork, repeated = create_once(
+        user=request.user,
+        purpose=f"fork {session.pk} {row.pk} in the admin",
+        key=request.POST.get("key"),
+        request={},
+        make=lambda pk, digest: copy(session_id=pk, key_digest=digest),
+    )
     # The user owns the fork, so reading it is not logged. Log that they read the original.
     audit_log.log_reading(request.user, session, is_new=False)
-    audit_log.log_change(request.user, session, audit_log.FORKED)
+    if not repeated:
+        audit_log.log_change(request.user, session, audit_log.FORKED)
     messages.success(request, _("This is your fork of the session."))
     return HttpResponseRedirect(session_page.url_of(fork.pk))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
@@ -41,6 +42,7 @@ from chat.models import (
     User,
     attached_to,
 )
+from chat.services.idempotency import LONGEST_KEY
 from chat.services.messages import editing
 from chat.services.messages.editing import TEXT_TYPES
 from chat.services.transaction import SessionTransaction
@@ -119,8 +121,9 @@ class ToolForm(MessageForm):
 
 
 class AddForm(forms.Form):
-    """The form for a new message."""
+    """The form for a new message. Its key prevents adding the message twice if the form is sent again."""
 
+    key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=LONGEST_KEY)
     role = forms.ChoiceField(
         choices=ROLES,
         label=gettext_lazy("Author"),
@@ -227,7 +230,7 @@ def add(request: StaffRequest, session_id: str) -> HttpResponse:
     after_id = request.GET.get("after", "")
     after = _row_or_404(session, after_id) if after_id else None
     audit_log.log_reading(request.user, session, is_new=False)
-    form = AddForm(request.POST if request.method == "POST" else None)
+    form = AddForm(request.POST if request.method == "POST" else None, initial={"key": uuid4().hex})
     if request.method == "POST" and form.is_valid() and (row := _add(request, session, after, form)) is not None:
         return HttpResponseRedirect(_url_of(row))
     values = {
@@ -272,8 +275,9 @@ def _add(request: StaffRequest, session: Session, after: ChatMessage | None, for
     try:
         with transaction.atomic():
             after_id = after.pk if after else None
-            row = editing.add(session=session, author=request.user, after_id=after_id, **form.cleaned_data)
-            audit_log.log_message(request.user, row, "added")
+            row, repeated = editing.add(session=session, author=request.user, after_id=after_id, **form.cleaned_data)
+            if not repeated:
+                audit_log.log_message(request.user, row, "added")
     except ServiceError as error:
         form.add_error(None, _error_text(after, error))
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import AdminForm
@@ -288,6 +289,7 @@ def frame(request: HttpRequest, session: Session, title: str) -> dict[str, Any]:
         "session_title": title_for(request.user, session),
         "parent_title": title_for(request.user, session.parent_session) if session.parent_session else "",
         "title": title,
+        "key": uuid4().hex,
         "has_view_permission": True,
     }
 

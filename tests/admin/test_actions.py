@@ -111,9 +111,11 @@ def test_retry_can_be_taken_back(admin: Client, session: Session) -> None:
 
 
 def test_fork_is_the_staff_s_own(admin: Client, mia: User, session: Session) -> None:
-    """A fork made in the admin belongs to the staff user who made it (ADM-03, RUN-13)."""
+    """A fork made in the admin belongs to the staff user who made it, and is made once (ADM-03, RUN-13, MSG-02)."""
     rows = fill(session, START, HI, ANSWER, DONE)
-    answer = do(admin, session, "fork", rows[2])
+    pressed = {**form_in(admin.get(message_page(rows[2])), "actions"), "action": f"fork {rows[2].pk}"}
+    answer = admin.post(action_page(session), pressed)
+    assert admin.post(action_page(session), pressed)["Location"] == answer["Location"]
     made = Session.objects.exclude(pk=session.pk).get()
     assert answer["Location"] == page_of(made)
     assert (made.owner, made.parent_session, made.parent_message_id) == (mia, session, rows[2].pk)

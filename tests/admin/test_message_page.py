@@ -190,6 +190,17 @@ def test_message_is_added_between_others(admin: Client, mia: User, session: Sess
     assert LogEntry.objects.filter(action_flag=2).get().get_change_message() == f"Added message “{made.pk} ({role})”."
 
 
+def test_form_that_is_sent_twice_adds_one_message(admin: Client, session: Session) -> None:
+    """MSG-02: a double click, or a request that the browser repeats."""
+    fill(session, START, HI, ANSWER, DONE)
+    form = {**form_in(admin.get(add_page(session)), FORM), "role": "user", "text": "Once"}
+    first, second = admin.post(add_page(session), form), admin.post(add_page(session), form)
+    assert ChatMessage.objects.filter(text="Once").count() == 1
+    assert first["Location"] == second["Location"]
+    assert LogEntry.objects.filter(action_flag=2).count() == 1
+    assert "Use a new key." in said(admin.post(add_page(session), {**form, "text": "Another"}))
+
+
 def test_refused_addition_loses_nothing(admin: Client, ana: User, session: Session) -> None:
     """ADM-02: a message is refused if its predecessor was removed, or if the agent has started to work."""
     rows = fill(session, START, HI, ANSWER, DONE)

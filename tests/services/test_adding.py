@@ -26,7 +26,7 @@ def session(ana: User) -> Session:
 
 
 def added(session: Session, author: User, after: str | None, role: str = "user", text: str = "More") -> ChatMessage:
-    return add(session=session, author=author, after_id=after, role=role, text=text)
+    return add(session=session, author=author, after_id=after, role=role, text=text)[0]
 
 
 def refusal(session: Session, author: User, *args: Any, **kwargs: Any) -> str:

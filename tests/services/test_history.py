@@ -76,7 +76,7 @@ def test_history_of_a_tool_call_has_its_arguments_and_results(session: Session, 
 def test_history_of_an_added_message_begins_with_adding_it(session: Session, ana: User) -> None:
     """MSG-11: the history of an added message begins with the addition, without an earlier text."""
     rows = fill(session, START, HI, DONE)
-    row = add(session=session, author=ana, after_id=rows[1].pk, role="assistant", text="So")
+    row = add(session=session, author=ana, after_id=rows[1].pk, role="assistant", text="So")[0]
     found = history_of(row)
     assert changes_of(found) == [("add", "Ana", "So", "So")]
     assert version_of(row, found.first_version) == found.first == {"text": "So"}

@@ -25,6 +25,7 @@ from chat.models import (
     attached_to,
 )
 from chat.queries.context_rows import estimated_context
+from chat.services.idempotency import request_digest, require_same_request
 from chat.services.messages import sending
 from chat.services.messages.mentioning import mentioned_ids, mentions_after_edit, notify_mentioned
 from chat.services.messages.ordering import fits, remove_rows, restore_rows, row_before
@@ -101,17 +102,25 @@ def edit_tool_call(
 
 
 @transaction.atomic
-def add(*, session: Session, author: User, after_id: str | None, role: str, text: str) -> ChatMessage:
+def add(
+    *, session: Session, author: User, after_id: str | None, role: str, text: str, key: str = ""
+) -> tuple[ChatMessage, bool]:
     """Add a message after another one, or at the beginning if `after_id` is None.
 
     A message between two turns becomes a turn. The author is the sender of a user message. The message gets the time of
-    the message before it, so that times stay in order. Its revision records who added it and when. Raise ServiceError
-    if the agent is running, the text cannot be stored, or the position is inside a response.
+    the message before it, so that times stay in order. Its revision records who added it and when.
+
+    A repeated request with the same `key` adds nothing (MSG-02). Return the message, and whether it existed already.
+    Raise ServiceError if the agent is running, the text cannot be stored, or the position is inside a response.
     """
     if role not in MessageRole.values:
         raise ServiceError("no_such_role", _("The role must be user, assistant or system."))
     text = validate_message(text)
     tx = SessionTransaction.lock(session.pk)
+    digest = request_digest({"after": after_id, "role": role, "text": text}) if key else None
+    if key and (before := ChatMessage.objects.filter(session=session, idempotency_key=key).first()) is not None:
+        require_same_request(before.key_digest, digest)
+        return before, True
     tx.require_active()
     require_idle(tx.run)
     after = None if after_id is None else tx.message(after_id)
@@ -121,6 +130,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
             "inside_response", _("A response and its tool calls belong together. Add a message before or after them.")
         )
     row = _new_row(tx.session, author, role, text)
+    row.idempotency_key, row.key_digest = key or None, digest
     row.timestamp = after.timestamp if after and following else following.timestamp if following else row.timestamp
     rows = _with_turn(row, after)
     for each in rows:
@@ -129,7 +139,7 @@ def add(*, session: Session, author: User, after_id: str | None, role: str, text
     MessageRevision.objects.create(message=row, user=author, kind=Kind.ADD, before={})
     restore_rows(tx, rows, after)
     tx.save()
-    return row
+    return row, False
 
 
 @transaction.atomic
