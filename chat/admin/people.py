@@ -30,7 +30,7 @@ from chat.admin.permissions import StaffRequest, may_become, may_touch
 from chat.admin.revised import DigestedForm
 from chat.admin.security import link_to_events_of
 from chat.admin.tokens import link_to_tokens_of
-from chat.admin.workspaces import MembershipLogging, WorkspacesInline
+from chat.admin.workspaces import OF_WORKSPACE, MembershipLogging, WorkspacesInline
 from chat.errors import ServiceError
 from chat.models import ApiToken, Invitation, Schedule, Share, User, WorkspaceInvitation
 from chat.services.people import accounts, second_factor, staff
@@ -160,6 +160,12 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
         """Make permissions read-only unless the user is a superuser, so that staff cannot extend their own."""
         fields = list(super().get_readonly_fields(request, obj))
         return fields if _is_superuser(request) else [*fields, *PERMISSION_FIELDS]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow the condition of the link from the page of a workspace to its members."""
+        if lookup == OF_WORKSPACE:
+            return request.user.has_perm("chat.view_membership")
+        return super().lookup_allowed(lookup, value, request)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets = list(super().get_fieldsets(request, obj))

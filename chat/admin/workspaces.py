@@ -9,14 +9,22 @@ from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.forms import BaseInlineFormSet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
+from chat.access import may_open_in_admin
 from chat.admin.base import GuardedDeletion, PlainRelations, time_column
 from chat.admin.permissions import StaffRequest
 from chat.admin.revised import RevisedForm
+from chat.errors import ServiceError
 from chat.models import Membership, Session, User, Workspace
-from chat.services.people import staff, workspace_invitations
+from chat.services.people import members, staff, workspace_invitations
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -24,6 +32,16 @@ if TYPE_CHECKING:
     WorkspaceInline = admin.StackedInline[Membership, Workspace]
 else:
     UserInline = WorkspaceInline = admin.StackedInline
+
+
+# A form has several fields for each member, and Django refuses forms with 1,000 fields.
+MAX_MEMBERS = 100
+MANY_MEMBERS = format_lazy(
+    _("This form lists only new members, because there are more than {count}. To remove members, open them below."),
+    count=MAX_MEMBERS,
+)
+# The condition of the list of people for the members of a workspace.
+OF_WORKSPACE = "memberships__workspace"
 
 
 class MembershipRows:
@@ -52,10 +70,32 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
             workspace_invitations.end_known_links(author=request.user, workspace=row.workspace, user_id=row.user_id)
 
 
+class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only its stub takes arguments
+    """Memberships of a user or a workspace. It refuses to remove the last owner, as the workspace's settings do."""
+
+    def clean(self) -> None:
+        super().clean()
+        leaving = [form.instance.pk for form in self.initial_forms if self._should_delete_form(form)]
+        try:
+            members.require_owners(leaving)
+        except ServiceError as error:
+            raise forms.ValidationError(error.message) from error
+
+
+class MembersFormSet(MembershipFormSet):
+    """The members of a workspace, unless there are too many for a form: then only those that are added."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("data") is None and _has_many_members(kwargs.get("instance")):
+            kwargs["queryset"] = Membership.objects.none()
+        super().__init__(*args, **kwargs)
+
+
 class WorkspacesInline(PlainRelations, MembershipRows, UserInline):
     """The workspaces of a user."""
 
     model = Membership
+    formset = MembershipFormSet
     fields = ("workspace", "role")
     autocomplete_fields = ("workspace",)
     extra = 0
@@ -66,6 +106,7 @@ class MembersInline(PlainRelations, MembershipRows, WorkspaceInline):
     """The members of a workspace. A removed member loses access to all sessions that were shared with them in it."""
 
     model = Membership
+    formset = MembersFormSet
     fields = ("user", "role")
     autocomplete_fields = ("user",)
     extra = 0
@@ -82,7 +123,7 @@ class WorkspaceForm(RevisedForm):
 @admin.register(Workspace)
 class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
     form = WorkspaceForm
-    fields = ("name",)
+    readonly_fields = ("people", "linked_people")
     inlines = (MembersInline,)
     list_display = ("name", "people", "sessions", time_column(Workspace, "created_at"))
     search_fields = ("name", "members__display_name", "members__username")
@@ -93,8 +134,20 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
         rows: QuerySet[Workspace] = super().get_queryset(request)
         return rows.annotate(people=_count_of(Membership), session_count=_count_of(Session))
 
+    def get_fieldsets(self, request: HttpRequest, obj: Workspace | None = None) -> Any:
+        if obj is None:
+            return [(None, {"fields": ("name",)})]
+        people = "linked_people" if may_open_in_admin(request.user, User) else "people"
+        return [(None, {"fields": ("name", people), "description": MANY_MEMBERS if _has_many_members(obj) else ""})]
+
     def deletion_obstacles(self, rows: QuerySet[Workspace]) -> list[str]:
         return staff.reasons_to_keep_workspaces(rows)
+
+    @admin.display(description=_("people"))
+    def linked_people(self, workspace: Any) -> SafeString:
+        address = f"{reverse('admin:chat_user_changelist')}?{OF_WORKSPACE}={workspace.pk}"
+        text = ngettext("%(count)d person", "%(count)d people", workspace.people) % {"count": workspace.people}
+        return format_html('<a href="{}">{}</a>', address, text)
 
     @admin.display(description=_("people"), ordering="people")
     def people(self, workspace: Any) -> int:
@@ -105,6 +158,11 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
     def sessions(self, workspace: Any) -> int:
         count: int = workspace.session_count
         return count
+
+
+def _has_many_members(workspace: Any) -> bool:
+    """Return whether a workspace, as `WorkspaceAdmin.get_queryset` reads it, has too many members for a form."""
+    return getattr(workspace, "people", 0) > MAX_MEMBERS
 
 
 def _count_of(model: type[Membership] | type[Session]) -> Coalesce:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import Workspace
-from tests.admin.pages import form_in
+from chat.models import (
+    Membership,
+    User,
+    Workspace,
+)
+from tests.admin.pages import form_in, said, soup_of
+from tests.support.signed_in import signed_in
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
+
+
+def page_of(row: User | Workspace, action: str = "change") -> str:
+    return reverse(f"admin:chat_{row._meta.model_name}_{action}", args=[row.pk])
 
 
 def test_form_does_not_replace_a_newer_name_unseen(admin_client: Client, workspace: Workspace) -> None:
@@ -26,3 +37,59 @@ def test_form_does_not_replace_a_newer_name_unseen(admin_client: Client, workspa
     assert admin_client.post(page, again).status_code == 302
     workspace.refresh_from_db()
     assert workspace.name == "Ours"
+
+
+def test_many_members_are_listed_on_a_page_of_their_own(admin_client: Client, workspace: Workspace) -> None:
+    """ADM-01: a form with a row for each of a thousand members could not be sent."""
+    people = User.objects.bulk_create(User(username=f"u{number}") for number in range(101))
+    Membership.objects.bulk_create(Membership(workspace=workspace, user=each) for each in people)
+    lea = person("Lea")
+    page = admin_client.get(page_of(workspace))
+    form = form_in(page, "workspace_form")
+    assert form["memberships-INITIAL_FORMS"] == "0"
+    assert "This form lists only new members" in said(page)
+    added = {"memberships-TOTAL_FORMS": "1", "memberships-0-user": str(lea.pk), "memberships-0-role": "member"}
+    assert admin_client.post(page_of(workspace), {**form, **added, "name": "Crew"}).status_code == 302
+    assert (Workspace.objects.get(pk=workspace.pk).name, workspace.memberships.count()) == ("Crew", 102)
+    link = soup_of(page).find("a", string="101 people")
+    assert link is not None
+    assert "102 people" in said(admin_client.get(str(link["href"])))
+
+
+def test_members_are_listed_for_those_who_may_see_memberships(workspace: Workspace, ana: User) -> None:
+    """LIVE-06: a condition in the address of the list of people does not show who is in which workspace."""
+    clerk = User.objects.create_user("kim", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename="view_user"))
+    address = f"{reverse('admin:chat_user_changelist')}?memberships__workspace={workspace.pk}"
+    assert signed_in(clerk).get(address).status_code != 200
+    clerk.user_permissions.add(Permission.objects.get(codename="view_membership"))
+    clerk = User.objects.get(pk=clerk.pk)
+    assert [user.username for user in signed_in(clerk).get(address).context["cl"].result_list] == ["ana"]
+
+
+@pytest.mark.parametrize("of", ["workspace", "user"])
+def test_last_owner_is_not_removed(admin_client: Client, ana: User, bo: User, workspace: Workspace, of: str) -> None:
+    """ADM-01: the form of the workspace and that of the user refuse it, as the workspace's settings do."""
+    mine = Membership.objects.filter(user=ana)
+    mine.update(role=Membership.Role.OWNER)
+    row = workspace if of == "workspace" else ana
+    form = form_in(admin_client.get(page_of(row)), f"{of}_form")
+    place = next(name[12] for name, value in form.items() if name.endswith("-id") and value == str(mine.get().pk))
+    refused = admin_client.post(page_of(row), {**form, f"memberships-{place}-DELETE": "on"})
+    assert "A workspace needs an owner." in said(refused)
+    Membership.objects.filter(user=bo).update(role=Membership.Role.OWNER)
+    again = admin_client.post(page_of(row), {**form, f"memberships-{place}-DELETE": "on"})
+    assert (again.status_code, mine.exists()) == (302, False)
+
+
+def test_last_owner_is_not_deleted(admin_client: Client, ana: User, bo: User, workspace: Workspace) -> None:
+    """ADM-01: the others in the workspace could no longer manage it. The last member is deleted."""
+    Membership.objects.filter(user=ana).update(role=Membership.Role.OWNER)
+    people = reverse("admin:chat_user_changelist")
+    assert "Ana is the last owner of “Team”." in said(admin_client.post(page_of(ana, "delete"), {"post": "yes"}))
+    both = {"action": "delete_selected", "_selected_action": [ana.pk, bo.pk], "post": "yes"}
+    lea = person("Lea", workspace)
+    assert "Ana is the last owner of “Team”." in said(admin_client.post(people, both))
+    lea.delete()
+    assert admin_client.post(people, both).status_code == 302
+    assert not User.objects.filter(pk__in=[ana.pk, bo.pk]).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.core import signing
@@ -135,9 +136,16 @@ def _require_rank(mine: str, *roles: str) -> None:
         raise Forbidden(_("Only owners can make or change owners."))
 
 
-def _keep_an_owner(membership: Membership) -> None:
+def require_owners(leaving: Collection[int]) -> None:
+    """Raise ServiceError "last_owner" if a workspace would have no owner without these memberships."""
+    for membership in Membership.objects.filter(pk__in=leaving, role=Role.OWNER).order_by("workspace"):
+        Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+        _keep_an_owner(membership, leaving)
+
+
+def _keep_an_owner(membership: Membership, leaving: Collection[int] = ()) -> None:
     others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER, user__is_active=True)
-    if membership.role == Role.OWNER and not others.exclude(pk=membership.pk).exists():
+    if membership.role == Role.OWNER and not others.exclude(pk__in=[membership.pk, *leaving]).exists():
         raise ServiceError("last_owner", _("A workspace needs an owner. Make another member an owner first."))
 
 

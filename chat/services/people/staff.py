@@ -10,11 +10,11 @@ from django.apps.registry import Apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.management import create_permissions
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.models import User, Workspace
+from chat.models import Membership, User, Workspace
 
 MANAGERS = "Session managers"
 MANAGED = ("view_session", "change_session", "view_chatmessage", "change_chatmessage")
@@ -41,11 +41,19 @@ def make_managers(app_config: AppConfig, using: str, apps: Apps = installed, **o
 
 
 def reasons_to_keep_users(people: QuerySet[User]) -> list[str]:
-    """Return the reasons why users cannot be deleted, one for each such user, with two queries."""
+    """Return the reasons why users cannot be deleted, with three queries."""
     owners = people.annotate(count=Count("sessions")).filter(count__gt=0).order_by("username")
+    left = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user__in=people)
+    owned = Membership.objects.filter(Exists(left), user__in=people, role=Membership.Role.OWNER)
+    alone = owned.exclude(Exists(left.filter(role=Membership.Role.OWNER, user__is_active=True)))
     logged = people.filter(pk__in=LogEntry.objects.values("user")).exclude(sessions__isnull=False)
     return [
         *(_owns(user) for user in owners),
+        *(
+            _("%(name)s is the last owner of “%(workspace)s”.")
+            % {"name": each.user.sender, "workspace": each.workspace.name}
+            for each in alone.select_related("user", "workspace").order_by("user__username", "workspace__name")
+        ),
         *(_("%(name)s appears in the audit log.") % {"name": user.sender} for user in logged.order_by("username")),
     ]
 
