@@ -18,13 +18,14 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from chat import names
 from chat.access import may_open_in_admin
 from chat.admin.base import GuardedDeletion, PlainRelations, time_column
 from chat.admin.permissions import StaffRequest
 from chat.admin.revised import RevisedForm
 from chat.errors import ServiceError
 from chat.models import Membership, Session, User, Workspace
-from chat.services.people import members, staff, workspace_invitations
+from chat.services.people import members, staff, workspace_invitations, workspaces
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -119,6 +120,13 @@ class WorkspaceForm(RevisedForm):
     revision_column = "name"
     revision = forms.CharField(widget=forms.HiddenInput, required=False, strip=False)
 
+    def clean_name(self) -> str:
+        name = names.clean(self.cleaned_data["name"])
+        if not 0 < len(name) <= workspaces.LONGEST_NAME:
+            message = _("Enter a name of up to %(count)d characters.")
+            raise forms.ValidationError(message % {"count": workspaces.LONGEST_NAME})
+        return name
+
 
 @admin.register(Workspace)
 class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
@@ -139,6 +147,11 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
             return [(None, {"fields": ("name",)})]
         people = "linked_people" if may_open_in_admin(request.user, User) else "people"
         return [(None, {"fields": ("name", people), "description": MANY_MEMBERS if _has_many_members(obj) else ""})]
+
+    def save_model(self, request: StaffRequest, obj: Workspace, form: Any, change: bool) -> None:  # type: ignore[override]  # only staff get here
+        super().save_model(request, obj, form, change)
+        if change and obj.name != form.initial["name"]:
+            record(Kind.WORKSPACE_RENAMED, actor=request.user, target=obj)
 
     def deletion_obstacles(self, rows: QuerySet[Workspace]) -> list[str]:
         return staff.reasons_to_keep_workspaces(rows)

@@ -251,6 +251,7 @@ def test_changes_of_accounts_are_events(root: Client, ana: User, workspace: Work
     events = SecurityEvent.objects.filter(actor=boss).order_by("pk")
     assert [(event.kind, event.person_id, event.details) for event in events] == [
         (Kind.ACCOUNT_CHANGED, ana.pk, {"fields": ["display_name", "is_staff"]}),
+        (Kind.WORKSPACE_RENAMED, None, {}),
         (Kind.MEMBER_ADDED, lea.pk, {}),
         (Kind.MEMBER_REMOVED, ana.pk, {}),
         (Kind.ACCOUNT_DELETED, ana.pk, {}),

@@ -9,9 +9,11 @@ from django.urls import reverse
 
 from chat.models import (
     Membership,
+    SecurityEvent,
     User,
     Workspace,
 )
+from chat.services.people.security_log import Kind
 from tests.admin.pages import form_in, said, soup_of
 from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
@@ -37,6 +39,19 @@ def test_form_does_not_replace_a_newer_name_unseen(admin_client: Client, workspa
     assert admin_client.post(page, again).status_code == 302
     workspace.refresh_from_db()
     assert workspace.name == "Ours"
+
+
+def test_new_name_is_cleaned_and_logged(admin_client: Client, workspace: Workspace) -> None:
+    """ADM-01: as on the workspace's own page."""
+    form = form_in(admin_client.get(page_of(workspace)), "workspace_form")
+    assert admin_client.post(page_of(workspace), form).status_code == 302
+    assert not SecurityEvent.objects.filter(kind=Kind.WORKSPACE_RENAMED).exists()
+    refused = admin_client.post(page_of(workspace), {**form, "name": "\u2060"})
+    assert "Enter a name of up to 120 characters." in said(refused)
+    assert admin_client.post(page_of(workspace), {**form, "name": "Our\u202e  crew"}).status_code == 302
+    workspace.refresh_from_db()
+    assert workspace.name == "Our crew"
+    assert SecurityEvent.objects.get(kind=Kind.WORKSPACE_RENAMED).object_id == str(workspace.pk)
 
 
 def test_many_members_are_listed_on_a_page_of_their_own(admin_client: Client, workspace: Workspace) -> None:
