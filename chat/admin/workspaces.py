@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db import transaction
+from django.db.models import CASCADE, Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.forms import BaseInlineFormSet
 from django.http import HttpRequest
@@ -20,12 +22,12 @@ from django.utils.translation import ngettext
 
 from chat import names
 from chat.access import may_open_in_admin
-from chat.admin.base import GuardedDeletion, PlainRelations, time_column
+from chat.admin.base import DeletionPlan, GuardedDeletion, PlainRelations, time_column
 from chat.admin.permissions import StaffRequest
 from chat.admin.revised import RevisedForm
 from chat.errors import ServiceError
 from chat.models import Membership, Session, User, Workspace
-from chat.services.people import members, staff, workspace_invitations, workspaces
+from chat.services.people import knowledge, members, staff, workspace_invitations, workspaces
 from chat.services.people.security_log import Kind, record
 
 if TYPE_CHECKING:
@@ -153,8 +155,37 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
         if change and obj.name != form.initial["name"]:
             record(Kind.WORKSPACE_RENAMED, actor=request.user, target=obj)
 
+    def delete_model(self, request: HttpRequest, obj: Workspace) -> None:
+        self.delete_queryset(request, Workspace.objects.filter(pk=obj.pk))
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Workspace]) -> None:
+        knowledge.forget(queryset.values_list("pk", flat=True))
+        super().delete_queryset(request, queryset)
+
     def deletion_obstacles(self, rows: QuerySet[Workspace]) -> list[str]:
         return staff.reasons_to_keep_workspaces(rows)
+
+    def get_deleted_objects(self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest) -> DeletionPlan:
+        """Count the rows that are deleted with workspaces.
+
+        Django would list them: each passage of their files, and the titles of agents that are private to their makers.
+        """
+        rows = Workspace.objects.filter(pk__in=[each.pk for each in objs])
+        if obstacles := self.deletion_obstacles(rows):
+            return [], {}, set(), obstacles
+        counts, missing_permissions = {self.opts.verbose_name_plural: len(objs)}, set()
+        for relation in Workspace._meta.related_objects:
+            if relation.on_delete is not CASCADE:  # type: ignore[attr-defined]  # foreign keys only
+                continue
+            model: Any = relation.related_model
+            count = model._default_manager.filter(**{f"{relation.field.name}__in": rows}).count()
+            if count:
+                counts[model._meta.verbose_name_plural] = count
+                page = self.admin_site._registry.get(model)
+                if page is not None and not page.has_delete_permission(request):
+                    missing_permissions.add(model._meta.verbose_name)
+        return [str(each) for each in objs], counts, missing_permissions, []
 
     @admin.display(description=_("people"))
     def linked_people(self, workspace: Any) -> SafeString:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
 from chat.models import (
+    AgentPreset,
+    ApprovalRule,
+    KnowledgeFile,
+    KnowledgePassage,
     Membership,
     SecurityEvent,
     User,
@@ -108,3 +114,32 @@ def test_last_owner_is_not_deleted(admin_client: Client, ana: User, bo: User, wo
     lea.delete()
     assert admin_client.post(people, both).status_code == 302
     assert not User.objects.filter(pk__in=[ana.pk, bo.pk]).exists()
+
+
+def test_confirmation_counts_what_is_deleted_with_a_workspace(admin_client: Client, ana: User) -> None:
+    """OPS-08, LIVE-06: it lists no passages of files, of which there can be thousands, and no private agents."""
+    place = Workspace.objects.create(name="Old")
+    AgentPreset.objects.create(name="secret", title="My private idea", workspace=place, user=ana)
+    ApprovalRule.objects.create(workspace=place, rule="bash", verdict="deny")
+    name = default_storage.save("knowledge/old", ContentFile(b"x"))
+    file = KnowledgeFile.objects.create(
+        workspace=place,
+        name="a.txt",
+        kind="text",
+        media_type="text/plain",
+        size=1,
+        characters=1,
+        passage_count=3,
+        file=name,
+    )
+    KnowledgePassage.objects.bulk_create(KnowledgePassage(file=file, number=n, text="t", words="w") for n in range(3))
+    page = said(admin_client.get(page_of(place, "delete")))
+    assert "My private idea" not in page
+    assert "Passage" not in page
+    assert "Agents: 1" in page
+    clerk = User.objects.create_user("kim", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename__in=("view_workspace", "delete_workspace")))
+    assert signed_in(clerk).post(page_of(place, "delete"), {"post": "yes"}).status_code == 403
+    assert admin_client.post(page_of(place, "delete"), {"post": "yes"}).status_code == 302
+    assert not KnowledgePassage.objects.exists()
+    assert not Workspace.objects.filter(pk=place.pk).exists()
