@@ -33,6 +33,7 @@ from chat.admin.tokens import link_to_tokens_of
 from chat.admin.workspaces import OF_WORKSPACE, MembershipLogging, WorkspacesInline
 from chat.errors import ServiceError
 from chat.models import ApiToken, Invitation, Schedule, Share, User, WorkspaceInvitation
+from chat.services.deletion import users as deletion
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
 
@@ -199,12 +200,12 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
 
     def delete_model(self, request: StaffRequest, obj: User) -> None:  # type: ignore[override]  # likewise
         record(Kind.ACCOUNT_DELETED, actor=request.user, person=obj)
-        super().delete_model(request, obj)
+        deletion.delete_row(obj)
 
+    @transaction.atomic
     def delete_queryset(self, request: StaffRequest, queryset: QuerySet[User]) -> None:  # type: ignore[override]  # likewise
         for user in queryset:
-            record(Kind.ACCOUNT_DELETED, actor=request.user, person=user)
-        super().delete_queryset(request, queryset)
+            self.delete_model(request, user)
 
     def user_change_password(self, request: StaffRequest, id: str, form_url: str = "") -> HttpResponse:  # type: ignore[override]  # likewise
         user = self.get_object(request, unquote(id))

@@ -251,16 +251,21 @@ def _delete_account(user: User) -> bool:
         logged.update(user=_placeholder(user))
     scrub_user(user)
     alone = [each.pk for each in Workspace.objects.filter(members=user) if each.memberships.count() == 1]
-    picture = user.picture.name
-    # Shared presets belong to the workspace.
-    AgentPreset.objects.filter(user=user, is_shared=False).delete()
-    user.delete()
+    delete_row(user)
     left = Workspace.objects.filter(pk__in=alone, sessions=None)
     knowledge.forget(left.values_list("pk", flat=True))
     left.delete()
+    return True
+
+
+@transaction.atomic
+def delete_row(user: User) -> None:
+    """Delete the row of a user with their picture and their private agents. Shared agents belong to the workspace."""
+    picture = user.picture.name
+    AgentPreset.objects.filter(user=user, is_shared=False).delete()
+    user.delete()
     if picture:  # before the commit, as with attachments
         default_storage.delete(picture)
-    return True
 
 
 def _placeholder(user: User) -> User:
