@@ -115,7 +115,9 @@ class ToolForm(MessageForm):
     is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False, show_hidden_initial=True)
 
     def save(self, row: ChatMessage, author: User) -> None:
-        values = {name: self.cleaned_data[name] for name in ("arguments", "result", "is_error")}
+        # The form has other line breaks than a result that has carriage returns.
+        present = {"arguments": row.arguments or {}, "result": row.result, "is_error": row.is_error}
+        values = {name: self.cleaned_data[name] if name in self.changed_data else present[name] for name in present}
         seen = self.cleaned_data["revision"]
         editing.edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)
 

@@ -82,6 +82,14 @@ def test_saving_nothing_changes_nothing(admin: Client, session: Session) -> None
     assert (current(rows[1]).text, current(rows[2]).provider_data) == ("a\r\nb", CALL["provider_data"])
 
 
+def test_changed_arguments_leave_the_result_as_it_is(admin: Client, session: Session) -> None:
+    """MSG-12: its carriage returns, which forms do not keep, and the status of a call that was cut off."""
+    row = fill(session, START, HI, {**CALL, "result": "1%\r50%\r\n", "status": "interrupted"}, DONE)[2]
+    save(admin, row, arguments='{"n": 2}')
+    changed = current(row)
+    assert (changed.arguments, changed.result, changed.status) == ({"n": 2}, "1%\r50%\r\n", "interrupted")
+
+
 def test_stale_edit_of_a_text_is_refused_and_keeps_the_input(admin: Client, ana: User, session: Session) -> None:
     """ADM-02, MSG-11: the page shows both texts; saving again replaces the text that it shows."""
     row = fill(session, START, HI, DONE)[1]
