@@ -116,7 +116,7 @@ class ToolForm(MessageForm):
 
     def save(self, row: ChatMessage, author: User) -> None:
         # The form has other line breaks than a result that has carriage returns.
-        present = {"arguments": row.arguments or {}, "result": row.result, "is_error": row.is_error}
+        present: dict[str, Any] = {"arguments": row.arguments or {}, "result": row.result, "is_error": row.is_error}
         values = {name: self.cleaned_data[name] if name in self.changed_data else present[name] for name in present}
         seen = self.cleaned_data["revision"]
         editing.edit_tool_call(session=row.session, author=author, message_id=row.pk, seen=seen, **values)

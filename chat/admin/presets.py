@@ -206,7 +206,7 @@ class PresetForm(RevisedForm):
             self.initial.setdefault(name, lines)
         # An agent can also have a single tool of a server, or tools that are not available now.
         field, chosen = cast("ToolsField", self.fields["tools"]), self["tools"].value()
-        offered = dict(field.choices)
+        offered: dict[str, str] = dict(cast("Iterable[tuple[str, str]]", field.choices))
         missing = [name for name in chosen if name not in offered] if isinstance(chosen, list) else []
         field.choices = [*offered.items(), *_tool_choices(missing)]
 

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import CASCADE, Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.forms import BaseInlineFormSet
+from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -78,7 +79,8 @@ class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only it
 
     def clean(self) -> None:
         super().clean()
-        leaving = [form.instance.pk for form in self.initial_forms if self._should_delete_form(form)]
+        # Not `deleted_forms`, which needs the result of this check.
+        leaving = [form.instance.pk for form in self.initial_forms if form.cleaned_data.get(DELETION_FIELD_NAME)]
         try:
             members.require_owners(leaving)
         except ServiceError as error:
@@ -176,7 +178,7 @@ class WorkspaceAdmin(MembershipLogging, GuardedDeletion):
             return [], {}, set(), obstacles
         counts, missing_permissions = {self.opts.verbose_name_plural: len(objs)}, set()
         for relation in Workspace._meta.related_objects:
-            if relation.on_delete is not CASCADE:  # type: ignore[attr-defined]  # foreign keys only
+            if relation.on_delete is not CASCADE:
                 continue
             model: Any = relation.related_model
             count = model._default_manager.filter(**{f"{relation.field.name}__in": rows}).count()

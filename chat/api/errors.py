@@ -75,6 +75,7 @@ STATUS = {
     "last_owner": 409,
     "export_running": 409,
     "replaced": 409,
+    "never_delivered": 409,
     "key_taken": 409,
     "name_taken": 409,
     "already_delivered": 409,

@@ -8,6 +8,7 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from chat.api.api import api
 from chat.models import ChatMessage, MessageRevision, Session, SessionRole, SessionRun, User
 from chat.queries.messages import message_snapshot
+from chat.services.messages import sending
 from tests.api.asking import Asker, code, token_of
 from tests.support.filled import ANSWER, DONE, HI, START, TOOL, fill, live
 from tests.support.testing_node import let_in
@@ -109,6 +110,8 @@ def test_queued_message_is_not_removed_from_the_conversation(asker: Asker, sessi
     row = ChatMessage.objects.create(session=session, role="user", text="Wait", user=ana, status="queued", held=True)
     assert code(asker.delete(path(session, row))) == (409, "queued")
     assert ChatMessage.objects.queued(session.pk).get() == row
+    sending.withdraw(session=session, author=ana, message_id=row.pk)
+    assert code(asker.post(path(session, row, "/restore"))) == (409, "never_delivered")
 
 
 def test_retry_and_fork_go_on(asker: Asker, session: Session) -> None:
