@@ -13,9 +13,9 @@ from agents.foreign_text import ForeignText
 from agents.mcp.config import SEPARATOR, ServerConfig
 from agents.mcp.connection import Connection
 from agents.mcp.results import read_contents, read_result, resource_line
-from agents.mcp.schemas import schema_for_models, with_names_for_models
 from agents.messages import Json
 from agents.safe_text import clean, cut
+from agents.schemas import schema_for_models, with_names_for_models
 from agents.tools import SendsOut, Tool, ToolContext
 
 # The longest name of a tool that vendors allow.

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from agents.mcp.config import ServerConfig
 from agents.mcp.pool import Servers
 from agents.mcp.results import read_result
-from agents.mcp.schemas import schema_for_models, with_names_for_models
 from agents.mcp.tools import sends_out_of, tool_name
 from agents.messages import Json, Source
 from agents.sandbox import probe
 from agents.sandbox.command import Limits, Sandbox
+from agents.schemas import schema_for_models, with_names_for_models
 from agents.tools import SendsOut, ToolContext
 
 

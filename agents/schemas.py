@@ -1,4 +1,4 @@
-"""The input schemas of MCP tools in a form that vendors accept.
+"""The schemas of tools in a form that vendors accept.
 
 Vendors refuse a whole request if one of its tools has a schema that they do not accept. A schema may become less
 strict, because the server checks the arguments anyway. Pure.
