@@ -30,9 +30,12 @@ Kind = Literal[
 MOST_ITEMS = 50
 LONGEST_ANSWER = 20_000
 LONGEST_NOTE = 500
+NOTE = f"One or two sentences, at most {LONGEST_NOTE} characters"
 
-Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-Label = Annotated[str, Field(min_length=1, max_length=200)]
+# Models do not get the limits, so the descriptions state those that a model may exceed (agents.schemas).
+ID = "1 to 64 letters, digits, _, . and -"
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description=ID)]
+Label = Annotated[str, Field(min_length=1, max_length=200, description="At most 200 characters")]
 Help = Annotated[str, Field(max_length=2_000)]
 Plan = Annotated[str, Field(min_length=1, max_length=LONGEST_ANSWER)]
 
@@ -48,12 +51,12 @@ class _Strict(BaseModel):
 class Choice(_Strict):
     """One thing to choose."""
 
-    id: Annotated[Id, Field(description="Short and unique among the choices; the result contains it")]
-    label: Annotated[Label, Field(description="The label that users see")]
+    id: Annotated[Id, Field(description=f"{ID}; unique among the choices; the result contains it")]
+    label: Annotated[Label, Field(description="The label that users see, at most 200 characters")]
     description: Annotated[Help, Field(description="A line of explanation, if it helps to decide")] = ""
 
 
-Choices = Annotated[list[Choice], Field(min_length=1, max_length=MOST_ITEMS)]
+Choices = Annotated[list[Choice], Field(min_length=1, max_length=MOST_ITEMS, description=f"1 to {MOST_ITEMS} entries")]
 
 
 class Question(_Strict):
@@ -101,8 +104,12 @@ class Confirmation(Question):
     kind = "confirmation"
     question: Label
     details: Annotated[str, Field(max_length=LONGEST_ANSWER, description="What will happen, as Markdown")] = ""
-    confirm: Annotated[str, Field(max_length=40, description="The label of the button for yes")] = ""
-    decline: Annotated[str, Field(max_length=40, description="The label of the button for no")] = ""
+    confirm: Annotated[
+        str, Field(max_length=40, description="The label of the button for yes, at most 40 characters")
+    ] = ""
+    decline: Annotated[
+        str, Field(max_length=40, description="The label of the button for no, at most 40 characters")
+    ] = ""
     danger: Annotated[bool, Field(description="Whether yes is destructive, such as deleting data")] = False
 
     def check(self, value: object) -> Json:
@@ -162,7 +169,7 @@ class ActionSelection(Question):
 
     kind = "action_selection"
     question: Label
-    actions: Annotated[list[Choice], Field(min_length=1, max_length=8)]
+    actions: Annotated[list[Choice], Field(min_length=1, max_length=8, description="1 to 8 entries")]
 
     def check(self, value: object) -> str:
         if not isinstance(value, str) or value not in {action.id for action in self.actions}:
@@ -178,7 +185,7 @@ class Memory(Question):
     """
 
     kind = "memory"
-    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, description="One or two sentences")]
+    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, description=NOTE)]
     scope: Annotated[
         Literal["me", "workspace"],
         Field(description="me: about the user you talk to. workspace: useful to the whole team"),
@@ -214,7 +221,7 @@ class FormField(_Strict):
     ] = "text"
     help: Help = ""
     required: bool = False
-    options: Annotated[list[Label], Field(max_length=MOST_ITEMS)] = []
+    options: Annotated[list[Label], Field(max_length=MOST_ITEMS, description=f"At most {MOST_ITEMS} entries")] = []
     default: Annotated[str, Field(max_length=2_000, description="The initial value")] = ""
 
     @field_validator("options")
@@ -281,8 +288,10 @@ class Form(Question):
     kind = "form"
     title: Label
     description: Help = ""
-    fields: Annotated[list[FormField], Field(min_length=1, max_length=MOST_ITEMS)]
-    submit: Annotated[str, Field(max_length=40, description="The label of the button")] = ""
+    fields: Annotated[
+        list[FormField], Field(min_length=1, max_length=MOST_ITEMS, description=f"1 to {MOST_ITEMS} entries")
+    ]
+    submit: Annotated[str, Field(max_length=40, description="The label of the button, at most 40 characters")] = ""
 
     def check(self, value: object) -> Json:
         if not isinstance(value, Mapping) or not {field.id for field in self.fields} >= set(value):

@@ -1,7 +1,7 @@
 """The schemas of tools in a form that vendors accept.
 
 Vendors refuse a whole request if one of its tools has a schema that they do not accept. A schema may become less
-strict, because the server checks the arguments anyway. Pure.
+strict, because Parley or the server checks the arguments anyway. Pure.
 """
 
 from __future__ import annotations
@@ -9,44 +9,64 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
 from agents.messages import Json
 
-# A longer schema is replaced by one that accepts any object.
+# A longer schema of a server is replaced by one that accepts any object. In a schema, the parts that replace references
+# may have this many characters together.
 LONGEST_SCHEMA = 20_000
 DEEPEST_SCHEMA = 30
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Keywords that vendors refuse at the top level.
 CHOICES = ("anyOf", "oneOf", "allOf")
-NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "not", "enum", "const", "if", "then", "else"})
+NOT_AT_TOP = frozenset({"$schema", "$id", "title", *CHOICES, "enum", "const"})
 # The names of arguments that Anthropic accepts: characters, and length.
 NAME_CHARACTERS = "a-zA-Z0-9_.-"
 LONGEST_NAME = 64
 LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+# Keywords that are left out everywhere. llama.cpp refuses long lengths and most regular expressions, because it makes
+# one grammar of the schemas of all tools. Gemini refuses many items in all tools together, OpenAI regular expressions
+# with lookaround, and Kimi several conditions, and references with a description beside them. A discriminator refers to
+# definitions.
+# https://github.com/ggml-org/llama.cpp/issues/25746, https://github.com/ggml-org/llama.cpp/issues/26930
+COUNTS = frozenset(f"{limit}{of}" for limit in ("min", "max") for of in ("Length", "Items", "Properties", "Contains"))
+REGULAR_EXPRESSIONS = frozenset({"pattern", "patternProperties", "propertyNames"})
+CONDITIONS = frozenset({"not", "if", "then", "else", "contains", "dependentSchemas"})
+OTHER_VALUES = frozenset({"additionalItems", "unevaluatedItems", "unevaluatedProperties"})
+REFERENCES = frozenset({"$ref", "$defs", "definitions", "discriminator"})
+LEFT_OUT = COUNTS | REGULAR_EXPRESSIONS | CONDITIONS | OTHER_VALUES | REFERENCES
 # Keywords with values of one type.
 NUMBERS = frozenset({"minimum", "maximum", *LIMITS})
-COUNTS = frozenset(f"{limit}{of}" for limit in ("min", "max") for of in ("Length", "Items", "Properties", "Contains"))
 TEXTS = frozenset({"description", "title", "format", "$comment", "contentEncoding", "contentMediaType"})
 FLAGS = frozenset({"uniqueItems", "readOnly", "writeOnly", "deprecated"})
+# The types of values in an enumeration.
+TYPE_OF = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 def schema_for_models(schema: Json) -> Json:
-    """Return a tool's input schema in a form that vendors accept, which always describes an object."""
+    """Return the input schema of a server's tool in a form that vendors accept, which always describes an object."""
     if len(json.dumps(schema)) > LONGEST_SCHEMA:
         return {"type": "object", "properties": {}}
-    usable = _usable(schema, DEEPEST_SCHEMA)
+    usable = usable_schema(schema)
     kept = {key: value for key, value in usable.items() if key not in NOT_AT_TOP}
     properties = dict(kept.get("properties") or {})
     for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
         for name, value in (choice.get("properties") or {}).items():
             properties.setdefault(name, value)
-    whole: Json = {**kept, "type": "object", "properties": properties}
-    return dict(_without_broken_references(whole, whole))
+    return _with_known_names({**kept, "type": "object", "properties": properties})
+
+
+def usable_schema(schema: Json) -> Json:
+    """Return a schema without what is not valid in JSON Schema 2020-12, and without keywords that vendors refuse.
+
+    References are replaced by the parts to which they refer, up to DEEPEST_SCHEMA and LONGEST_SCHEMA. Where a part
+    contains itself, and beyond these limits, any value is allowed.
+    """
+    return _Reader(schema).usable(schema, DEEPEST_SCHEMA)
 
 
 def with_names_for_models(schema: Json) -> tuple[Json, dict[str, str]]:
@@ -82,30 +102,74 @@ def _described(value: Any, name: str, renamed: Collection[str]) -> Any:
     return {**value, "description": f"{name}: {description}" if isinstance(description, str) else name}
 
 
-def _usable(schema: Any, depth: int) -> Json:
-    """Return a schema without what is not valid in JSON Schema 2020-12, at any depth."""
-    if not isinstance(schema, dict) or not depth:
-        return {}
-    usable = {key: value for key, value in schema.items() if _is_usable(key, value)}
-    for keyword, within in LIMITS.items():  # in draft 4, these are booleans
-        if schema.get(keyword) is True and within in usable:
-            usable[keyword] = usable.pop(within)
-    if isinstance(schema.get("items"), list):  # in draft 7, these are the schemas of the first items
-        usable["prefixItems"] = schema["items"]
-    if usable.get("type") == "array":
-        usable.setdefault("items", {})
-    for key in usable.keys() & _WITHIN.keys():
-        usable[key] = _WITHIN[key](usable[key], depth - 1)
-    return usable
+class _Reader:
+    """Reads one schema, with the parts to which its references refer."""
+
+    def __init__(self, root: Json) -> None:
+        self._root = root
+        self._room = LONGEST_SCHEMA
+
+    def usable(self, schema: Any, depth: int, within: tuple[str, ...] = ("#",)) -> Json:
+        """Return a part of the schema as `usable_schema` does. `within` are the references that led to the part."""
+        if not isinstance(schema, dict) or not depth:
+            return {}
+        schema, within = self._followed(schema, within)
+        usable = {key: value for key, value in schema.items() if _is_usable(key, value)}
+        for keyword, limit in LIMITS.items():  # in draft 4, these are booleans
+            if schema.get(keyword) is True and limit in usable:
+                usable[keyword] = usable.pop(limit)
+        if isinstance(schema.get("items"), list):  # in draft 7, these are the schemas of the first items
+            usable["prefixItems"] = schema["items"]
+        if usable.get("type") == "array":
+            usable.setdefault("items", {})
+        if isinstance(named := schema.get("patternProperties"), dict):
+            usable["additionalProperties"] = _any_name(named, schema)
+        for key, value in usable.items():
+            usable[key] = self._usable_value(key, value, depth - 1, within)
+        return _with_types(_with_known_names(usable))
+
+    def _usable_value(self, key: str, value: Any, depth: int, within: tuple[str, ...]) -> Any:
+        match key:
+            case "properties":
+                return {name: self.usable(one, depth, within) for name, one in value.items()}
+            case "anyOf" | "oneOf" | "allOf" | "prefixItems":
+                return [self.usable(one, depth, within) for one in value]
+            case "items":
+                return self.usable(value, depth, within)
+            case "additionalProperties":
+                return value if isinstance(value, bool) else self.usable(value, depth, within)
+        return value
+
+    def _followed(self, schema: Json, within: tuple[str, ...]) -> tuple[Json, tuple[str, ...]]:
+        """Return a part of the schema without a reference of its own, and all references that led to it."""
+        while isinstance(reference := schema.get("$ref"), str):
+            found = {} if reference in within else self._found(reference)
+            within = (*within, reference)
+            schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+        return schema, within
+
+    def _found(self, reference: str) -> Json:
+        """Return the part of the schema to which a reference leads, or {} if it leads nowhere or too much is there."""
+        if self._room < 0 or not reference.startswith("#/"):
+            return {}
+        found: Any = self._root
+        for part in unquote(reference).split("/")[1:]:
+            if isinstance(found, list):
+                found = {str(index): each for index, each in enumerate(found)}
+            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        self._room -= len(json.dumps(found))
+        return found if isinstance(found, dict) and self._room >= 0 else {}
 
 
 def _is_usable(key: str, value: Any) -> bool:
+    if key in LEFT_OUT:
+        return False
     match key:
         case "type":
             return {value} <= TYPES if isinstance(value, str) else isinstance(value, list) and _is_types(value)
         case "required":
             return isinstance(value, list) and all(isinstance(each, str) for each in value)
-        case "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas":
+        case "properties":
             return isinstance(value, dict)
         case "anyOf" | "oneOf" | "allOf" | "prefixItems" | "enum":
             return isinstance(value, list) and bool(value)
@@ -113,14 +177,10 @@ def _is_usable(key: str, value: Any) -> bool:
             return isinstance(value, list)
         case "items":
             return isinstance(value, dict | bool)
-        case "pattern":
-            return isinstance(value, str) and _is_pattern(value)
         case "multipleOf":
             return _is_number(value) and value > 0
     if key in NUMBERS:
         return _is_number(value)
-    if key in COUNTS:
-        return _is_number(value) and value >= 0 and value == int(value)
     if key in TEXTS:
         return isinstance(value, str)
     return isinstance(value, bool) or key not in FLAGS
@@ -130,56 +190,48 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _is_pattern(text: str) -> bool:
-    """Return whether Python can compile a regular expression. A vendor may refuse a request with another one."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            re.compile(text)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
-
-
-def _without_broken_references(value: Any, root: Json) -> Any:
-    """Return a part of a schema without references that lead to no part of the schema."""
-    if isinstance(value, list):
-        return [_without_broken_references(each, root) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: _without_broken_references(each, root)
-        for key, each in value.items()
-        if key != "$ref" or isinstance(each, dict) or _leads_somewhere(each, root)
-    }
-
-
-def _leads_somewhere(reference: Any, root: Json) -> bool:
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return False
-    found: Any = root
-    for part in unquote(reference).split("/")[1:]:
-        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return isinstance(found, dict | bool) and (reference == "#" or reference.startswith("#/"))
-
-
 def _is_types(names: list[Any]) -> bool:
     return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
 
 
-def _one(value: Any, depth: int) -> Any:
-    return value if isinstance(value, bool) else _usable(value, depth)
+def _any_name(named: Json, schema: Json) -> Any:
+    """Return the schema for properties with any name, in place of one for each pattern of names."""
+    is_closed = schema.get("additionalProperties", False) is False
+    return next(iter(named.values())) if is_closed and len(named) == 1 else True
 
 
-def _each(values: Any, depth: int) -> list[Json]:
-    return [_usable(value, depth) for value in values]
+def _with_known_names(schema: Json) -> Json:
+    """Return a schema that requires only properties that it describes, and no alternatives of required properties.
+
+    Kimi refuses both.
+    """
+    if "properties" not in schema:
+        return schema
+    required = [name for name in schema.get("required", ()) if name in schema["properties"]]
+    only_required = {key for key in CHOICES if all(each.keys() == {"required"} for each in schema.get(key, ()))}
+    rest = {key: value for key, value in schema.items() if key not in only_required}
+    return {**rest, "required": required} if "required" in schema else rest
 
 
-def _named(values: Any, depth: int) -> Json:
-    return {name: _usable(value, depth) for name, value in values.items()}
+def _with_types(schema: Json) -> Json:
+    """Return a schema with the types that its values imply, at the places where Kimi requires them.
+
+    Kimi refuses a property without a type, and a type beside `anyOf`. All other vendors accept both forms.
+    """
+    if "type" not in schema and (implied := _implied_type(schema)):
+        return {**schema, "type": implied}
+    if "type" in schema and "anyOf" in schema and not schema.keys() & {"properties", "items", "enum", "const"}:
+        rest = {key: value for key, value in schema.items() if key != "type"}
+        return {**rest, "anyOf": [_with_types({"type": schema["type"], **choice}) for choice in schema["anyOf"]]}
+    return schema
 
 
-_WITHIN: dict[str, Callable[[Any, int], Any]] = {
-    **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"), _named),
-    **dict.fromkeys((*CHOICES, "prefixItems"), _each),
-    **dict.fromkeys(("items", "additionalProperties"), _one),
-}
+def _implied_type(schema: Json) -> str:
+    """Return the type of all values that a schema allows, or "" if it does not follow from the keywords."""
+    if schema.keys() & {*CHOICES}:
+        return ""
+    if "properties" in schema:
+        return "object"
+    values = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    types = {TYPE_OF.get(type(value), "") for value in values}
+    return types.pop() if len(types) == 1 else ""

@@ -22,6 +22,7 @@ from agents.messages import UNREADABLE, Json, Message, ToolCall, ToolResult
 from agents.questions import Question
 from agents.safe_text import cut, safe_text
 from agents.sandbox.command import Sandbox
+from agents.schemas import usable_schema
 from agents.sources import SourceNumbers
 from agents.threads import ThreadError, in_thread
 
@@ -280,8 +281,8 @@ class _Schema(GenerateJsonSchema):
 
 
 def schema_of(arguments: type[BaseModel]) -> Json:
-    """Return the JSON schema of arguments in the form for models."""
-    schema = arguments.model_json_schema(schema_generator=_Schema)
+    """Return the JSON schema of arguments in the form for models, without the limits that vendors refuse."""
+    schema = usable_schema(arguments.model_json_schema(schema_generator=_Schema))
     schema.pop("title", None)
     return schema
 

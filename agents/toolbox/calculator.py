@@ -27,7 +27,13 @@ _NUMBER_THEN_NAME = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++[A-Za-z_]|(?![
 
 @tool(time_limit=5, about=_("Calculates exactly"))
 async def calculator(
-    expression: Annotated[str, Field(description="For example: (3.5 + 2) ** 2 / sqrt(7)", max_length=MAX_LENGTH)],
+    expression: Annotated[
+        str,
+        Field(
+            description=f"For example: (3.5 + 2) ** 2 / sqrt(7). At most {MAX_LENGTH:,} characters",
+            max_length=MAX_LENGTH,
+        ),
+    ],
 ) -> str:
     """Calculate an arithmetic expression exactly (integers of up to 4,000 digits) or to 28 digits.
 

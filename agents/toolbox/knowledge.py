@@ -30,7 +30,12 @@ FileName = Annotated[str, Field(max_length=255, description="Name of a file, exa
 @tool(time_limit=TIME_LIMIT, foreign=True, about=_("Searches the knowledge that the session uses"))
 async def search_knowledge(
     query: Annotated[
-        str, Field(min_length=1, max_length=LONGEST_QUERY, description="Words that the passage is likely to contain")
+        str,
+        Field(
+            min_length=1,
+            max_length=LONGEST_QUERY,
+            description=f"Words that the passage is likely to contain, at most {LONGEST_QUERY} characters",
+        ),
     ],
     file: Annotated[str, Field(max_length=255, description="Name of the file to search; empty: all files")] = "",
     context: ToolContext = NO_CONTEXT,

@@ -22,6 +22,7 @@ from agents.tools import NO_CONTEXT, ToolContext, tool
 LONGEST_SECONDS = 600
 # In characters. One argument of a program may have 128 KB, and a character has up to four bytes.
 LONGEST_COMMAND = 30_000
+SHORT_ENOUGH = f"at most {LONGEST_COMMAND:,} characters"
 # Output of more bytes is saved to a file. The model then gets PREVIEW characters of its beginning and of its end.
 LONGEST_OUTPUT = 50_000
 PREVIEW = 8_000
@@ -34,7 +35,10 @@ _command = partial(tool, time_limit=TIME_LIMIT, parallel=False, approval=True, f
 
 @_command(about=_("Runs commands in the session’s sandbox"))
 async def bash(
-    command: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Command line for Bash")],
+    command: Annotated[
+        str,
+        Field(min_length=1, max_length=LONGEST_COMMAND, description=f"Command line for Bash, {SHORT_ENOUGH}"),
+    ],
     timeout: Timeout = 120,
     context: ToolContext = NO_CONTEXT,
 ) -> str:
@@ -49,7 +53,9 @@ async def bash(
 
 @_command(about=_("Runs Python programs in the session’s sandbox"))
 async def python(
-    code: Annotated[str, Field(min_length=1, max_length=LONGEST_COMMAND, description="Python program")],
+    code: Annotated[
+        str, Field(min_length=1, max_length=LONGEST_COMMAND, description=f"Python program, {SHORT_ENOUGH}")
+    ],
     timeout: Timeout = 120,
     context: ToolContext = NO_CONTEXT,
 ) -> str:

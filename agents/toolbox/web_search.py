@@ -25,7 +25,14 @@ def make_web_search(config: SearchConfig | None, key: str = "") -> Tool:
 
     @tool(time_limit=(config.timeout if config else 0.0) + EXTRA_SECONDS, foreign=True, about=_("Searches the web"))
     async def web_search(
-        query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to search for")],
+        query: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=LONGEST_QUERY,
+                description=f"What to search for, at most {LONGEST_QUERY} characters",
+            ),
+        ],
         period: Annotated[Period, Field(description="How old a page may be")] = "any",
         context: ToolContext = NO_CONTEXT,
     ) -> ForeignText | str:

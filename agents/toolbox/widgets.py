@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from agents.i18n import gettext as _
-from agents.messages import Json
 from agents.questions import WIDGETS, Memory, Question
 from agents.tools import Tool, schema_of
 
@@ -30,7 +28,7 @@ def widget(question: type[Question], name: str = "") -> Tool:
     return Tool(
         name=name or question.kind,
         description=inspect.getdoc(question) or "",
-        parameters=without_references(schema_of(question)),
+        parameters=schema_of(question),
         function=answered_by_people,
         arguments=question,
         question=question,
@@ -41,23 +39,6 @@ def widget(question: type[Question], name: str = "") -> Tool:
 def answered_by_people() -> None:
     """Raise AssertionError. This is the function of tools that users answer, so it is never called."""
     raise AssertionError("people answer this tool")
-
-
-def without_references(schema: Json) -> Json:
-    """Return a schema with all references replaced by definitions, because some model servers ignore references."""
-    definitions = schema.get("$defs", {})
-
-    def resolved(value: Any) -> Any:
-        if isinstance(value, list):
-            return [resolved(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        name = str(value.get("$ref", "")).removeprefix("#/$defs/")
-        rest = {key: resolved(item) for key, item in value.items() if key not in ("$ref", "$defs")}
-        return resolved(definitions[name]) | rest if name else rest
-
-    inlined: Json = resolved(schema)
-    return inlined
 
 
 WIDGET_TOOLS = tuple(map(widget, WIDGETS))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from agents.messages import Json
-from agents.schemas import schema_for_models, with_names_for_models
+from agents.delegates import delegate
+from agents.messages import Json, ToolCall
+from agents.schemas import LEFT_OUT, LONGEST_SCHEMA, schema_for_models, usable_schema, with_names_for_models
+from agents.toolbox import TOOLBOX
+from agents.toolbox.knowledge import read_knowledge, search_knowledge
 
 
 def test_schemas_are_objects() -> None:
@@ -43,37 +47,12 @@ A, B = {"type": "string"}, {"type": "number"}
             {"properties": {"a": {"type": "strng", "required": True}, "b": True, "c": {"type": ["string", 5]}}},
             {"properties": {"a": {}, "b": {}, "c": {}}},
         ),
+        ({"properties": {"a": {"enum": []}, "d": {"minimum": "1"}}}, {"properties": {"a": {}, "d": {}}}),
         (
-            {
-                "properties": {
-                    "a": {"enum": []},
-                    "b": {"pattern": "("},
-                    "c": {"pattern": r"^\d+$"},
-                    "d": {"minimum": "1"},
-                }
-            },
-            {"properties": {"a": {}, "b": {}, "c": {"pattern": r"^\d+$"}, "d": {}}},
-        ),
-        (
-            {
-                "properties": {"a": {"minLength": -1, "description": 5, "uniqueItems": 1}},
-                "required": [1],
-                "examples": A,
-            },
+            {"properties": {"a": {"description": 5, "uniqueItems": 1}}, "required": [1], "examples": A},
             {"properties": {"a": {}}},
         ),
-        (
-            {"properties": {"a": {"multipleOf": 0}, "b": {"patternProperties": {"x": {"type": "strng"}}}}},
-            {"properties": {"a": {}, "b": {"patternProperties": {"x": {}}}}},
-        ),
-        (
-            {
-                "$ref": "#/definitions/None",
-                "properties": {"a": {"$ref": "#/$defs/None"}, "b": {"$ref": "https://example.com/x"}, "$ref": A},
-                "$defs": {"a/b": {"items": {"$ref": "#/$defs/a~1b"}}},
-            },
-            {"properties": {"a": {}, "b": {}, "$ref": A}, "$defs": {"a/b": {"items": {"$ref": "#/$defs/a~1b"}}}},
-        ),
+        ({"properties": {"a": {"multipleOf": 0}}}, {"properties": {"a": {}}}),
     ],
 )
 def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> None:
@@ -81,6 +60,134 @@ def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> N
     whole = schema_for_models({"type": "object", **schema})
     assert whole == {"type": "object", **sent}
     Draft202012Validator.check_schema(whole)
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        (
+            {**A, "minLength": 1, "maxLength": 2_000, "pattern": r"^(?!\.)\d+$", "description": "x"},
+            {**A, "description": "x"},
+        ),
+        ({"type": "array", "items": A, "minItems": 1, "maxItems": 50}, {"type": "array", "items": A}),
+        (
+            {"type": "object", "properties": {"pattern": {**A, "pattern": "x"}, "maxLength": B}, "minProperties": 1},
+            {"type": "object", "properties": {"pattern": A, "maxLength": B}},
+        ),
+        (
+            {"type": "object", "patternProperties": {"^x-": {**A, "pattern": "x"}}, "additionalProperties": False},
+            {"type": "object", "additionalProperties": A},
+        ),
+        (
+            {"type": "object", "patternProperties": {"^x-": A, "^y-": B}, "additionalProperties": False},
+            {"type": "object", "additionalProperties": True},
+        ),
+        (
+            {"type": "object", "patternProperties": {"^x-": A}, "additionalProperties": B},
+            {"type": "object", "additionalProperties": True},
+        ),
+        (
+            {"type": "object", "propertyNames": {"pattern": "x"}, "additionalProperties": {**A, "maxLength": 5}},
+            {"type": "object", "additionalProperties": A},
+        ),
+        ({**A, "not": {"pattern": "x"}, "if": {"pattern": "y"}, "then": {"maxLength": 2}, "else": False}, A),
+        (
+            {"enum": [{"pattern": "x"}], "default": {"maxLength": 1}},
+            {"enum": [{"pattern": "x"}], "default": {"maxLength": 1}},
+        ),
+    ],
+)
+def test_schemas_have_no_limits_that_vendors_refuse(schema: Json, sent: Json) -> None:
+    """UI-16: llama.cpp, OpenAI and Gemini refuse all requests with certain lengths, numbers of items and patterns."""
+    assert schema_for_models({"properties": {"a": schema}})["properties"] == {"a": sent}
+    assert usable_schema(schema) == sent
+
+
+def test_own_tools_have_no_limits_that_vendors_refuse() -> None:
+    """UI-12, UI-16: Parley checks the arguments itself, and the descriptions state the limits that matter."""
+    own = [*TOOLBOX.values(), search_knowledge, read_knowledge, delegate("helper", "Helper")]
+    found = {(tool.name, key) for tool in own for key in keywords(tool.parameters) if key in LEFT_OUT}
+    assert found == set()
+    task = delegate("helper", "Helper").problem(ToolCall("c", "agent__helper", {"task": " "}))
+    assert task is not None
+    long = TOOLBOX["confirmation"].problem(ToolCall("c", "confirmation", {"question": "x" * 201}))
+    assert long is not None
+    assert "at most 200 characters" in long.content
+    assert "At most 200 characters" in TOOLBOX["confirmation"].parameters["properties"]["question"]["description"]
+
+
+def keywords(schema: Json) -> Iterator[str]:
+    """Yield the keywords of a schema and its parts, without the names of properties."""
+    for key, value in schema.items():
+        yield key
+        parts = value.values() if key == "properties" else value if isinstance(value, list) else [value]
+        for part in parts:
+            if isinstance(part, dict):
+                yield from keywords(part)
+
+
+TREE: Json = {
+    "type": "object",
+    "properties": {"name": A, "children": {"type": "array", "items": {"$ref": "#/$defs/T"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("properties", "definitions", "sent"),
+    [
+        (
+            {"a": {"$ref": "#/$defs/A", "description": "x"}},
+            {"A": {**A, "pattern": "x"}},
+            {"a": {**A, "description": "x"}},
+        ),
+        ({"a": {"$ref": "#/$defs/a~1b%20c"}}, {"a/b c": {"$ref": "#/$defs/B"}, "B": B}, {"a": B}),
+        ({"a": {"anyOf": [A, B]}, "b": {"$ref": "#/properties/a/anyOf/1"}}, {}, {"a": {"anyOf": [A, B]}, "b": B}),
+        ({"a": {"anyOf": [{"$ref": "#/$defs/A"}, B]}, "$ref": A}, {"A": A}, {"a": {"anyOf": [A, B]}, "$ref": A}),
+        (
+            {"tree": {"$ref": "#/$defs/T"}},
+            {"T": TREE},
+            {"tree": {**TREE, "properties": {"name": A, "children": {"type": "array", "items": {}}}}},
+        ),
+        ({"a": {"$ref": "#/$defs/A"}}, {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, {"a": {}}),
+        ({"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/None"}, "c": {"$ref": 5}}, {}, {"a": {}, "b": {}, "c": {}}),
+        ({"a": {"$ref": "https://example.com/x"}, "b": {"$ref": "#/$defs/A"}}, {"A": True}, {"a": {}, "b": {}}),
+    ],
+)
+def test_references_are_replaced_by_what_they_refer_to(properties: Json, definitions: Json, sent: Json) -> None:
+    """UI-16: Gemini and Kimi refuse all requests with a tool that has certain references."""
+    whole = schema_for_models({"type": "object", "properties": properties, "$defs": definitions})
+    assert whole == {"type": "object", "properties": sent}
+
+
+def test_references_that_multiply_end() -> None:
+    """UI-16: each of these definitions contains the next one twice, so the whole would have 2**16 parts."""
+    pair = {str(level): {"properties": {key: {"$ref": f"#/$defs/{level + 1}"} for key in "ab"}} for level in range(16)}
+    sent = schema_for_models({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": pair})
+    assert len(json.dumps(sent)) < 3 * LONGEST_SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
+        ({"const": 1}, {"type": "integer", "const": 1}),
+        ({"enum": ["a", None]}, {"enum": ["a", None]}),
+        ({"properties": {"x": A}}, {"type": "object", "properties": {"x": A}}),
+        ({"description": "any value"}, {"description": "any value"}),
+        (
+            {**A, "anyOf": [{"format": "uri"}, {"enum": ["none"]}]},
+            {"anyOf": [{**A, "format": "uri"}, {**A, "enum": ["none"]}]},
+        ),
+        (
+            {"type": "object", "properties": {"x": A}, "required": ["x", "y"], "anyOf": [{"required": ["x"]}]},
+            {"type": "object", "properties": {"x": A}, "required": ["x"]},
+        ),
+        ({"type": "array", "items": True}, {"type": "array", "items": {}}),
+    ],
+)
+def test_types_are_where_kimi_requires_them(schema: Json, sent: Json) -> None:
+    """UI-16: Kimi refuses all requests with a tool whose schema leaves them out or has them elsewhere."""
+    assert usable_schema(schema) == sent
 
 
 def test_arguments_have_names_that_vendors_accept() -> None:

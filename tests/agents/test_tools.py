@@ -43,17 +43,15 @@ async def test_tool_describes_itself_by_its_signature() -> None:
     assert (forecast.name, forecast.description) == ("forecast", "Tell the weather.\n\nFor up to a week.")
     assert (forecast.time_limit, forecast.parallel, forecast.approval) == (5, False, True)
     assert forecast.parameters == {
-        "$defs": {
-            "Place": {
+        "additionalProperties": False,
+        "properties": {
+            "place": {
+                "description": "where",
                 "properties": {"city": {"type": "string"}, "country": {"default": "DE", "type": "string"}},
                 "required": ["city"],
                 "title": "Place",
                 "type": "object",
-            }
-        },
-        "additionalProperties": False,
-        "properties": {
-            "place": {"$ref": "#/$defs/Place", "description": "where"},
+            },
             "days": {"default": 3, "maximum": 7, "minimum": 1, "type": "integer"},
             "schema": {"default": "short", "enum": ["short", "long"], "type": "string"},
         },
