@@ -11,6 +11,9 @@ from agents.messages import Message
 # Sent as the users' message if a conversation ends with the model's, because most vendors refuse to continue that.
 CONTINUE = "(Continue.)"
 UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+# Put before the name of a tool that begins with another character than a letter, such as `21st__search`. Kimi refuses
+# all requests with such a name, and Gemini those with a digit.
+BEGINNING = "tool_"
 
 
 def turns(messages: Iterable[Message]) -> list[tuple[bool, list[Message]]]:
@@ -29,7 +32,9 @@ def as_note(text: str) -> str:
 
 def safe_name(name: str, longest: int) -> str:
     """Return a tool's name in a form that a vendor accepts. A name that is already accepted does not change."""
-    return UNSAFE.sub("_", name)[:longest] or "unknown"
+    safe = UNSAFE.sub("_", name)[:longest] or "unknown"
+    # If it becomes too long, its beginning is cut off, because names of tools of one server differ at their ends.
+    return safe if safe[0].isalpha() else BEGINNING + safe[len(BEGINNING) - longest :]
 
 
 def names_by_safe_name(names: Iterable[str], longest: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agents.messages import File, Json, Message, Text, Thinking, ToolCall, ToolResult
 from agents.providers.arguments import arguments_text
 from agents.providers.base import Request, ToolSpec
+from agents.providers.conversation import names_by_safe_name
 from agents.providers.dialect import Dialect
 from agents.providers.openai.request import to_request
 from agents.reasoning import Reasoning
@@ -165,6 +166,18 @@ def test_strange_names_and_ids_are_rewritten() -> None:
     call = said(user("a"), model(ToolCall("", "web.fetch " + "x" * 99, {})), user(ToolResult("", "1")))
     assert call[1]["tool_calls"][0]["function"]["name"] == "web_fetch_" + "x" * 54
     assert call[1]["tool_calls"][0]["id"] == call[2]["tool_call_id"] != ""
+
+
+def test_names_begin_with_a_letter() -> None:
+    """CTX-02: Kimi and Gemini refuse all requests with a tool whose name begins with a digit."""
+    names = ["21st__search", "_private", "2" * 63 + "a", "2" * 63 + "b", "search"]
+    tools = tuple(ToolSpec(name, "x", {}) for name in names)
+    body = mapped(user("a"), model(ToolCall("1", names[0], {})), user(ToolResult("1", "x")), tools=tools)
+    sent = [tool["function"]["name"] for tool in body["tools"]]
+    long = "tool_" + "2" * 58
+    assert sent == ["tool_21st__search", "tool__private", f"{long}a", f"{long}b", "search"]
+    assert body["messages"][1]["tool_calls"][0]["function"]["name"] == sent[0]
+    assert names_by_safe_name(names, 64) == dict(zip(sent, names, strict=True))
 
 
 def test_closing_summary_keeps_the_tools() -> None:
