@@ -10,7 +10,7 @@ AgentError
     ├── RequestRejected          the provider refuses the request                                   model
     │   ├── ContextTooLong       the conversation no longer fits the model                          model
     │   ├── NoCredit             the account at the provider cannot pay                             setting
-    │   ├── ToolsRefused         the model accepts no tools; a session without tools can use it     model
+    │   ├── ToolsRefused         the model accepts no tools, or not these; it works without them    model
     │   ├── ParameterRefused     the provider refuses a configured parameter                        setting
     │   └── Unsendable           the request cannot be sent: its address or key is invalid          setting
     ├── RateLimited              try later (transient)                                              retry

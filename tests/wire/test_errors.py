@@ -319,6 +319,30 @@ async def test_refused_tools_are_named(wire: WireServer, server: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 222 "
+        "instead.",
+        "'tools' : maximum number of items is 128",
+        "Maximum tools limit reached. 219 tools have been provided but the maximum is 200.",
+        "tools[0].function_declarations: [FIELD_INVALID] At most 512 function declarations can be specified.",
+        "Invalid 'tools[21].function.description': string too long. Expected a string with maximum length 1024, but "
+        "got a string with length 2780 instead.",
+    ],
+)
+async def test_too_many_tools_have_a_way_out(wire: WireServer, words: str) -> None:
+    """RUN-10: if a server accepts fewer tools, or shorter descriptions, the error says how to send fewer."""
+    error = {"message": words, "type": "invalid_request_error", "param": "tools", "code": "array_above_max_length"}
+    wire.script(Reply.of_json({"error": error}, 400))
+    provider = OPENAI.make(wire)
+    with pytest.raises(ToolsRefused, match="openai doesn’t accept this many tools") as caught:
+        await ask(provider, request(tools=(ToolSpec("add", "Adds.", {}),)))
+    assert "of its MCP servers" in str(caught.value)
+    assert (len(wire.requests), words in str(caught.value)) == (1, True)
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "No endpoints found that support image input",
         "No endpoints found matching your data policy (Free model publication). Configure: https://openrouter.ai/…",
         "No endpoints available matching your guardrail restrictions and data policy.",

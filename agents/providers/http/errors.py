@@ -54,6 +54,11 @@ NO_CREDIT = re.compile(
 )
 # The words of Ollama, vLLM and OpenRouter.
 NO_TOOLS = re.compile(r"(?i)does not support tools|requires --enable-auto-tool-choice|that support tool use")
+# The words of OpenAI, Groq, xAI and Gemini for too many tools, and of OpenAI for a description that is too long.
+TOO_MANY_TOOLS = re.compile(
+    r"(?i)'tools' ?: (array too long|maximum number of items)|maximum tools limit|at most \d+ function declarations"
+    r"|more than \d+ tools|tools\[\d+\](\.function)?\.description\W+string too long"
+)
 # Groq's name for a tool call that it cannot read, or that the model made although the request allows none.
 CALL_BROKEN = "tool_use_failed"
 # Anthropic names the parameter first ("thinking.budget_tokens: Input should be …").
@@ -261,14 +266,8 @@ class Endpoint:
         if CALL_BROKEN in body.kind:
             problem = _("{name} couldn’t read the model’s tool call.", name=self.name)
             return CallBroken(self._quote(problem, body), status=status)
-        if NO_TOOLS.search(about):
-            problem = _(
-                "{model} on {name} doesn’t support tools. Switch the session to “Chat without tools”, or choose "
-                "another model or an agent without tools.",
-                name=self.name,
-                model=model,
-            )
-            return ToolsRefused(self._quote(problem, body), status=status)
+        if refusal := self._tools_problem(about, model):
+            return ToolsRefused(self._quote(refusal, body), status=status)
         too_long = TOO_LONG_AT_ANY_STATUS.search(about) or (about_request and TOO_LONG.search(about))
         if status == 413 or too_long:
             problem = _("The conversation is too long for {model}. Remove part of it.", model=model)
@@ -280,6 +279,22 @@ class Endpoint:
         if model and is_unknown and not NO_ROUTE.search(about):
             problem = _("{name} ({address}) does not know the model “{model}”.", **self._who, model=model)
             return ModelNotFound(self._quote(problem, body), status=status)
+        return None
+
+    def _tools_problem(self, about: str, model: str) -> TranslatableText | None:
+        if NO_TOOLS.search(about):
+            return _(
+                "{model} on {name} doesn’t support tools. Switch the session to “Chat without tools”, or choose "
+                "another model or an agent without tools.",
+                name=self.name,
+                model=model,
+            )
+        if TOO_MANY_TOOLS.search(about):
+            return _(
+                "{name} doesn’t accept this many tools, or the long description of a tool. Leave out tools of the "
+                "agent or of its MCP servers, choose another model, or switch the session to “Chat without tools”.",
+                name=self.name,
+            )
         return None
 
     @property
