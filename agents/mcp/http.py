@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,6 +35,9 @@ MAX_BYTES = 4_000_000
 # Headers of an answer that no longer apply when it is unpacked.
 PACKING = ("content-encoding", "content-length")
 HANDSHAKE = ("initialize", "notifications/initialized")
+# The words with which servers of the TypeScript SDK, and others, answer 400 in place of 404 if they lack a session.
+# https://github.com/punkpeye/fastmcp/issues/121
+NO_SESSION = re.compile(r"(?i)session|not initialized")
 
 
 @asynccontextmanager
@@ -86,17 +90,20 @@ async def _message_of(request: httpx2.Request) -> Json:
 
 
 async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request) -> bool:
-    """Return whether a server has answered 404 because it does not have the session of a message.
+    """Return whether a server has refused a message, with 404 or 400, because it does not have its session.
 
     An error with the id of the message may come from its execution.
     """
-    if answer.status_code != 404 or request.method != "POST" or "mcp-session-id" not in request.headers:
+    if answer.status_code not in (404, 400) or request.method != "POST" or "mcp-session-id" not in request.headers:
         return False
+    text = (await answer.aread()).decode(errors="replace")
     try:
-        found = json.loads(await answer.aread())
+        found = json.loads(text)
     except ValueError:
-        return True
-    return not isinstance(found, dict) or found.get("id") != (await _message_of(request)).get("id")
+        found = None
+    if isinstance(found, dict) and found.get("id") == (await _message_of(request)).get("id"):
+        return False
+    return answer.status_code == 404 or NO_SESSION.search(text) is not None
 
 
 def _text_of(error: Exception) -> str:
@@ -191,7 +198,7 @@ class _BodyError(httpx2.ReadError, httpx2.StreamError):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most.
+    """The body of an answer. Unless it is a stream of events, it may have MAX_BYTES at most. Errors are no streams.
 
     Some servers compress it, although the request asks for plain text. Then MAX_BYTES applies to the unpacked bytes,
     and little more is unpacked, because a few bytes could fill the memory.
@@ -199,7 +206,8 @@ class _Body(httpx2.AsyncByteStream):
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
-        self._room = None if answer.content_type == "text/event-stream" else MAX_BYTES
+        is_stream = answer.content_type == "text/event-stream" and answer.status < 400
+        self._room = None if is_stream else MAX_BYTES
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         json = StorableJson()
