@@ -35,6 +35,10 @@ METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "c
 GITHUB = "/login/oauth/access_token"
 
 NOT_REQUIRED = _("it does not require a sign-in")
+# The hosts of Microsoft Entra ID. It refuses requests that name the server, unless the server is registered under its
+# own URL (AADSTS901002, AADSTS9010010). The scopes name the server there.
+# https://github.com/modelcontextprotocol/csharp-sdk/issues/648
+ENTRA = frozenset({"login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn"})
 
 
 class Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
@@ -96,11 +100,12 @@ class _Context(OAuthContext):
         self.client_metadata.token_endpoint_auth_method = chosen
 
     def should_include_resource_param(self, protocol_version: str | None = None) -> bool:
-        """Name the server in each request, as the protocol requires since 2025-06-18.
+        """Name the server in each request, as the protocol requires since 2025-06-18, except at ENTRA.
 
         The SDK reads the version from a header that servers do not expect before the handshake.
         """
-        return True
+        found = self._metadata
+        return found is None or urlsplit(str(found.authorization_endpoint)).hostname not in ENTRA
 
     def prepare_token_auth(
         self, data: dict[str, str], headers: dict[str, str] | None = None
@@ -136,8 +141,8 @@ class Provider(OAuthClientProvider):
         return urljoin(self.context.get_authorization_base_url(self.context.server_url), "/token")
 
     @property
-    def resource(self) -> str:
-        return self.context.get_resource_url()
+    def resource(self) -> str | None:
+        return self.context.get_resource_url() if self.context.should_include_resource_param() else None
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Sign in also at a server that only describes its sign-in. Repeat a token request that needs another form."""

@@ -246,3 +246,15 @@ async def test_older_server_can_be_connected(has_sign_in: bool) -> None:
         assert (await sign_in(address)).resource == resource
     ((form, _header),) = server.token_requests
     assert form["resource"] == resource
+
+
+async def test_entra_gets_requests_that_do_not_name_the_server() -> None:
+    """UI-19: Microsoft's authorization server refuses the parameter in the address, the exchange and the renewal."""
+    server = Server(authorization_endpoint="https://login.microsoftonline.com/tenant/oauth2/v2.0/authorize")
+    async with serving(server) as address:
+        assert "resource" not in parse_qs(urlsplit((await begin(address, BACK, BY_HAND)).url).query)
+        grant = await sign_in(address, BY_HAND)
+        await renew(address, grant)
+    assert grant.resource is None
+    assert [form["grant_type"] for form, _header in server.token_requests] == ["authorization_code", "refresh_token"]
+    assert not any("resource" in form for form, _header in server.token_requests)
