@@ -71,9 +71,13 @@ class _Client(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             answer = await super().send(request, **options)
-            if not await _is_of_ended_session(answer, request):
+            if await _is_of_ended_session(answer, request):
+                text = failed("it has ended the session", SESSION)
+            elif await _has_only_status(answer, request):
+                phrase = f" ({answer.reason_phrase})" if answer.reason_phrase else ""
+                text = failed(f"it answered with the HTTP status {answer.status_code}{phrase}")
+            else:
                 return answer
-            text = failed("it has ended the session", SESSION)
         except Exception as error:
             # Without a handshake, the connection cannot be used. The SDK handles failures of other HTTP methods.
             if request.method != "POST" or (await _message_of(request)).get("method") in HANDSHAKE:
@@ -104,6 +108,22 @@ async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request)
     if isinstance(found, dict) and found.get("id") == (await _message_of(request)).get("id"):
         return False
     return answer.status_code == 404 or NO_SESSION.search(text) is not None
+
+
+async def _has_only_status(answer: httpx2.Response, request: httpx2.Request) -> bool:
+    """Return whether a server has answered a message with the status of an error, and with no error of the protocol.
+
+    The SDK does not report the status. It handles 404 itself.
+    """
+    if answer.status_code < 400 or answer.status_code == 404 or request.method != "POST":
+        return False
+    if (await _message_of(request)).get("method") in HANDSHAKE:
+        return False
+    try:
+        found = json.loads(await answer.aread())
+    except ValueError:
+        return True
+    return not isinstance(found, dict) or not isinstance(found.get("error"), dict)
 
 
 def _text_of(error: Exception) -> str:

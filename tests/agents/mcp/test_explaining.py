@@ -13,12 +13,16 @@ from agents.mcp.http import connect
 from tests.support.mcp_server import answering, http_answer
 
 HTML: dict[str, Any] = {"text": "<p>Sign in</p>", "content_type": "text/html"}
+ENDLESS: dict[str, Any] = {"text": f"data: {'x' * 4_000_000}\n\n", "content_type": "text/event-stream"}
 ANSWERS: list[tuple[str, dict[str, Any]]] = [
     ("its answer is not a valid message.", {"text": "{", "content_type": "application/json"}),
-    ("it answered with an HTTP error.", {"status": 502, **HTML}),
+    ("it answered with the HTTP status 502 (Bad Gateway).", {"status": 502, **HTML}),
+    ("it answered with the HTTP status 429 (Too Many Requests).", {"status": 429, "text": '{"error": "slow down"}'}),
+    ("it answered with the HTTP status 520.", {"status": 520}),
+    ("the answer has more than 4,000,000 bytes.", {"status": 500, **ENDLESS}),
     ("its answer has a type that MCP servers do not use.", HTML),
     ("it ended its answer too early.", {"text": "", "content_type": "text/event-stream"}),
-    ("its answer is too long.", {"text": f"data: {'x' * 4_000_000}\n\n", "content_type": "text/event-stream"}),
+    ("its answer is too long.", ENDLESS),
     ("its answer is too long.", {"text": f'"{"x" * 4_000_000}"', "content_type": "application/json"}),
     ("it accepted the request, but did not answer it.", {"status": 202}),
     ("its address redirects to another address.", {"status": 302, "headers": {"Location": "https://else.example/"}}),
