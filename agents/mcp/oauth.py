@@ -7,6 +7,7 @@ process, because the caller stores the state between the steps as `PendingSignIn
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 import httpx2
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 from mcp.client.auth.oauth2 import PKCEParameters
+from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl, ValidationError
@@ -24,7 +26,16 @@ from agents.mcp.config import AddedServer
 from agents.mcp.explaining import reason
 from agents.mcp.http import is_internal, open_client
 from agents.mcp.oauth_flow import NOT_REQUIRED, Memory, Provider, Redirect, with_id_in_body
-from agents.mcp.sign_in import Callback, Client, Grant, PendingSignIn, SignInEnded, SignInFailed, Tokens
+from agents.mcp.sign_in import (
+    Callback,
+    Client,
+    Grant,
+    PendingSignIn,
+    SignInEnded,
+    SignInFailed,
+    SignInTooNarrow,
+    Tokens,
+)
 from agents.messages import Json
 
 SECONDS = 30.0
@@ -45,10 +56,18 @@ ENDED_CODES = frozenset({"invalid_grant", "bad_refresh_token", "unauthorized_cli
 # https://developers.google.com/identity/protocols/oauth2/web-server#offline
 OFFLINE = {"accounts.google.com": {"access_type": "offline", "prompt": "consent"}}
 
+# The rights that a server names (RFC 6749, section 3.3), in a length that can be part of an address.
+SCOPE = re.compile(r"[\x20-\x7e]{1,1000}")
 
-async def begin(server: AddedServer, redirect_uri: str, client: Client | None = None) -> PendingSignIn:
-    """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in."""
-    provider = Provider(server.config.url or "", redirect_uri, Memory(_registration(client, redirect_uri)))
+
+async def begin(
+    server: AddedServer, redirect_uri: str, client: Client | None = None, lacking: str = ""
+) -> PendingSignIn:
+    """Find the address at which a user signs in. Raise SignInFailed, also if the server requires no sign-in.
+
+    `lacking` are rights for which to ask in addition to those that the server names (`Grant.lacking`).
+    """
+    provider = Provider(server.config.url or "", redirect_uri, Memory(_registration(client, redirect_uri)), lacking)
     try:
         await _ask(server, provider)
     except Redirect as redirect:
@@ -124,7 +143,10 @@ def _not_renewed(error: Exception) -> str:
 
 
 class Bearer(httpx2.Auth):
-    """An authentication by access token. If the server refuses the token, the request is repeated with a new one."""
+    """An authentication by access token. If the server refuses the token, the request is repeated with a new one.
+
+    Raise SignInTooNarrow if the server refuses the request because the token lacks rights.
+    """
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -136,7 +158,12 @@ class Bearer(httpx2.Auth):
         if answer.status_code == 401:
             token = await self._tokens.renew(token)
             request.headers["Authorization"] = f"Bearer {token}"
-            yield request
+            answer = yield request
+        if answer.status_code == 403 and extract_field_from_www_auth(answer, "error") == "insufficient_scope":
+            scope = extract_field_from_www_auth(answer, "scope") or ""
+            if SCOPE.fullmatch(scope):
+                await self._tokens.add_lacking(scope)
+            raise SignInTooNarrow
 
 
 class HasTokens(Protocol):

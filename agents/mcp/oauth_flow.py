@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx2
@@ -13,6 +14,7 @@ from mcp.client.auth.utils import (
     create_oauth_metadata_request,
     handle_protected_resource_response,
     issuers_match,
+    union_scopes,
     validate_authorization_response_iss,
 )
 from mcp.shared.auth import (
@@ -33,12 +35,12 @@ METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "c
 # The path of GitHub's token endpoint, also on its enterprise servers. GitHub does not list its methods, and documents
 # only credentials in the body.
 GITHUB = "/login/oauth/access_token"
-
-NOT_REQUIRED = _("it does not require a sign-in")
 # The hosts of Microsoft Entra ID. It refuses requests that name the server, unless the server is registered under its
 # own URL (AADSTS901002, AADSTS9010010). The scopes name the server there.
 # https://github.com/modelcontextprotocol/csharp-sdk/issues/648
 ENTRA = frozenset({"login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn"})
+
+NOT_REQUIRED = _("it does not require a sign-in")
 
 
 class Redirect(BaseException):  # not an Exception, because the SDK logs those with a traceback
@@ -84,6 +86,18 @@ class _Issuer(str):
     __hash__ = str.__hash__
 
 
+class _Metadata(OAuthClientMetadata):
+    """The description of Parley for its registration. Its rights always include those that calls have lacked.
+
+    The SDK chooses the rights during the flow, before the registration.
+    """
+
+    _lacking: str = ""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, union_scopes(value, self._lacking) if name == "scope" else value)
+
+
 class _Context(OAuthContext):
     """The state of the SDK's flow, with requests that strict authorization servers accept."""
 
@@ -120,13 +134,14 @@ class _Context(OAuthContext):
 class Provider(OAuthClientProvider):
     """The SDK's flow, interrupted where it would wait in this process until the user returns."""
 
-    def __init__(self, url: str, redirect_uri: str, memory: Memory) -> None:
+    def __init__(self, url: str, redirect_uri: str, memory: Memory, lacking: str = "") -> None:
         is_web = redirect_uri.startswith("https://")
-        metadata = OAuthClientMetadata(
+        metadata = _Metadata(
             client_name="Parley",
             redirect_uris=[AnyUrl(redirect_uri)],
             application_type="web" if is_web else "native",
         )
+        metadata._lacking = lacking
         super().__init__(url, metadata, memory)
         self.context = _Context(url, metadata, memory, redirect_handler=self._redirect, callback_handler=_never)
         self.redirect_uri = redirect_uri

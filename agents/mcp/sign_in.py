@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Protocol, Self
 
 from agents.i18n import gettext as _
@@ -13,6 +13,10 @@ from agents.messages import Json
 EARLY = 30.0
 
 ENDED = _("its sign-in has expired; an owner or admin of the workspace can connect it again in the MCP server settings")
+NARROW = _(
+    "its sign-in does not include the rights for this; an owner or admin of the workspace can connect it again in the MCP "
+    "server settings"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,10 @@ class Callback:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Tokens, and the values to renew them. `expires_at` is in seconds since 1970, or None if it is unknown."""
+    """Tokens, and the values to renew them. `expires_at` is in seconds since 1970, or None if it is unknown.
+
+    `lacking` are the rights (scopes) that calls have lacked since the sign-in, separated by spaces.
+    """
 
     client: Json
     token_endpoint: str
@@ -52,13 +59,15 @@ class Grant:
     access_token: str
     refresh_token: str | None = None
     expires_at: float | None = None
+    lacking: str = field(default="", compare=False)
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
         return cls(**data)
 
     def to_json(self) -> Json:
-        return asdict(self)
+        # Earlier versions of Parley do not know `lacking`.
+        return {name: value for name, value in asdict(self).items() if name != "lacking" or value}
 
     @property
     def is_valid(self) -> bool:
@@ -67,6 +76,13 @@ class Grant:
 
 class SignInFailed(Exception):
     """The sign-in failed. The message is the reason: plain English, or a TranslatableText."""
+
+
+class SignInTooNarrow(SignInFailed):
+    """The sign-in does not include the rights for a request."""
+
+    def __init__(self) -> None:
+        super().__init__(NARROW)
 
 
 class SignInEnded(Exception):
@@ -85,4 +101,8 @@ class Tokens(Protocol):
 
     async def renew(self, refused: str) -> str:
         """Return a new token in place of the one that the server refused. Raise the same errors as `current`."""
+        ...
+
+    async def add_lacking(self, scope: str) -> None:
+        """Store rights that the sign-in lacks, so that the next one asks for them."""
         ...

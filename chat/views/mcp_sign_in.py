@@ -44,9 +44,9 @@ def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
 
     spend("mcp_checks", request.user.pk)
     try:
-        client = mcp_sign_in.client_of(server)
+        client, lacking = mcp_sign_in.client_of(server), mcp_sign_in.lacking_of(server)
         return_connection()
-        begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client)
+        begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client, lacking)
     except SignInFailed as error:
         raise _failure(server, error) from error
     kept = {"server": server.pk, "url": server.url, "begun": asdict(begun), "callback": _callback(request)}

@@ -255,6 +255,28 @@ def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpSer
 
 
 @pytest.mark.django_db(transaction=True)
+def test_rights_that_calls_have_lacked_are_asked_for(page: Client, server: McpServer) -> None:
+    """UI-19: the page offers to connect again for these rights, also if the token was being renewed at the time."""
+    grant = connected(page, server)
+    assert "Connect again" not in page.get(where(server)).content.decode()
+    added = as_added(McpServer.objects.get())
+
+    async def use(store: TokenStore) -> None:
+        for scope in ("notes:write", "notes:write notes"):
+            await store.of(added).add_lacking(scope)
+
+    ask(server, use)
+    renewed = mcp_sign_in.end_renewal(server.pk, grant, replace(grant, access_token="new"))
+    assert renewed is not None
+    assert (renewed.access_token, renewed.lacking) == ("new", "notes:write notes")
+    assert "Connect again" in page.get(where(server)).content.decode()
+    url = begun(page, server)
+    assert set(parse_qs(urlsplit(url).query)["scope"][0].split()) == {"notes", "notes:write"}
+    assert "“notes” is connected." in back(page, allowed(url))
+    assert "Connect again" not in page.get(where(server)).content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_token_that_is_renewed_while_its_server_is_removed_is_kept(page: Client, server: McpServer) -> None:
     """UI-19: a token that is renewed while its server is removed is stored, because the server can be restored."""
     before = connected(page, server)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 from django.db import transaction
@@ -19,6 +20,9 @@ from chat.services.people.mcp_servers import forget_sign_in, locked_server, log
 from chat.services.people.security_log import Kind
 
 logger = logging.getLogger(__name__)
+
+# In characters. Beyond it, only the rights that the last call has lacked are kept.
+LONGEST_LACKING = 2_000
 
 
 @transaction.atomic
@@ -85,14 +89,34 @@ def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | N
         if server is None:
             return None
         server.renewing_until = None
-        if _grant_in(server) == before:
+        stored = _grant_in(server)
+        if stored is not None and stored == before:
             if after is None:
                 server.sign_in_status = McpServer.SignIn.EXPIRED
                 logger.warning("The sign-in to the MCP server %s has ended", server.name)
             else:
-                server.sign_in = encrypt(json.dumps(after.to_json()))
+                server.sign_in = encrypt(json.dumps(replace(after, lacking=stored.lacking).to_json()))
         server.save(update_fields=["sign_in", "sign_in_status", "renewing_until"])
         return grant_of(server_id)
+
+
+@transaction.atomic
+def add_lacking(server_id: int, scope: str) -> None:
+    """Store rights that the sign-in to a server lacks, for the next sign-in."""
+    server = McpServer.objects.select_for_update().filter(pk=server_id, removed_at=None).first()
+    grant = _grant_in(server) if server is not None else None
+    if server is None or grant is None or set(scope.split()) <= set(grant.lacking.split()):
+        return
+    both = " ".join(dict.fromkeys(f"{grant.lacking} {scope}".split()))
+    grant = replace(grant, lacking=both if len(both) <= LONGEST_LACKING else scope)
+    server.sign_in = encrypt(json.dumps(grant.to_json()))
+    server.save(update_fields=["sign_in"])
+
+
+def lacking_of(server: McpServer) -> str:
+    """Return the rights that the sign-in to a server lacks, or ""."""
+    grant = _grant_in(server)
+    return grant.lacking if grant is not None else ""
 
 
 def give_up_renewal(server_id: int) -> None:

@@ -129,7 +129,7 @@ server = MCPServer(
             "required_scopes": ["notes"],
             "validate_token_resource": True,
             "client_registration_options": ClientRegistrationOptions(
-                enabled=True, valid_scopes=["notes"], default_scopes=["notes"]
+                enabled=True, valid_scopes=["notes", "notes:write"], default_scopes=["notes"]
             ),
         }
     ),

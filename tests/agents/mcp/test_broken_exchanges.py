@@ -20,7 +20,7 @@ from agents.mcp.connection import CHECK, Connection
 from agents.mcp.examine import examine
 from agents.mcp.http import connect
 from agents.mcp.oauth import Bearer
-from agents.mcp.sign_in import ENDED, SignInEnded
+from agents.mcp.sign_in import ENDED, NARROW, SignInEnded
 from tests.support.mcp_server import answering, http_answer
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -29,15 +29,26 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Ended:
     """The tokens of a sign-in that ends during the connection."""
 
+    def __init__(self) -> None:
+        self.lacking = list[str]()
+
     async def current(self) -> str:
         return "first"
 
     async def renew(self, refused: str) -> str:
         raise SignInEnded
 
+    async def add_lacking(self, scope: str) -> None:
+        self.lacking.append(scope)
+
 
 async def refuse(request: web.Request) -> web.StreamResponse:
     return web.Response(status=401)
+
+
+async def refuse_scope(request: web.Request) -> web.StreamResponse:
+    asks = 'Bearer error="insufficient_scope", scope="notes notes:write", resource_metadata="https://notes.example/"'
+    return web.Response(status=403, headers={"WWW-Authenticate": asks})
 
 
 async def drop(request: web.Request) -> web.StreamResponse:
@@ -102,6 +113,7 @@ async def call(connection: Connection, tool: str) -> str:
     [
         (refuse, None, "failed: it requires a sign-in (status 401)."),
         (refuse, Bearer(Ended()), f"failed: {ENDED}."),
+        (refuse_scope, Bearer(Ended()), f"failed: {NARROW}."),
         (drop, None, "closed the connection before it answered."),
         (cut_short, None, "failed: it ended its answer too early."),
     ],
@@ -115,7 +127,7 @@ async def test_broken_call_does_not_end_other_calls(broken: Answer, auth: httpx2
         said = await call(connection, "broken")
         assert words in said
         # The model must know whether the server may have executed the call.
-        assert (CHECK in said) == (broken is not refuse)
+        assert (CHECK in said) == (broken not in (refuse, refuse_scope))
         await asyncio.gather(*connection._probes)
         server.is_over.set()
         assert "done" in await slow
@@ -132,6 +144,14 @@ async def test_calls_end_no_other_calls_if_each_request_needs_a_sign_in() -> Non
         await asyncio.gather(*connection._probes)
         server.is_over.set()
         assert "done" in await slow
+
+
+async def test_rights_that_a_call_lacks_are_kept_for_the_next_sign_in() -> None:
+    """UI-19: the next sign-in can ask for the rights that the server names."""
+    tokens = Ended()
+    async with connected(Server(refuse_scope), Bearer(tokens)) as connection:
+        assert NARROW in await call(connection, "broken")
+    assert tokens.lacking == ["notes notes:write"]
 
 
 async def test_stop_that_the_server_does_not_take_ends_no_other_call() -> None:

@@ -81,6 +81,9 @@ class Stored:
         self.grant = await renew(self.server, self.grant)
         return self.grant.access_token
 
+    async def add_lacking(self, scope: str) -> None:
+        raise AssertionError(scope)
+
 
 @asynccontextmanager
 async def connected(address: str, grant: Grant) -> AsyncIterator[Connection]:

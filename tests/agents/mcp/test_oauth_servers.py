@@ -39,6 +39,7 @@ class Server:
     described: str = ""
     issuer: str = ""
     resource_path: str = "/mcp"
+    scopes: list[str] | None = None
     authorization_endpoint: str = "https://signin.example/authorize"
     address: str = ""
     registered: Json = field(default_factory=dict)
@@ -59,7 +60,9 @@ class Server:
     async def resource(self, request: web.Request) -> web.Response:
         if not self.has_sign_in:
             return web.Response(status=404)
-        named = {"resource": f"{self.address}{self.resource_path}"}
+        named: Json = {"resource": f"{self.address}{self.resource_path}"}
+        if self.scopes is not None:
+            named["scopes_supported"] = self.scopes
         return web.json_response({**named, "authorization_servers": [f"{self.address}{self.described}"]})
 
     async def metadata(self, request: web.Request) -> web.Response:
@@ -246,6 +249,25 @@ async def test_older_server_can_be_connected(has_sign_in: bool) -> None:
         assert (await sign_in(address)).resource == resource
     ((form, _header),) = server.token_requests
     assert form["resource"] == resource
+
+
+@pytest.mark.parametrize(
+    ("scopes", "lacking", "asked"),
+    [
+        (["notes"], "", "notes"),
+        (["notes"], "notes notes:write", "notes notes:write"),
+        (None, "notes:write", "notes:write"),
+    ],
+)
+async def test_sign_in_asks_for_the_rights_that_calls_have_lacked(
+    scopes: list[str] | None, lacking: str, asked: str
+) -> None:
+    """UI-19: the registration and the address name the rights of the server, and those that calls have lacked."""
+    server = Server(scopes=scopes)
+    async with serving(server) as address:
+        begun = await begin(address, BACK, lacking=lacking)
+    assert parse_qs(urlsplit(begun.url).query)["scope"] == [asked]
+    assert server.registered["scope"] == asked
 
 
 async def test_entra_gets_requests_that_do_not_name_the_server() -> None:
