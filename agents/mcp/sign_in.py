@@ -14,8 +14,8 @@ EARLY = 30.0
 
 ENDED = _("its sign-in has expired; an owner or admin of the workspace can connect it again in the MCP server settings")
 NARROW = _(
-    "its sign-in does not include the rights for this; an owner or admin of the workspace can connect it again in the MCP "
-    "server settings"
+    "its sign-in does not include the rights for this; an owner or admin of the workspace can connect it again in the "
+    "MCP server settings"
 )
 
 
