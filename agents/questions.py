@@ -6,6 +6,7 @@ Both the model's payload and the user's answer are checked here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -31,6 +32,7 @@ MOST_ITEMS = 50
 LONGEST_ANSWER = 20_000
 LONGEST_NOTE = 500
 NOTE = f"One or two sentences, at most {LONGEST_NOTE} characters"
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 
 # Models do not get the limits, so the descriptions state those that a model may exceed (agents.schemas).
 ID = "1 to 64 letters, digits, _, . and -"
@@ -246,10 +248,12 @@ class FormField(_Strict):
         return checked
 
     def _text(self, value: object) -> str:
-        if not isinstance(value, str) or len(value) > LONGEST_ANSWER:
-            raise InvalidAnswer(_("“{field}” is too long.", field=self.label))
         if self.options and value not in self.options:
             raise InvalidAnswer(_("Choose an option for “{field}”.", field=self.label))
+        if not isinstance(value, str):
+            raise InvalidAnswer(_("“{field}” must be text.", field=self.label))
+        if len(value) > LONGEST_ANSWER:
+            raise InvalidAnswer(_("“{field}” is too long.", field=self.label))
         return value
 
     def _number(self, value: object) -> float | int:
@@ -257,6 +261,8 @@ class FormField(_Strict):
             text = str(value).strip()
             if isinstance(value, bool) or len(text) > 40:
                 raise ValueError
+            if _WHOLE.fullmatch(text):  # read exactly, because a float would round a long id
+                return int(text)
             number = float(text)
             if number - number != 0:  # infinite, or not a number
                 raise ValueError

@@ -29,6 +29,7 @@ def answered(schema: dict[str, Any], value: object, *, required: bool = False) -
         ({"type": "string", "format": "date-time"}, "2026-01-31T09:30:00Z", "2026-01-31T09:30:00Z"),
         ({"type": "string", "format": "unknown"}, "a", "a"),
         ({"type": "integer"}, "4", 4),
+        ({"type": "integer"}, 12345678901234567, 12345678901234567),
         ({"type": "number", "minimum": 0.5}, 0.5, 0.5),
         ({"type": "boolean"}, False, False),
         (ENUM, "Medium", "m"),

@@ -62,6 +62,8 @@ def question(kind: str, **more: Any) -> Question:
             {"name": "Ana", "count": 2.5, "day": "2026-02-28", "sure": False, "size": "M", "colors": ["blue"]},
         ),
         ("form", {}, {"name": "Ana", "count": 12, "about": "", "colors": []}, {"name": "Ana", "count": 12}),
+        ("form", {}, {"name": "Ana", "count": 12345678901234567}, {"name": "Ana", "count": 12345678901234567}),
+        ("form", {}, {"name": "Ana", "count": " -12345678901234567 "}, {"name": "Ana", "count": -12345678901234567}),
     ],
 )
 def test_answer_that_fits_is_what_the_model_gets(kind: str, more: dict[str, Any], value: Any, result: Any) -> None:
@@ -94,6 +96,8 @@ def test_answer_that_fits_is_what_the_model_gets(kind: str, more: dict[str, Any]
         ("form", {"name": "Ana", "size": "L"}, "Choose an option for “Size”"),
         ("form", {"name": "Ana", "colors": ["green"]}, "Choose an option for “Colors”"),
         ("form", {"name": "x" * 20_001}, "too long"),
+        ("form", {"name": 12}, "“Name” must be text"),
+        ("form", {"name": "Ana", "size": ["S"]}, "Choose an option for “Size”"),
     ],
 )
 def test_answer_that_does_not_fit_is_refused_with_the_reason(kind: str, value: Any, why: str) -> None:
