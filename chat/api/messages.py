@@ -87,8 +87,8 @@ class SentMessage(Schema):
     id: str = Field(examples=[EXAMPLE_MESSAGE_ID], description="The id of the message.")
     turn_id: str | None = Field(
         examples=[EXAMPLE_TURN_ID],
-        description="The id of the turn. Null while the message is queued. With `wait`, if the turn has failed and its "
-        "agent has answered again in a later turn, this is the later turn.",
+        description="The id of the turn. Null while the message is queued, and if it is for no agent. With `wait`, if "
+        "the turn has failed and its agent has answered again in a later turn, this is the later turn.",
     )
     sequence: message_fields.Sequence
     queued: bool = Field(
@@ -102,9 +102,10 @@ class SentMessage(Schema):
     ) = Field(
         None,
         description="The outcome of the turn. `queued`, `running`: the time is up. `held`: a stop has put the message "
-        "on hold until a user sends it with `sendHeldMessages`. `waiting`: the agent waits for a user. `completed`, "
-        "`interrupted`, `failed`: the turn has ended. `withdrawn`: the message was withdrawn. `unknown`: the server "
-        "stopped, or your access ended. Null without `wait`.",
+        "on hold until a user sends it with `sendHeldMessages`. `waiting`: the agent, or another agent that works for "
+        "it, waits for a user. `completed`, `interrupted`, `failed`: the turn has ended. `completed` with a null "
+        "`turn_id`: no agent answers the message, because it mentions none. `withdrawn`: the message was withdrawn. "
+        "`unknown`: the server stopped, or your access ended. Null without `wait`.",
     )
     messages: list[MessageOut] | None = Field(None, description="The messages of the turn. Null without `wait`.")
     more: bool | None = Field(

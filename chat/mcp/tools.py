@@ -18,6 +18,7 @@ from chat.api.schemas import cursor_of, parse_cursor, summary_out
 from chat.api.streams import require_stream_slot
 from chat.commands import Key, Number
 from chat.dispatch import execute
+from chat.errors import NoSuchMessage
 from chat.mcp.caller import Caller
 from chat.mcp.markdown import page_in_markdown
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, Session
@@ -270,10 +271,13 @@ class ReadAnswer(Arguments):
 @tool("Read an answer", ReadAnswer)
 def read_answer(caller: Caller, given: ReadAnswer) -> Pending:
     """Read the agent's answer to a message. If the agent is still working, wait for the answer."""
-    session_for(caller.user, given.session)
+    session, _role = session_for(caller.user, given.session)
+    message_id = checked_id(given.message)
+    if not ChatMessage.objects.filter(session=session, pk=message_id).exists():
+        raise NoSuchMessage
     if given.wait:
         require_stream_slot(caller.user.pk)
-    sent = {"session": given.session, "id": checked_id(given.message)}
+    sent = {"session": given.session, "id": message_id}
     return Pending(given.session, sent, given.wait)
 
 
@@ -291,11 +295,7 @@ def turn_result(caller: Caller, pending: Pending, turn: Json) -> Json:
     """Return the result of a turn for a client: its outcome, the agent's text, and open questions."""
     messages = [each for each in turn["messages"] if (each["sequence"] or 0) > (turn["sequence"] or 0)]
     said = [each["text"] for each in messages if each["type"] in ("text", "error") and each["role"] != MessageRole.USER]
-    questions = [
-        {"kind": each["tool"]["question"], "tool": each["tool"]["name"], "arguments": _question_content(each["tool"])}
-        for each in messages
-        if each["status"] == "waiting" and each["tool"]
-    ]
+    questions = [question for each in messages if (question := _question(caller, each))]
     result: Json = {
         **_as_message(pending.sent),
         "outcome": turn["outcome"],
@@ -308,7 +308,22 @@ def turn_result(caller: Caller, pending: Pending, turn: Json) -> Json:
         result["more"] = f"The turn is longer: call read_session with after={2 * (turn['sequence'] or 0)}."
     elif turn["outcome"] in ("running", "queued"):
         result["more"] = "The agent is still working: call read_answer."
+    elif turn["outcome"] == "completed" and not turn["turn_id"]:
+        result["more"] = "No agent answers, because the message mentions none. Mention one, as in @agent."
     return result
+
+
+def _question(caller: Caller, message: Json) -> Json | None:
+    """Return what a call asks people, or None. For a task of another agent, it is what that agent waits for."""
+    tool = message["tool"]
+    if message["status"] != "waiting" or not tool:
+        return None
+    if not (subsession := tool["subsession"]):
+        return {"kind": tool["question"], "tool": tool["name"], "arguments": _question_content(tool)}
+    if not subsession["waits"]:
+        return None
+    page = caller.page_of(subsession["id"])
+    return {"kind": subsession["waits"], "tool": tool["name"], "arguments": tool["arguments"], "page": page}
 
 
 def _question_content(tool: Json) -> Json:

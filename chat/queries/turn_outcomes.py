@@ -15,8 +15,9 @@ from chat.queries.messages import Page
 class Outcome(StrEnum):
     """The outcome of a message's turn. The first two are not final.
 
-    HELD: a stop has put the message on hold until a user sends it. WAITING: the agent waits for a user. WITHDRAWN: the
-    message was withdrawn, removed or replaced by a retry.
+    HELD: a stop has put the message on hold until a user sends it. WAITING: the agent waits for a user. COMPLETED: the
+    turn has ended, or no agent answers the message. WITHDRAWN: the message was withdrawn, removed or replaced by a
+    retry.
     """
 
     QUEUED = "queued"
@@ -44,7 +45,8 @@ OF_MARKER = {
 class TurnOutcome:
     """An outcome. `turn_id` is "" and `sequence` None while the message is queued or held.
 
-    `turn_id` is the message's turn or, if that has failed and its agent has answered again, the later turn.
+    `turn_id` is also "" if the message is for no agent. Otherwise, it is the message's turn or, if that has failed and
+    its agent has answered again, the later turn.
     """
 
     outcome: Outcome
@@ -68,6 +70,8 @@ def read_outcome(session_id: str, message_id: str) -> TurnOutcome:
         return TurnOutcome(Outcome.WITHDRAWN)
     if row.status == MessageStatus.QUEUED:
         return TurnOutcome(Outcome.HELD if row.held else Outcome.QUEUED)
+    if not row.turn_id:  # the message is for no agent, so there is no turn to wait for
+        return TurnOutcome(Outcome.COMPLETED, sequence=row.sequence)
     run = SessionRun.objects.get(pk=session_id)
     turn_id, place = row.turn_id, row.sequence or 0
     while (outcome := _outcome_of_turn(run, turn_id)) is Outcome.FAILED and (
@@ -98,7 +102,7 @@ def _last_repeat(run: SessionRun, turn_id: str, after: int) -> tuple[str, int] |
 
 def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:
     if run.turn_id == turn_id:
-        is_asking = run.state == RunState.WAITING and not run.delegating
+        is_asking = run.state == RunState.WAITING and (not run.delegating or _subsession_asks(run))
         return Outcome.WAITING if is_asking else Outcome.RUNNING
     # A user may have removed the marker of the end. The turn has ended all the same.
     return OF_MARKER.get(MessageStatus(status), Outcome.COMPLETED) if status else Outcome.COMPLETED
@@ -107,6 +111,12 @@ def _outcome(run: SessionRun, turn_id: str, status: str | None) -> Outcome:
 def _is_asking(run: SessionRun) -> bool:
     """Return whether a running call of the turn waits for people."""
     return ChatMessage.objects.filter(ASKING, session=run.pk, turn_id=run.turn_id).exists()
+
+
+def _subsession_asks(run: SessionRun) -> bool:
+    """Return whether another agent that works on a call of the turn waits for people."""
+    calls = ChatMessage.objects.filter(session=run.pk, turn_id=run.turn_id, status=MessageStatus.WAITING)
+    return calls.filter(subsession__waits__in=("approval", "answer")).exists()
 
 
 def messages_of_turn(user: User, session_id: str, turn_id: str, chars: int) -> Page:

@@ -21,6 +21,7 @@ from chat.queries.turn_outcomes import TurnOutcome, outcome_of
 from chat.runner import runtime
 from chat.services.messages import sending
 from chat.services.people import api_tokens
+from chat.services.sessions.lifecycle import configure
 from tests.api.asking import token_of
 from tests.support.socket import PATIENCE
 from tests.support.step_viewer import Connection
@@ -131,6 +132,28 @@ async def test_queued_message_is_waited_for(node: TestNode, ana: User, secret: s
     assert [each["outcome"] for each in result] == ["completed", "completed"]
     assert result[1]["turn_id"] != result[0]["turn_id"]
     assert [row["text"] for row in result[1]["messages"] if row["type"] == "text"] == ["Second", "Two"]
+
+
+async def test_message_for_no_agent_is_not_waited_for(node: TestNode, ana: User, secret: str) -> None:
+    """RUN-17, RUN-01: the response to a message that mentions no agent comes immediately, because no turn begins."""
+    gate = Gate()
+    node.script([["One", gate]])
+    session = await node.session(ana)
+    await node.do(configure, session=session, author=ana, replies="mentions")
+    result = await Waiter(session, secret, {"text": "Hello, all"}, seconds=600).answer()
+    row = (await node.rows(session))[-1]
+    assert (result["outcome"], result["turn_id"], result["sequence"], result["messages"]) == (
+        "completed",
+        None,
+        row.sequence,
+        [],
+    )
+    first = Waiter(session, secret, {"text": "@agent Go"})
+    await gate.reached()
+    queued = Waiter(session, secret, {"text": "And hello"}, seconds=600)
+    await queued.begun()
+    gate.open()
+    assert ((await first.answer())["outcome"], (await queued.answer())["outcome"]) == ("completed", "completed")
 
 
 async def test_held_message_is_not_waited_for(
