@@ -28,7 +28,7 @@ from chat.api import (
 )
 from chat.api.auth import Bearer, Cookie
 from chat.api.openapi import ParleyAPI
-from chat.api.parsing import JsonParser, refuse_unknown_query
+from chat.api.parsing import JsonParser, refuse_unknown_input
 
 api = ParleyAPI(
     title="Parley",
@@ -53,5 +53,5 @@ PARTS = (
 for part in PARTS:
     for path_view in part.router.path_operations.values():
         for operation in path_view.operations:
-            refuse_unknown_query(operation)
+            refuse_unknown_input(operation)
     api.add_router("", part.router)

@@ -19,6 +19,10 @@ from chat.command_frames import MalformedCommand
 
 # Larger than all ids, but small enough for PostgreSQL and SQLite to compare with a column.
 MAX_ID = 2**62
+# The bodies that count as none. Clients send them if they always send JSON.
+NO_BODY = (b"", b"{}", b"null")
+# The field of a form in which Django reads the token of the page.
+CSRF_FIELD = "csrfmiddlewaretoken"
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.
 Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")]
 
@@ -65,21 +69,34 @@ class Body(Schema):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def refuse_unknown_query(operation: Operation) -> None:
-    """Make an operation answer 422 to unknown query parameters, as it does for unknown fields of a body.
+def refuse_unknown_input(operation: Operation) -> None:
+    """Make an operation answer 422 to what it would ignore, as it does for unknown fields of a body.
 
-    `extra="forbid"` has no effect on queries, because ninja validates only the parameters that it knows.
+    This is a query parameter or a form field that it does not know, and a body if it takes none. `extra="forbid"` has
+    no effect on queries and forms, because ninja validates only the fields that it knows.
     """
     view = operation.view_func
-    models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
-    known = {name for model in models for name in getattr(model, "__ninja_flatten_map__", {})}
+    parameters, fields = _names(operation, "query"), _names(operation, "form", "file")
+    takes_json = any(model.__ninja_param_source__ == "body" for model in operation.models)
+    takes_nothing = not takes_json and not fields and "GET" not in operation.methods
 
     @wraps(view)
     def checked(request: HttpRequest, **values: Any) -> HttpResponseBase:
-        if unknown := sorted(request.GET.keys() - known):
+        if unknown := sorted(request.GET.keys() - parameters):
             raise MalformedCommand(f"{unknown[0][:80]}: Unknown query parameter.")
+        if fields and (unknown := sorted({*request.POST, *request.FILES} - fields - {CSRF_FIELD})):
+            raise MalformedCommand(f"{unknown[0][:80]}: Unknown form field.")
+        if takes_nothing and b"".join(request.body.split()) not in NO_BODY:
+            hint = f" Send these as query parameters: {', '.join(sorted(parameters))}." if parameters else ""
+            raise MalformedCommand(f"This request takes no body.{hint}")
         response: HttpResponseBase = view(request, **values)
         return response
 
     typed: Callable[..., Any] = checked
     operation.view_func = typed
+
+
+def _names(operation: Operation, *sources: str) -> set[str]:
+    """Return the names of an operation's values from these sources. Values in a schema have the names of its fields."""
+    models = [model for model in operation.models if model.__ninja_param_source__ in sources]
+    return {name for model in models for name in getattr(model, "__ninja_flatten_map__", model.model_fields)}

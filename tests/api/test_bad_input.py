@@ -145,3 +145,25 @@ def test_methods_that_are_none(client: Client, session: Session) -> None:
     for method in ("PUT", "TRACE", "NONSENSE"):
         answer = client.generic(method, f"/api/sessions/{session.pk}")
         assert (answer.status_code, answer["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH")
+
+
+def test_body_of_an_operation_without_one_is_refused(asker: Asker, session: Session) -> None:
+    """MSG-12: fields that would be ignored are refused, so that a limit in the wrong place does not withdraw anything.
+
+    An empty object is no field.
+    """
+    rows = fill(session, HI)
+    retry = f"/api/sessions/{session.pk}/messages/{rows[0].pk}/retry"
+    for body in ({"preview": True}, {"at_most": 0}, [1]):
+        answer = asker.post(retry, body)
+        assert (*code(answer), "query parameters: at_most, edited, preview" in answer.json()["detail"]) == (
+            422,
+            "malformed",
+            True,
+        )
+    assert ChatMessage.objects.filter(removed_at__isnull=False).count() == 0
+    here = f"/api/sessions/{session.pk}"
+    assert code(asker.post(f"{here}/cancel", {"id": "m_1"})) == (422, "malformed")
+    for body in (None, {}):
+        assert asker.post(f"{here}/cancel", body).status_code == 200
+    assert code(asker.put(f"{here}/agents/none", {"model": "one"})) == (422, "malformed")

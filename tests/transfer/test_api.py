@@ -80,6 +80,15 @@ def test_some_conversations_are_chosen(ana: User) -> None:
     assert [each["title"] for each in answer.json()["sessions"]] == ["Two"]
 
 
+def test_unknown_fields_of_a_form_are_refused(ana: User) -> None:
+    """MSG-12: a misspelled field does not import all conversations of a file."""
+    two = [samples.chatgpt("One"), samples.chatgpt("Two")]
+    for form in ({"conversation": 1}, {"id": "new"}, {"attachments": SimpleUploadedFile("b.json", b"{}")}):
+        answer = upload(ana, two, **form)
+        assert (*code(answer), next(iter(form)) in answer.json()["detail"]) == (422, "malformed", True)
+    assert not Session.objects.exists()
+
+
 def test_refusals_are_problems(talk: Session, ana: User, settings: Any) -> None:
     """Refused imports and exports are problem documents (MSG-12)."""
     asker = Asker(token_of(ana))
