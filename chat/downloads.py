@@ -66,14 +66,21 @@ def passed_on(
     name: str,
     media_type: str,
     inline: bool = False,
+    close: Callable[[], None] | None = None,
 ) -> StreamingHttpResponse:
-    """Stream bytes that are not cached, as a download, or `inline` for the browser to show."""
+    """Stream bytes that are not cached, as a download, or `inline` for the browser to show.
+
+    `close` is called when the response ends, also if nothing was read, as by HEAD or by a client that disconnects.
+    """
     content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
     kept_as = content_disposition_header(not inline, name) or "attachment"
     headers = {"Content-Disposition": kept_as, "Cache-Control": "private, no-store"}
     if not media_type.startswith(COMPRESSED):
         headers["X-Accel-Buffering"] = "no"
-    return StreamingHttpResponse(content, content_type=media_type, headers=headers)
+    response = StreamingHttpResponse(content, content_type=media_type, headers=headers)
+    if close is not None:
+        response._resource_closers.append(close)  # type: ignore[attr-defined]  # the stubs lack it
+    return response
 
 
 class CutOffError(ExpectedEnd):
@@ -97,8 +104,8 @@ def while_permitted(pieces: Iterator[T], is_permitted: Callable[[], bool]) -> It
                 due = time.monotonic() + RECHECKED
             yield piece
     finally:
-        if isinstance(pieces, Generator):  # otherwise an error keeps the generator and its data alive
-            pieces.close()
+        if close := getattr(pieces, "close", None):  # otherwise an error keeps a generator and its data alive
+            close()
 
 
 def zip_archive(entries: Iterable[tuple[str, Iterable[bytes]]], changed: datetime) -> Iterator[bytes]:

@@ -308,10 +308,10 @@ def export_me(request: ApiRequest) -> HttpResponseBase:
 
     Only one export of your data can run at a time. Otherwise the request is refused as `export_running`.
     """
-    pieces = export_person(user=request.user, author=request.user)
-    pieces = while_permitted(pieces, lambda: still_authenticated(request))
+    archive = export_person(user=request.user, author=request.user)
+    pieces = while_permitted(archive, lambda: still_authenticated(request))
     name = file_name(f"Parley {request.user.username}", "parley", "zip")
-    return passed_on(request, pieces, name=name, media_type="application/zip")
+    return passed_on(request, pieces, name=name, media_type="application/zip", close=archive.close)
 
 
 @router.get("/guests", response=Guests, operation_id="listGuests", summary="List the guests of your workspaces")

@@ -63,12 +63,12 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
 def export(request: SignedInRequest) -> HttpResponseBase:
     """Stream all data of the user as one archive."""
     try:
-        pieces = transfer.export_person(user=request.user, author=request.user, zone=zone_of(request))
+        archive = transfer.export_person(user=request.user, author=request.user, zone=zone_of(request))
     except ServiceError as refused:
         return _page(request, {"refused": {"data": refused.message}}, status=409)
-    pieces = while_permitted(pieces, lambda: still_active(request.user))
+    pieces = while_permitted(archive, lambda: still_active(request.user))
     name = file_name(f"Parley {request.user.username}", "parley", "zip")
-    return passed_on(request, pieces, name=name, media_type="application/zip")
+    return passed_on(request, pieces, name=name, media_type="application/zip", close=archive.close)
 
 
 @require_POST

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from chat.models import Session, User
+from chat.models import JobLease, SecurityEvent, Session, User
+from chat.origin import Interface
+from chat.services.people.security_log import Kind
 from tests.api.asking import token_of
 from tests.support.filled import HI, fill
 
@@ -40,6 +42,18 @@ def test_head_is_get_without_its_body(reader: Client, session: Session) -> None:
     tag = reader.head(here)["ETag"]
     assert reader.head(here, headers={"If-None-Match": tag}).status_code == 304
     assert Client().head(here).status_code == 401
+
+
+def test_head_exports_nothing(reader: Client, session: Session, ana: User) -> None:
+    """MSG-12: HEAD begins no export: another one may follow, and the log records none."""
+    for path in ("/api/me/export", f"/api/sessions/{session.pk}/export"):
+        assert b"".join(reader.head(path)) == b""
+    assert not SecurityEvent.objects.filter(kind__in=(Kind.EXPORTED, Kind.PERSON_EXPORTED)).exists()
+    assert not JobLease.objects.exists()
+    exported = reader.get("/api/me/export")
+    assert exported.getvalue().startswith(b"PK")
+    [event] = SecurityEvent.objects.filter(kind=Kind.PERSON_EXPORTED)
+    assert (event.actor_id, event.face, event.token_id is not None) == (ana.pk, Interface.API, True)
 
 
 def test_options_lists_the_methods_without_revealing_whether_an_object_exists(session: Session) -> None:

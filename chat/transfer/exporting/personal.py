@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
+from functools import partial
 from typing import ClassVar
 
 from django.contrib.admin.models import LogEntry
@@ -47,9 +48,15 @@ from chat.queries import workspace
 from chat.queries.attachments import stored_name
 from chat.services.batches import batches, read_in_batches
 from chat.services.maintenance import leases
-from chat.services.people.security_log import Kind, record
+from chat.services.people.security_log import Kind
 from chat.transfer.exporting import as_json
-from chat.transfer.exporting.sessions import UnreadableError, export_json, export_markdown, require_readable
+from chat.transfer.exporting.sessions import (
+    UnreadableError,
+    export_json,
+    export_markdown,
+    require_readable,
+    when_read,
+)
 
 Entry = tuple[str, Iterable[bytes]]
 # Seconds until the lease of an aborted export expires. A running export renews its lease.
@@ -90,17 +97,35 @@ class ExportRunning(ServiceError):
         super().__init__(self.CODE, words, retry_after=int(LEASE_SECONDS))
 
 
-def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> Iterator[bytes]:
+class PersonExport(Iterator[bytes]):
+    """The pieces of an export of all data of a user. Close it, because its lease lasts until then, or until its end."""
+
+    def __init__(self, pieces: Generator[bytes], end: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._end = end
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        """Release the lease, also if no piece was read, when the generator has not begun and does not end."""
+        self._pieces.close()
+        self._end()
+
+
+def export_person(*, user: User, author: User | None, zone: tzinfo = UTC) -> PersonExport:
     """Export all data of a user as a ZIP archive. `author` is None for operators' commands.
 
-    Raise ExportRunning, before anything is written, while another export of the same user runs.
+    The security log records the export when its first piece is read, because a HEAD request reads none. Raise
+    ExportRunning, before anything is written, while another export of the same user runs.
     """
     name = f"export {user.pk}"
     holder = leases.acquire(name, LEASE_SECONDS)
     if holder is None:
         raise ExportRunning
-    record(Kind.PERSON_EXPORTED, actor=author, person=user)
-    return _renewing(zip_archive(_entries(user, zone), timezone.now()), name, holder)
+    entries = when_read(_entries(user, zone), Kind.PERSON_EXPORTED, actor=author, person=user)
+    pieces = _renewing(zip_archive(entries, timezone.now()), name, holder)
+    return PersonExport(pieces, partial(leases.drop, name, holder))
 
 
 def _renewing(pieces: Iterator[bytes], name: str, holder: str) -> Generator[bytes]:

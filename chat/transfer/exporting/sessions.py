@@ -11,9 +11,11 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextvars import copy_context
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import ClassVar, TypeVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 from django.core.files.storage import default_storage
 from django.db.models import QuerySet
@@ -90,15 +92,31 @@ def export_session(
 ) -> Iterator[str]:
     """Export a session for a user with a role in it. Viewers get what they can see, others get everything.
 
-    `author` is None for operators' commands. Raise RateLimited, and UnreadableError before anything is written.
+    `author` is None for operators' commands. The security log records the export when its first piece is read. Raise
+    RateLimited, and UnreadableError before anything is written.
     """
     require_readable(session.pk)
     if author is not None:
         spend("exports", author.pk)
-    record(Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
     if form == ExportFormat.MARKDOWN:
-        return export_markdown(session, zone=zone)
-    return export_json(session, whole=role.covers(SessionRole.EDITOR))
+        pieces = export_markdown(session, zone=zone)
+    else:
+        pieces = export_json(session, whole=role.covers(SessionRole.EDITOR))
+    return when_read(pieces, Kind.EXPORTED, actor=author, person=session.owner_id, target=session, form=form)
+
+
+def when_read(pieces: Iterator[T], kind: Kind, **values: Any) -> Iterator[T]:
+    """Return the pieces, and record an entry of the security log when the first one is read.
+
+    The entry has the origin of the request that calls this, although the response is read after the request's end.
+    """
+    context = copy_context()
+
+    def recorded() -> Iterator[T]:
+        context.run(partial(record, kind, **values))
+        yield from pieces
+
+    return recorded()
 
 
 def export_json(session: Session, *, whole: bool = True) -> Iterator[str]:
