@@ -248,12 +248,14 @@ class DismissSuggestion(SessionCommand):
 class Exclude(SessionCommand):
     type: Literal["exclude"]
     id: Id
+    revision: Number | None = None
 
 
 @command
 class Include(SessionCommand):
     type: Literal["include"]
     id: Id
+    revision: Number | None = None
 
 
 @command

@@ -258,12 +258,14 @@ def _dismiss_suggestion(user: User, session: Session, command: commands.DismissS
 
 @handles(commands.Exclude)
 def _exclude(user: User, session: Session, command: commands.Exclude) -> None:
-    editing.set_included(session=session, author=user, message_id=command.id, included=False)
+    seen = command.revision
+    editing.set_included(session=session, author=user, message_id=command.id, included=False, seen=seen)
 
 
 @handles(commands.Include)
 def _include(user: User, session: Session, command: commands.Include) -> None:
-    editing.set_included(session=session, author=user, message_id=command.id, included=True)
+    seen = command.revision
+    editing.set_included(session=session, author=user, message_id=command.id, included=True, seen=seen)
 
 
 @handles(commands.ExcludeBefore)

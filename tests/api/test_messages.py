@@ -78,6 +78,10 @@ def test_changed_message_is_returned_as_it_is_now(asker: Asker, session: Session
     assert (returned["text"], returned["edited"], returned["include_in_context"]) == ("Hello", True, False)
     assert [each.kind for each in MessageRevision.objects.order_by("pk")] == ["edit", "exclude"]
     assert asker.patch(path(session, row), {"include_in_context": True}).json()["include_in_context"] is True
+    unread = {"include_in_context": False, "revision": row.revision}
+    assert code(asker.patch(path(session, row), unread)) == (409, "stale")
+    read = asker.patch(path(session, row), {**unread, "revision": returned["revision"]}).json()
+    assert read["include_in_context"] is False
     assert asker.patch(path(session, row), {}).status_code == 200
 
 

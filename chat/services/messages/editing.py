@@ -57,8 +57,8 @@ def edit(
     others.
     """
     tx, row = open_row(session, message_id)
-    text = validate_message(text, may_be_empty=bool(attached_to(row)))
     _require_editable(tx.session, row, author, as_staff=as_staff)
+    text = validate_message(text, may_be_empty=bool(attached_to(row)))
     require_current(row, seen, row.text)
     if text == row.text:
         return row.revision
@@ -143,16 +143,17 @@ def add(
 
 
 @transaction.atomic
-def set_included(*, session: Session, author: User, message_id: str, included: bool) -> bool:
+def set_included(*, session: Session, author: User, message_id: str, included: bool, seen: int | None = None) -> bool:
     """Include a message in the context, or exclude it (MSG-09). A tool call changes together with its result (CTX-03).
 
-    Return True if the message was changed.
+    Return True if the message was changed. Raise ServiceError "stale" if it was edited after the revision `seen`.
     """
     tx, row = open_row(session, message_id)
     if row.type not in CONTENT_TYPES:
         raise ServiceError("never_sent", _("This is never sent to the model."))
     if row.status == MessageStatus.QUEUED:
         raise _queued_error()
+    require_current(row, seen, row.text)
     require_unused(tx, row)
     if row.include_in_context == included:
         return False
