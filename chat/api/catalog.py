@@ -13,7 +13,7 @@ from agents.reasoning import NO_REASONING
 from agents.registry import ModelChoice
 from chat.agents_setup import registry
 from chat.api import message_fields
-from chat.api.auth import ApiRequest
+from chat.api.auth import ApiRequest, workspace_of
 from chat.api.responses import json_response
 from chat.queries.offers import agents_for, models_for
 from chat.queries.search import search
@@ -77,7 +77,8 @@ class SearchQuery(Schema):
     q: str = Field(
         max_length=1000,
         examples=["release plan"],
-        description="Words that must all occur, in upper or lower case. Parts of words are found, too.",
+        description="Words that must all occur, in upper or lower case. Parts of words are found, too. Only the first "
+        "8 words count, and the first 100 characters of each.",
     )
     limit: int = Field(
         20, ge=1, le=50, description="The maximum number of sessions, and the maximum number of messages."
@@ -139,7 +140,8 @@ def list_agents(request: ApiRequest, query: Query[AgentQuery]) -> HttpResponse:
     The agents that members of the workspace have created come last. For guests, who cannot create sessions, the list is
     empty.
     """
-    found = agents_for(request.user, query.workspace)
+    workspace = workspace_of(request, query.workspace)
+    found = agents_for(request.user, workspace.pk if workspace else None)
     agents = [{name: getattr(each, name) for name in AgentOut.model_fields} for each in found]
     return json_response(request, {"agents": agents})
 

@@ -30,7 +30,8 @@ ARCHIVE: dict[int, dict[str, Any]] = {
         "description": "The ZIP archive.",
         # Client generators use the first media type that they know.
         "content": {"application/octet-stream": BINARY, "application/zip": BINARY},
-    }
+    },
+    409: {"$ref": "#/components/responses/Problem"},
 }
 WorkspaceRole = Literal["owner", "admin", "member", "guest"]
 

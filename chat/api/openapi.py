@@ -32,7 +32,7 @@ COMMON_RESPONSES = {
     503: {"$ref": "#/components/responses/Unavailable"},
 }
 WRITE_STATUSES = (409,)
-BODY_STATUSES = (400, 413, 415)
+BODY_STATUSES = (400, 408, 413, 415, 507)
 # Operations that answer 404 if an id in their body does not exist, such as that of a workspace or an invitation.
 ID_IN_BODY = ("/sessions", "/sessions/import", "/invitations/accept")
 ETAG = {

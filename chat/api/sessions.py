@@ -63,7 +63,8 @@ class SessionQuery(Schema):
     q: str = Field(
         "",
         max_length=1000,
-        description="Words that must all occur in the title, in the owner's name, or in one message.",
+        description="Words that must all occur in the title, in the owner's name, or in one message. Only the first 8 "
+        "words count. By their messages, only the 500 sessions with the newest matches are found.",
     )
     agent: Name | None = Field(None, description="The `name` of an agent. Return only sessions with this agent.")
     updated_since: Instant | None = Field(

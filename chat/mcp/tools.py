@@ -102,7 +102,8 @@ class ListSessions(Arguments):
     query: str = Field(
         "",
         max_length=1000,
-        description="Words that must all occur in the title, in the owner's name, or in one message.",
+        description="Words that must all occur in the title, in the owner's name, or in one message. Only the first 8 "
+        "words count.",
     )
     workspace: Number | None = Field(
         None, description="The id of a workspace. If it is left out, sessions of all workspaces are listed."
@@ -158,7 +159,7 @@ def read_session(caller: Caller, given: ReadSession) -> Json | str:
 
 
 class Search(Arguments):
-    query: str = Field(max_length=1000, description="Words that must all occur.")
+    query: str = Field(max_length=1000, description="Words that must all occur. Only the first 8 count.")
     limit: int = Field(
         20, ge=1, le=50, description="The maximum number of sessions, and the maximum number of messages."
     )

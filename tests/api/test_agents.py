@@ -43,6 +43,7 @@ def test_make_share_change_copy_and_archive(ana: User, bo: User, workspace: Work
     stale = asker.patch(f"{place}/{name}", {"title": "Late", "revision": made["revision"]})
     assert (stale.status_code, stale.json()["code"]) == (409, "agent_changed")
     seen = other.get(f"/api/agents?workspace={workspace.pk}").json()["agents"][-1]
+    assert code(other.get("/api/agents?workspace=999999")) == (404, "no_such_workspace")
     assert (seen["name"], seen["title"], seen["icon"]) == (name, "Author", "square-pen")
     begun = other.post("/api/sessions", {"agent": name}).json()
     assert (begun["agent"], begun["system_prompt"]) == (name, "Write.")
