@@ -15,6 +15,7 @@ from chat.api.schemas import EVENT, SCHEMAS
 from chat.api.streams import credential_of, require_stream_slot, stream_response
 from chat.commands import Number
 from chat.live.event_stream import EventStream
+from chat.services.messages.senders import sender_in
 
 router = Router(tags=["Events"])
 LastEvent = Annotated[
@@ -70,5 +71,6 @@ def stream_events(
     session, role = session_for(request.user, session_id)
     require_stream_slot(request.user.pk)
     since = (last_event if last_event is not None else query.since) or 0
-    stream = EventStream(request.user, since, role, credential_of(request), get_language() or "en")
+    language, name = get_language() or "en", sender_in(session, request.user)
+    stream = EventStream(request.user, since, role, credential_of(request), language, name=name)
     return stream_response(session.pk, stream, stream.follow)

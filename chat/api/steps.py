@@ -24,6 +24,7 @@ from chat.limits.whole_sessions import reading_whole
 from chat.live.step_stream import StepStream
 from chat.queries import steps as step_queries
 from chat.queries.messages import has_history_since
+from chat.services.messages.senders import sender_in
 
 router = Router(tags=["Steps"])
 EVENTS = STREAM | {409: {"$ref": "#/components/responses/Problem"}}
@@ -208,5 +209,6 @@ def stream_steps(
         message = _("The session does not have this revision. Discard all steps and start without a revision.")
         raise ServiceError("stale", message, revision=session.revision)
     require_stream_slot(request.user.pk)
-    stream = StepStream(request.user, since, role, credential_of(request))
+    name = sender_in(session, request.user)
+    stream = StepStream(request.user, since, role, credential_of(request), name=name)
     return stream_response(session.pk, stream, stream.follow)

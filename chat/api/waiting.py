@@ -15,6 +15,7 @@ from chat.api.auth import ApiRequest
 from chat.api.streams import credential_of, stream_response
 from chat.errors import NoSuchSession
 from chat.live.feed import Feed
+from chat.live.sign_ins import role_and_name
 from chat.live.turn_wait import TurnWait
 from chat.models import SessionRole, User
 from chat.queries.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, outcome_of
@@ -35,7 +36,8 @@ def wait_for_turn(
 
     The status and headers are sent immediately. The body is sent when the turn is at rest or the time is up.
     """
-    subscriber = TurnWait(request.user, SessionRole.EDITOR, credential_of(request))
+    _role, name = role_and_name(request.user, session_id)
+    subscriber = TurnWait(request.user, SessionRole.EDITOR, credential_of(request), name=name)
     wait = Wait(request.user, session_id, sent, seconds, subscriber)
     status = 200 if sent["repeated"] else 201
     response = stream_response(

@@ -35,19 +35,28 @@ class EventStream(SocketQueue):
 
     The client cannot send `sync`, so the stream does it for the client: at the beginning, from the client's revision,
     and whenever an event or a part of a text is missing or the client was too slow. Each `id:` is the revision that the
-    client has reached.
+    client has reached. `name` is the user's name in the session (`sender_in`), which other users see.
     """
 
     over_http = True
 
-    def __init__(self, user: User, since: int, role: SessionRole, credential: Credential | None, language: str) -> None:
+    def __init__(
+        self,
+        user: User,
+        since: int,
+        role: SessionRole,
+        credential: Credential | None,
+        language: str,
+        *,
+        name: str = "",
+    ) -> None:
         super().__init__(
             "events",
             _never,
             _never,
             user_id=user.pk,
             credential=credential,
-            name=user.sender,
+            name=name or user.sender,
             language=language,
             role=role,
         )

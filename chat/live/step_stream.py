@@ -47,13 +47,19 @@ class StepStream(Reader):
 
     So nothing is queued for a slow client: it gets more at a time, less often. `since` is the revision that the client
     has; 0 means none. An `id:` line is the revision that a client reaches when it has applied everything up to that
-    event.
+    event. `name` is the user's name in the session (`sender_in`), which other users see.
     """
 
     def __init__(
-        self, user: User, since: int, role: SessionRole | None = None, credential: Credential | None = None
+        self,
+        user: User,
+        since: int,
+        role: SessionRole | None = None,
+        credential: Credential | None = None,
+        *,
+        name: str = "",
     ) -> None:
-        super().__init__("steps", user_id=user.pk, credential=credential, name=user.sender, role=role)
+        super().__init__("steps", user_id=user.pk, credential=credential, name=name or user.sender, role=role)
         self._user = user
         self._since = since
         self._read_to, self._reached = -1, 0

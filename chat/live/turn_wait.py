@@ -10,10 +10,13 @@ from chat.models import SessionRole, User
 
 
 class TurnWait(Reader):
-    """Wakes its request after each change of the session and of the agent's status. Growing texts do not wake it."""
+    """Wakes its request after each change of the session and of the agent's status. Growing texts do not wake it.
 
-    def __init__(self, user: User, role: SessionRole, credential: Credential | None) -> None:
-        super().__init__("events", user_id=user.pk, credential=credential, name=user.sender, role=role)
+    `name` is the user's name in the session (`sender_in`), which other users see.
+    """
+
+    def __init__(self, user: User, role: SessionRole, credential: Credential | None, *, name: str = "") -> None:
+        super().__init__("events", user_id=user.pk, credential=credential, name=name or user.sender, role=role)
         self._news = asyncio.Event()
 
     def notify(self, revision: int | None = None) -> None:

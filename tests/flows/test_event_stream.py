@@ -199,3 +199,19 @@ async def test_another_history_begins_again(node: TestNode, ana: User) -> None:
     assert '"anew":true' in viewer.text
     await assert_follows(node, session, viewer)
     await viewer.cut()
+
+
+async def test_follower_has_the_name_of_the_session(node: TestNode, ana: User, bo: User) -> None:
+    """LIVE-05: if two names look the same, a user who follows the stream is shown with the user name, too."""
+
+    def rename() -> None:
+        bo.display_name = ana.sender
+        bo.save()
+
+    await node.do(rename)
+    session = await node.session(ana)
+    await node.do(let_in, session, bo, "editor")
+    viewer = await EventViewer(session, asked=await bearer(node, bo)).open()
+    await viewer.until(lambda: viewer.client.events.people)
+    assert list(viewer.client.events.people) == ["Ana (bo)"]
+    await viewer.cut()
