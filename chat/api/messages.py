@@ -236,7 +236,7 @@ def change_message(request: ApiRequest, session_id: str, message_id: str, body: 
     if body.text is not None:
         changes.append(("edit", {"text": body.text, "revision": body.revision}))
     if body.include_in_context is not None:
-        seen = {"revision": body.revision} if body.text is None else {}  # `edit` has checked it
+        seen: dict[str, object] = {"revision": body.revision} if body.text is None else {}  # `edit` has checked it
         changes.append(("include" if body.include_in_context else "exclude", seen))
     run_message_commands(request, session_id, message_id, changes)
     return message_response(request, session_id, message_id)

@@ -164,6 +164,6 @@ def test_body_of_an_operation_without_one_is_refused(asker: Asker, session: Sess
     assert ChatMessage.objects.filter(removed_at__isnull=False).count() == 0
     here = f"/api/sessions/{session.pk}"
     assert code(asker.post(f"{here}/cancel", {"id": "m_1"})) == (422, "malformed")
-    for body in (None, {}):
-        assert asker.post(f"{here}/cancel", body).status_code == 200
+    assert asker.post(f"{here}/cancel").status_code == 200
+    assert asker.post(f"{here}/cancel", {}).status_code == 200
     assert code(asker.put(f"{here}/agents/none", {"model": "one"})) == (422, "malformed")
