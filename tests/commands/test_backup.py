@@ -194,6 +194,36 @@ def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Pl
 
 
 @pytest.mark.server
+def test_backup_without_the_files_of_the_database_is_refused(
+    places: tuple[Place, Place], tmp_path: Path, s3: S3Server
+) -> None:
+    """OPS-06, OPS-10: with another folder or bucket than the server's, a backup would have no files."""
+    full, _empty = places
+    if connection.vendor == "postgresql":
+        pytest.skip("the database has no mark, because no server has started on it")
+    archive = tmp_path / "backup.tar"
+    database = {"DATABASE_URL": f"sqlite:///{full.data}/parley.sqlite3"}
+    forgotten = Place(tmp_path / "elsewhere", database).run("backup", str(archive))
+    other = Place(full.data, s3.environment(tmp_path.name)).run("backup", str(archive))
+    for ended in (forgotten, other):
+        assert ended.returncode == 1
+        assert "does not have the files of this database. Set PARLEY_DATA, or S3_BUCKET" in ended.stderr
+    assert not archive.exists()
+
+
+@pytest.mark.server
+def test_backup_without_the_folder_of_session_files_says_so(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: session files that agents have used are missing in the backup if WORKSPACES is another folder."""
+    full, _empty = places
+    (full.data / "workspaces").rename(full.data / "elsewhere")
+    assert full.run("backup", str(tmp_path / "first.tar")).stderr == ""
+    used = "from chat.models import *; ChatMessage.objects.filter(role='assistant').update(tool_name='bash')"
+    full.do("shell", "-v0", "-c", used)
+    said = full.run("backup", str(tmp_path / "second.tar")).stderr
+    assert f"no session files, because {full.data}/workspaces does not exist" in said
+
+
+@pytest.mark.server
 def test_files_in_a_bucket_are_backed_up_and_restored(
     places: tuple[Place, Place], tmp_path: Path, s3: S3Server
 ) -> None:
@@ -203,7 +233,7 @@ def test_files_in_a_bucket_are_backed_up_and_restored(
     full.settings |= s3.environment(f"{prefix}/full")
     empty.settings |= s3.environment(f"{prefix}/empty")
     store, folder = s3.storage(f"{prefix}/full"), full.data / "files"
-    for path in folder.rglob("a_*"):  # copied as docs/deployment.md describes
+    for path in filter(Path.is_file, folder.rglob("*")):  # copied as docs/deployment.md describes
         store.save(path.relative_to(folder).as_posix(), ContentFile(path.read_bytes()))
     before = full.shown()
     full.do("backup", str(archive))
@@ -213,7 +243,7 @@ def test_files_in_a_bucket_are_backed_up_and_restored(
     assert "There is already data in the database, the files and" in empty.run("restore", str(archive)).stderr
 
     store.save("attachments/later", ContentFile(b"later"))
-    assert "2 files that were in the bucket before are now under before-restore-" in full.do(
+    assert "3 files that were in the bucket before are now under before-restore-" in full.do(
         "restore", "--replace", str(archive)
     )
     assert full.shown() == before

@@ -14,14 +14,17 @@ from typing import IO
 
 from django.conf import settings
 from django.core.files.storage import Storage, default_storage
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils.crypto import salted_hmac
 
 from agents.sandbox.browsing import MAX_DEPTH, NotThere, open_folder
 from chat import schema
 from chat.management.backup import databases
-from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, ArchiveWriter
+from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
+from chat.models import ChatMessage, MessageStatus
+from chat.queries.forked_files import FILE_TOOLS
+from chat.services.maintenance.files_mark import WrongFilesError, require_known_files
 from config.data_folder import OWNER_ONLY_FOLDER
 
 NAME = "parley-%Y%m%d-%H%M%S.tar"
@@ -55,6 +58,7 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
     Commands in workspaces can create entries that cannot be read. These are reported and left out. The database is
     dumped first, so the archive has the files of all its rows, unless these were deleted while the backup was made.
     """
+    _require_settings_of_the_server(report)
     counts: Counter[str] = Counter()
     path.parent.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
     with (
@@ -85,6 +89,25 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
             key=key_fingerprint(),
         )
     return counts
+
+
+def _require_settings_of_the_server(report: Callable[[str], None]) -> None:
+    """Raise BackupError if the files are not those of the database. Report if the folder of session files is missing.
+
+    With other settings than the server's, the backup would be incomplete, which would only be noticed after a restore.
+    """
+    try:
+        require_known_files()
+        used = ChatMessage.objects.filter(tool_name__in=FILE_TOOLS, status=MessageStatus.COMPLETE)
+        if not Path(settings.WORKSPACES).exists() and used.exists():
+            report(
+                f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
+                "used such files. Set WORKSPACES to the value of the server."
+            )
+    except WrongFilesError as error:
+        raise BackupError(str(error)) from error
+    except DatabaseError:  # the version that made the database had no marks
+        return
 
 
 def delete_older(kept: int) -> None:

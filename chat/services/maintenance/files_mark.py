@@ -21,6 +21,11 @@ logger = logging.getLogger(__name__)
 
 NAME = "installation"
 ONLY = 1
+SHARE = (
+    "Several machines must share one: mount the same folder on each of them, or set S3_BUCKET, S3_ENDPOINT and "
+    "S3_PREFIX to the same values."
+)
+AS_THE_SERVER = "Set PARLEY_DATA, or S3_BUCKET, S3_ENDPOINT and S3_PREFIX, to the values of the server."
 
 
 class WrongFilesError(Exception):
@@ -34,21 +39,38 @@ def require_own_files() -> None:
     """
     try:
         mark = _read()
-        known = Installation.objects.filter(pk=ONLY).values_list("files_mark", flat=True).first()
+        known = _known()
         if not known:
             mark = mark or _write(secrets.token_hex(8))
             Installation.objects.update_or_create(pk=ONLY, defaults={"files_mark": mark})
         elif mark or _are_missed():
-            if mark != known:
-                raise WrongFilesError(_problem(known, is_other=bool(mark)))
+            _require_equal(mark, known, SHARE)
         else:
             _write(known)
     except FilesRefused as error:
-        raise WrongFilesError(f"{_place()} cannot be used: {error.reason}. Check the S3 settings.") from error
+        raise _refused(error) from error
     except OSError as error:
         # The mark of the key needs the row, even if the storage does not respond at the first start.
         Installation.objects.get_or_create(pk=ONLY, defaults={"files_mark": ""})
         logger.warning("File storage is not available; files cannot be uploaded or read: %s", error)
+
+
+def require_known_files() -> None:
+    """Raise WrongFilesError if the files belong to another installation than the database. Change nothing.
+
+    Unlike a start, raise OSError if the storage does not respond.
+    """
+    try:
+        mark = _read()
+    except FilesRefused as error:
+        raise _refused(error) from error
+    known = _known()
+    if known and (mark or _are_missed()):
+        _require_equal(mark, known, AS_THE_SERVER)
+
+
+def _known() -> str:
+    return Installation.objects.filter(pk=ONLY).values_list("files_mark", flat=True).first() or ""
 
 
 def _read() -> str:
@@ -78,11 +100,16 @@ def _place() -> str:
     return f"the bucket {settings.S3_BUCKET}" if settings.S3_BUCKET else f"the folder {settings.MEDIA_ROOT}"
 
 
-def _problem(mark: str, *, is_other: bool) -> str:
-    found = "has the files of another installation" if is_other else "does not have the files of this database"
+def _refused(error: FilesRefused) -> WrongFilesError:
+    return WrongFilesError(f"{_place()} cannot be used: {error.reason}. Check the S3 settings.")
+
+
+def _require_equal(mark: str, known: str, remedy: str) -> None:
+    """Raise WrongFilesError if the stored mark is not that of the database."""
+    if mark == known:
+        return
+    found = "has the files of another installation" if mark else "does not have the files of this database"
     name = "/".join(filter(None, [settings.S3_PREFIX if settings.S3_BUCKET else "", NAME]))
-    return (
-        f"{_place()} {found}. Several machines must share one: mount the same folder on each of them, or set "
-        "S3_BUCKET, S3_ENDPOINT and S3_PREFIX to the same values. If these are the right files, write "
-        f"{mark} to the file {name} there."
+    raise WrongFilesError(
+        f"{_place()} {found}. {remedy} If these are the right files, write {known} to the file {name} there."
     )
