@@ -13,6 +13,7 @@ from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, parse_rule
 from agents.delegates import is_delegate
 from agents.i18n import gettext as _
+from agents.key_variables import KeyVariable, not_set
 from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
 from agents.prices import Price
@@ -133,7 +134,7 @@ class ProviderConfig(_Strict):
     type: Annotated[str, AfterValidator(vendor_type)]
     # The API that a server of type "openai" is asked with. Default: "responses" for OpenAI itself, "chat" for others.
     api: Api | None = None
-    api_key_env: str = ""
+    api_key_env: KeyVariable = ""
     base_url: Url | None = None
     context_window: PositiveInt | None = None
     vision: bool | None = None
@@ -288,7 +289,7 @@ def problems(config: Config, env: Mapping[str, str], added: AddedTools = NO_ADDE
     for name, provider in config.providers.items():
         if provider.needs_key and not env.get(provider.key_name, "").strip():
             yield (
-                f"providers.{name}.api_key_env: the environment variable {provider.key_name} is not set; "
+                f"providers.{name}.api_key_env: {not_set(provider.key_name)}; "
                 f"set it to the API key, or remove the provider"
             )
         yield from _provider_problems(f"providers.{name}", provider)

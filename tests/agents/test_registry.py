@@ -308,6 +308,18 @@ def test_wrong_shapes_are_described_in_plain_words(file: Callable[..., Path]) ->
     ]
 
 
+@pytest.mark.parametrize("key", ["sk-ant-api03-SECRET", "x" * 61 + "SECRET", "AIzaSECRETSECRETSECRETSECRETSECRETSECRE"])
+def test_key_in_place_of_its_variable_is_not_repeated(file: Callable[..., Path], key: str) -> None:
+    """The error is printed to logs, so it does not contain the key that was written as `api_key_env`."""
+    path = file(
+        f'[providers.x]\ntype = "anthropic"\napi_key_env = "{key}"\n[search]\ntype = "brave"\napi_key_env = "{key}"'
+    )
+    with pytest.raises(ConfigError, match="not the key itself") as caught:
+        load(path, {})
+    assert "SECRET" not in str(caught.value)
+    assert str(caught.value).count("not the key itself") == 2
+
+
 @pytest.mark.parametrize(
     ("provider", "api"),
     [

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from agents.key_variables import KeyVariable, not_set
 from agents.toolbox.address_policy import host_pattern
 from agents.web_addresses import parse_address
 
@@ -36,7 +37,7 @@ class SearchConfig(BaseModel):
     base_url: Annotated[str, AfterValidator(_address)] | None = None
     # The hosts whose IP address need not be public.
     internal_hosts: tuple[Annotated[str, AfterValidator(host_pattern)], ...] = ()
-    api_key_env: str = ""
+    api_key_env: KeyVariable = ""
     results: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
     # The most seconds for one search.
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
@@ -58,7 +59,4 @@ def problems(search: SearchConfig, env: Mapping[str, str]) -> Iterator[str]:
     if not search.url:
         yield f"search.base_url: the address of the {search.type} server is missing; add it"
     if search.key_name and not env.get(search.key_name, "").strip():
-        yield (
-            f"search.api_key_env: the environment variable {search.key_name} is not set; "
-            f"set it to the key, or remove [search]"
-        )
+        yield f"search.api_key_env: {not_set(search.key_name)}; set it to the key, or remove [search]"
