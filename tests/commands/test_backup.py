@@ -173,6 +173,34 @@ def test_restored_database_takes_the_key_of_its_next_start(places: tuple[Place, 
     assert empty.do("shell", "-v0", "-c", read).strip() == ("k" if connection.vendor == "sqlite" else "")
 
 
+@pytest.mark.server
+def test_restore_says_if_the_key_is_another(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: the notice appears exactly if the next start can read nothing that the earlier key has encrypted.
+
+    A key in the settings takes precedence over the restored file, and earlier keys can be among its fallbacks.
+    """
+    full, empty = places
+    first, second = tmp_path / "with-key.tar", tmp_path / "without-key.tar"
+    full.do("backup", str(first))
+    own = (full.data / "secret_key").read_text().strip()
+    (full.data / "secret_key").unlink()
+    full.settings["SECRET_KEY"] = own
+    full.do("backup", str(second))
+
+    def notice(archive: Path, **keys: str) -> str:
+        place = Place(empty.data, {**empty.settings, **keys})
+        said = place.do("restore", "--replace", str(archive)).partition("To avoid this, ")[2]
+        shutil.rmtree(empty.data)
+        return said.partition("\n")[0]
+
+    other = "another key" * 5
+    set_fallbacks = "set SECRET_KEY_FALLBACKS to the earlier key"
+    assert notice(first) == notice(first, SECRET_KEY=own) == notice(second, SECRET_KEY=own) == ""
+    assert notice(second, SECRET_KEY=other, SECRET_KEY_FALLBACKS=own) == ""
+    assert notice(first, SECRET_KEY=other) == f"{set_fallbacks}, which is in {empty.data}/secret_key."
+    assert notice(second, SECRET_KEY=other) == notice(second) == f"{set_fallbacks}."
+
+
 @pytest.mark.both_databases
 @pytest.mark.server
 def test_restore_that_replaces_puts_what_was_there_aside(places: tuple[Place, Place], tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def folder() -> Path:
     return Path(settings.DATA_DIR) / "backups"
 
 
-def key_fingerprint() -> str:
-    """Return a fingerprint of SECRET_KEY, by which backups with the same key can be recognized."""
-    return salted_hmac("chat.backup", "key", algorithm="sha256").hexdigest()
+def key_fingerprint(key: str) -> str:
+    """Return a fingerprint of a SECRET_KEY, by which backups with the same key can be recognized."""
+    return salted_hmac("chat.backup", "key", secret=key, algorithm="sha256").hexdigest()
 
 
 def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
@@ -86,7 +86,7 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
             made_at=datetime.now(UTC).isoformat(timespec="seconds"),
             database=connection.vendor,
             migrations=migrations,
-            key=key_fingerprint(),
+            key=key_fingerprint(settings.SECRET_KEY),
         )
     return counts
 

@@ -105,10 +105,11 @@ def restore(archive: Archive, report: Callable[[str], None]) -> None:
             if aside.exists():
                 report(f"The previous data is in {aside}.")
     sync_folder(data)
-    if KEY not in archive.entries and archive.manifest["key"] != key_fingerprint():
+    if archive.manifest["key"] not in map(key_fingerprint, _keys_of_next_start(data)):
+        place = f", which is in {data / KEY}" if KEY in archive.entries else ""
         report(
             "SECRET_KEY is not the one of the backup: all users must sign in again, and two-step verification must be "
-            "reset for each account that has it. To avoid this, set SECRET_KEY to the earlier key."
+            f"reset for each account that has it. To avoid this, set SECRET_KEY_FALLBACKS to the earlier key{place}."
         )
 
 
@@ -167,3 +168,14 @@ def _restore_key(staged: Path, name: str, data: Path, aside: Path) -> None:
         aside.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
         present.rename(aside / name)
     (staged / name).rename(present)
+
+
+def _keys_of_next_start(data: Path) -> list[str]:
+    """Return the keys with which the next start can read what was signed and encrypted.
+
+    The key of this process is another one if it comes from a file that the restore has replaced.
+    """
+    own, stored = os.environ.get("SECRET_KEY", ""), data / KEY
+    if not own and stored.exists():
+        own = stored.read_text(errors="replace").strip()
+    return [own, *settings.SECRET_KEY_FALLBACKS]
