@@ -17,13 +17,15 @@ from config.environment import SQLITE
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 SHORTEST_KEY = 32
-# Commands that use no keys, commands that run beside other processes and so need a given key, and commands that fail
-# without a database. The last make keys only if there is one, so that they leave nothing behind.
+# Commands that use no keys, commands that run beside other processes and so need a given key, and commands on existing
+# data. The last make no keys, because those that servers use exist. With other settings than the servers', a new key
+# would be in the wrong folder, and a backup would contain it. Only the command that accepts a new key may make it.
 KEYLESS = frozenset({"restore", "verify"})
 OF_A_TEAM = frozenset({"runagents"})
+ACCEPTS_KEY = "acceptkey"
 NEED_DATA = frozenset(
     {
-        "acceptkey",
+        ACCEPTS_KEY,
         "backup",
         "changepassword",
         "endlogins",
@@ -71,10 +73,11 @@ def may_make_keys(database: Mapping[str, Any], command: str, runner: str) -> boo
 
     A process of a team starts only with a given key. A key that it wrote could later be mistaken for the team's.
     """
-    if runner == "none" or command in OF_A_TEAM:
+    if runner == "none" or command in OF_A_TEAM or command in KEYLESS:
         return False
-    is_missing = database["ENGINE"] == SQLITE and not os.path.exists(database["NAME"])  # `Path.exists` may raise
-    return command not in KEYLESS and not (is_missing and command in NEED_DATA)
+    if command == ACCEPTS_KEY:
+        return database["ENGINE"] != SQLITE or os.path.exists(database["NAME"])  # `Path.exists` may raise
+    return command not in NEED_DATA
 
 
 def secret_key(folder: Path, *, may_make: bool = True) -> str:

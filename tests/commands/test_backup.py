@@ -55,6 +55,13 @@ folder.mkdir(parents=True)
 (folder / "run.sh").chmod(0o755)
 (folder / "link").symlink_to("run.sh")
 """
+# Store the marks of the files and the key, as the first start does.
+MARK = """
+from chat.services.maintenance.files_mark import require_own_files
+from chat.services.maintenance.key_mark import require_own_key
+require_own_files()
+require_own_key()
+"""
 SHOW = """
 import json, os
 from pathlib import Path
@@ -163,14 +170,32 @@ def test_restored_database_takes_the_key_of_its_next_start(places: tuple[Place, 
     """
     full, empty = places
     archive = tmp_path / "backup.tar"
-    mark = (
-        "from chat.models import Installation; Installation.objects.update_or_create(pk=1, defaults={'key_mark': 'k'})"
-    )
-    full.do("shell", "-v0", "-c", mark)
+    full.do("shell", "-v0", "-c", MARK)
     full.do("backup", str(archive))
     empty.do("restore", str(archive))
     read = "from chat.models import Installation; print(Installation.objects.get().key_mark)"
-    assert empty.do("shell", "-v0", "-c", read).strip() == ("k" if connection.vendor == "sqlite" else "")
+    kept = full.do("shell", "-v0", "-c", read)
+    assert empty.do("shell", "-v0", "-c", read) == (kept if connection.vendor == "sqlite" else "\n")
+
+
+@pytest.mark.both_databases
+@pytest.mark.server
+def test_backup_without_the_key_of_the_database_is_refused(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06, OPS-10: without the server's key, a backup would contain another one. No command on data makes one."""
+    full, _empty = places
+    full.do("shell", "-v0", "-c", MARK)
+    own = (full.data / "secret_key").read_text().strip()
+    (full.data / "secret_key").unlink()
+    (full.data / "vapid_key").unlink()
+
+    failed = full.run("backup", str(tmp_path / "backup.tar"))
+
+    assert "SECRET_KEY is not that of the servers on this database. Set SECRET_KEY" in failed.stderr
+    full.do("endlogins")
+    assert not (full.data / "secret_key").exists()
+    assert not (full.data / "vapid_key").exists()
+    full.settings |= {"SECRET_KEY": "a new key" * 5, "SECRET_KEY_FALLBACKS": own}
+    full.do("backup", str(tmp_path / "backup.tar"))
 
 
 @pytest.mark.server

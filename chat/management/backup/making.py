@@ -25,6 +25,7 @@ from chat.management.backup.leftovers import working_in
 from chat.models import ChatMessage, MessageStatus
 from chat.queries.forked_files import FILE_TOOLS
 from chat.services.maintenance.files_mark import WrongFilesError, require_known_files
+from chat.services.maintenance.key_mark import WrongKeyError, require_known_key
 from config.data_folder import OWNER_ONLY_FOLDER
 
 NAME = "parley-%Y%m%d-%H%M%S.tar"
@@ -92,19 +93,21 @@ def make(path: Path, report: Callable[[str], None]) -> Counter[str]:
 
 
 def _require_settings_of_the_server(report: Callable[[str], None]) -> None:
-    """Raise BackupError if the files are not those of the database. Report if the folder of session files is missing.
+    """Raise BackupError if the files or the key are not those of the database.
 
     With other settings than the server's, the backup would be incomplete, which would only be noticed after a restore.
+    If the folder of session files is missing, only report it.
     """
     try:
         require_known_files()
+        require_known_key()
         used = ChatMessage.objects.filter(tool_name__in=FILE_TOOLS, status=MessageStatus.COMPLETE)
         if not Path(settings.WORKSPACES).exists() and used.exists():
             report(
                 f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
                 "used such files. Set WORKSPACES to the value of the server."
             )
-    except WrongFilesError as error:
+    except (WrongFilesError, WrongKeyError) as error:
         raise BackupError(str(error)) from error
     except DatabaseError:  # the version that made the database had no marks
         return

@@ -35,9 +35,8 @@ def require_own_key() -> str:
     Call it in one process at a time. On SQLite, which only one machine uses, a new key is accepted, because no other
     process can have the old one.
     """
-    known = Installation.objects.values_list("key_mark", flat=True).first()
-    mark = mark_of(settings.SECRET_KEY)
-    if known is None or known == mark:
+    known = _known()
+    if known is None or known == mark_of(settings.SECRET_KEY):
         return ""
     fits = not known or known in map(mark_of, settings.SECRET_KEY_FALLBACKS)
     if not fits and connection.vendor != "sqlite":
@@ -48,6 +47,21 @@ def require_own_key() -> str:
         )
     accept_key()
     return "" if fits else CHANGED
+
+
+def require_known_key() -> None:
+    """Raise WrongKeyError if neither SECRET_KEY nor a fallback is the key of the installation. Change nothing."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    if (known := _known()) and known not in map(mark_of, keys):
+        raise WrongKeyError(
+            "SECRET_KEY is not that of the servers on this database. Set SECRET_KEY and PARLEY_DATA to their values; a "
+            "key that Parley generated is in PARLEY_DATA/secret_key."
+        )
+
+
+def _known() -> str | None:
+    """Return the stored mark, "" if no process has stored one, or None if no server has started on this database."""
+    return Installation.objects.values_list("key_mark", flat=True).first()
 
 
 def accept_key() -> bool:
