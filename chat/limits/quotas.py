@@ -190,7 +190,7 @@ def _next_midnight(now: datetime) -> datetime:
 def _folders() -> set[Path]:
     folders = set[Path]() if settings.S3_BUCKET else {Path(settings.MEDIA_ROOT)}
     if connection.vendor == "sqlite":
-        folders.add(Path(settings.DATA_DIR))
+        folders.add(Path(connection.settings_dict["NAME"]).parent)
     return folders
 
 

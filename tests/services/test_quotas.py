@@ -7,10 +7,12 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
+from django.db import connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -40,6 +42,24 @@ def session(ana: User) -> Session:
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Disk(100, 100, 0))
+
+
+@pytest.mark.sqlite
+def test_disk_of_the_database_counts_if_it_is_another_one(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The disk of the database is that of the file in DATABASE_URL, which need not be in PARLEY_DATA."""
+    full, other = tmp_path / "full", tmp_path / "other"
+    full.mkdir()
+    other.mkdir()
+    settings.DATA_DIR, settings.MEDIA_ROOT = other, other / "files"
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Disk(100, 100, 0 if folder == full else 1 << 40))
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(full / "parley.sqlite3"))
+    with pytest.raises(DiskFull):
+        quotas.require_disk()
+    settings.DATA_DIR, other_database = full, str(other / "parley.sqlite3")
+    monkeypatch.setitem(connection.settings_dict, "NAME", other_database)
+    quotas.require_disk()
 
 
 def upload(session: Session, user: User, data: bytes, name: str = "a.txt") -> Attachment:
