@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -25,7 +26,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from agents.sandbox.browsing import MAX_DEPTH
-from chat.management.backup import making, restoring
+from chat.management.backup import databases, making, restoring
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
 from chat.management.paths import explained
@@ -414,6 +415,25 @@ def test_database_that_is_damaged_is_replaced(places: tuple[Place, Place], tmp_p
 
         assert full.shown() == before
         shutil.rmtree(full.data / "backups")
+
+
+@pytest.mark.sqlite
+def test_database_on_another_file_system_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPS-06: the database that `DATABASE_URL` names can be on another file system than PARLEY_DATA."""
+    present, dump, aside = tmp_path / "parley.sqlite3", tmp_path / "dump", tmp_path / "aside"
+    present.write_text("present")
+    dump.write_text("dump")
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(present))
+    rename = os.rename
+
+    def rename_within_one(source: str | Path, target: str | Path) -> None:
+        if Path(source).parent != Path(target).parent:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", rename_within_one)
+    databases.restore(dump, aside)
+    assert ((aside / "parley.sqlite3").read_text(), present.read_text()) == ("present", "dump")
 
 
 @pytest.mark.server

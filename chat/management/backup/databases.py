@@ -111,7 +111,7 @@ def _restore_sqlite(dump: Path, aside: Path) -> None:
         present = name.with_name(name.name + suffix)
         if present.exists():
             aside.mkdir(mode=0o700, exist_ok=True)
-            present.rename(aside / present.name)
+            shutil.move(present, aside / present.name)  # the folder may be on another file system
     shutil.move(dump, name)
     sync_folder(name.parent)
 
