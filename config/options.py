@@ -35,10 +35,12 @@ OPTIONS = {
         "With `HTTPS=1`: how long browsers must use HTTPS for this host; `0`: the header is not sent."
     ),
     "ALLOWED_HOSTS": Option(
-        "The host names that Parley answers to, separated by commas.",
-        "this machine, `HOST`, `PUBLIC_URL`'s name",
+        "The host names that Parley answers to, separated by commas. `PUBLIC_URL`'s name is always one of them.",
+        "this machine, `HOST`",
     ),
-    "CSRF_TRUSTED_ORIGINS": Option("The addresses from which forms are accepted, separated by commas.", "`PUBLIC_URL`"),
+    "CSRF_TRUSTED_ORIGINS": Option(
+        "The addresses from which forms are accepted, separated by commas. `PUBLIC_URL` is always one of them."
+    ),
     "PARLEY_DATA": Option(
         "The folder of the database, the attached files and the keys that Parley generates.",
         "`var`",

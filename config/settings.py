@@ -40,9 +40,12 @@ WEB_SERVER = env.choice("WEB_SERVER", "uvicorn", "daphne")
 # PUBLIC_URL: the address at which users reach Parley, for links, if it is not http://HOST:PORT (behind a proxy).
 PUBLIC_URL = env.origin("PUBLIC_URL", default="")
 # In requests, IPv6 addresses have brackets.
-OWN_HOSTS = [f"[{host}]" if ":" in host else host for host in (HOST, urlsplit(PUBLIC_URL).hostname) if host]
-ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", *OWN_HOSTS])
-CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", default=[PUBLIC_URL] if PUBLIC_URL else [])
+OWN_HOST, PUBLIC_HOST = (f"[{name}]" if ":" in name else name for name in (HOST, urlsplit(PUBLIC_URL).hostname or ""))
+ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", OWN_HOST])
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", default=[])
+if PUBLIC_URL:  # printed links lead there, whatever other names are allowed
+    ALLOWED_HOSTS = [*dict.fromkeys([*ALLOWED_HOSTS, PUBLIC_HOST])]
+    CSRF_TRUSTED_ORIGINS = [*dict.fromkeys([*CSRF_TRUSTED_ORIGINS, PUBLIC_URL])]
 
 INSTALLED_APPS = [
     # Before chat, which removes their pages from the admin because those show secrets.

@@ -9,6 +9,7 @@ import pytest
 
 from config.addresses import contact_address
 from config.environment import SQLITE, Environment
+from tests.commands.process import manage_forked
 
 FILE = Path("/data+more/50%/parley.sqlite3")
 
@@ -204,6 +205,20 @@ def test_unusable_address_of_redis_is_refused_without_its_password(setting: None
 )
 def test_address_of_redis_is_read(setting: None) -> None:
     assert Environment().redis("SETTING") == os.environ["SETTING"]
+
+
+def test_public_address_is_allowed_whatever_else_is(tmp_path: Path) -> None:
+    """Printed links lead to PUBLIC_URL, so its host is allowed, and its pages send forms, with other names, too."""
+    show = "from django.conf import settings; print(settings.ALLOWED_HOSTS, settings.CSRF_TRUSTED_ORIGINS)"
+    names = {"ALLOWED_HOSTS": "chat.lan,[::2]", "CSRF_TRUSTED_ORIGINS": "https://chat.lan"}
+
+    def shown(address: str) -> str:
+        return manage_forked("shell", "-v0", "-c", show, data=tmp_path, PUBLIC_URL=address, **names).stdout.strip()
+
+    expected = "['chat.lan', '[::2]', 'chat.example.org'] ['https://chat.lan', 'https://chat.example.org']"
+    assert shown("https://chat.example.org") == expected
+    assert shown("http://[::2]:8000") == "['chat.lan', '[::2]'] ['https://chat.lan', 'http://[::2]:8000']"
+    assert shown("") == "['chat.lan', '[::2]'] ['https://chat.lan']"
 
 
 LOCAL = ["localhost", "127.0.0.1", "[::1]"]
