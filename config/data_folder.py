@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import sys
@@ -17,6 +18,11 @@ from config.environment import SQLITE
 OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY_FILE = 0o600
 SHORTEST_KEY = 32
+# What Parley makes in the data folder, also while it writes, restores or goes back to an older version.
+OWN_ENTRY = re.compile(
+    r"parley[\w-]*\.sqlite3(-\w+)?|(secret|vapid)_key(\.\d+\.new)?|server\.json"
+    r"|files|backups|static|workspaces|\.restore-.*"
+)
 # Commands that use no keys, commands that run beside other processes and so need a given key, and commands on existing
 # data. The last make no keys, because those that servers use exist. With other settings than the servers', a new key
 # would be in the wrong folder, and a backup would contain it. Only the command that accepts a new key may make it.
@@ -42,23 +48,38 @@ NEED_DATA = frozenset(
 
 
 def make_private(folder: Path, *files: Path) -> list[str]:
-    """Remove the access of other accounts to the folder, its entries, and other `files`.
+    """Remove the access of other accounts to the folder, to Parley's entries in it, and to other `files`.
 
     Return a message for each path that could not be changed. Inner folders are not changed, because no other account
     can reach them. From now on, all files that this process creates are private, too.
+
+    A folder with entries of other programs that other accounts use, such as /srv, is not changed itself.
     """
     os.umask(0o077)
+    entries = list(folder.iterdir())
+    own = [path for path in entries if OWN_ENTRY.fullmatch(path.name)]
+    foreign = next((path for path in sorted(set(entries) - set(own)) if _is_open(path)), None)
     failed = []
-    for path in (folder, *folder.iterdir(), *files):
+    if foreign is None:
+        own.insert(0, folder)
+    elif _is_open(folder):
+        failed.append(f"{folder}: {foreign.name} is not Parley's. Set PARLEY_DATA to a folder of its own")
+    for path in (*own, *files):
         try:
-            mode = stat.S_IMODE(path.lstat().st_mode)
-            if mode & 0o077 and not path.is_symlink():
-                path.chmod(mode & ~0o077)
-        except FileNotFoundError:  # a log of the database, which has just been merged into it
-            continue
+            if _is_open(path):
+                path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~0o077)
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
     return failed
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether other accounts have access to a file or folder. A link has no access of its own."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # a log of the database, which has just been merged into it
+        return False
+    return bool(mode & 0o077) and not stat.S_ISLNK(mode)
 
 
 def protect_data() -> list[str]:

@@ -48,6 +48,23 @@ def test_what_others_could_read_is_taken_away_from_them(tmp_path: Path) -> None:
     assert mode(tmp_path / "new") == 0o600
 
 
+def test_what_is_not_parley_s_keeps_its_permissions(tmp_path: Path) -> None:
+    """A start in a folder that others use, such as /srv, does not take their files away from them."""
+    tmp_path.chmod(0o755)
+    for name in ("www", "files"):
+        (tmp_path / name).mkdir(mode=0o755)
+    (tmp_path / "parley.sqlite3-wal").touch(0o644)
+    (tmp_path / "private").mkdir(mode=0o700)
+
+    assert make_private(tmp_path) == [f"{tmp_path}: www is not Parley's. Set PARLEY_DATA to a folder of its own"]
+
+    modes = [mode(path) for path in (tmp_path, tmp_path / "www", tmp_path / "files", tmp_path / "parley.sqlite3-wal")]
+    assert modes == [0o755, 0o755, 0o700, 0o600]
+    (tmp_path / "www").rmdir()
+    assert make_private(tmp_path) == []
+    assert mode(tmp_path) == 0o700
+
+
 def test_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     data = tmp_path / "data"
 
