@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -168,3 +171,23 @@ def test_limits_of_sockets_are_the_defaults_of_the_settings() -> None:
     (row,) = (row[1] for row in table("protocol.md", "### Limits") if row[0] == "sockets of one user")
     defaults = dict(re.findall(r"`(\w+)` \| integer \| `(\d+)`", (ROOT / "docs/configuration.md").read_text()))
     assert re.findall(r"\d+", row) == [defaults["SOCKETS_PER_USER"], defaults["STREAMS_PER_USER"]]
+
+
+def test_going_back_keeps_what_only_the_log_of_the_database_has(tmp_path: Path) -> None:
+    """After a crash, the last rows of the newer version are in the write-ahead log, not yet in the file."""
+    (tmp_path / "var/backups").mkdir(parents=True)
+    (tmp_path / "var/backups/before-update-20260228-143000.sqlite3").write_text("the copy")
+    with closing(sqlite3.connect(tmp_path / "parley.sqlite3")) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE written AS SELECT 'after the update' AS text")
+        database.commit()
+        for end in ("", "-wal"):  # as a server that was killed leaves them
+            shutil.copy(tmp_path / f"parley.sqlite3{end}", tmp_path / "var")
+    section = (ROOT / "docs/deployment.md").read_text().split("### Going back\n")[1]
+    (commands,) = re.findall(r"```sh\n(.*?)```", section.split("\n#")[0], re.DOTALL)
+
+    subprocess.run(["/bin/sh", "-e", "-c", commands], cwd=tmp_path, check=True)
+
+    with closing(sqlite3.connect(tmp_path / "var/parley-newer.sqlite3")) as newer:
+        assert newer.execute("SELECT text FROM written").fetchall() == [("after the update",)]
+    assert (tmp_path / "var/parley.sqlite3").read_text() == "the copy"
