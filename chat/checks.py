@@ -29,6 +29,8 @@ SHORTEST_LEASE = 2.0
 # The first SQLite with RETURNING, with which runs write their rows.
 OLDEST_SQLITE = (3, 35)
 SET_SUBJECT = "Set VAPID_SUBJECT to mailto:NAME@DOMAIN or to an address that begins with https://."
+# The tag of the checks that commands on stored data need. The others are about agents and about serving.
+DATA = "data"
 WORKERS_SIGN = "WEB_CONCURRENCY={}"
 IN_A_UNIT = " If a systemd unit starts Parley, allow the folder in it with ReadWritePaths (see docs/deployment.md)."
 
@@ -143,7 +145,7 @@ def folders(**kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(DATA)
 def sqlite(**kwargs: Any) -> list[CheckMessage]:
     """Check that Python's SQLite can run all statements. With an older one, agents' answers could not be written."""
     if connection.vendor != "sqlite" or sqlite3.sqlite_version_info >= OLDEST_SQLITE:
@@ -224,7 +226,7 @@ def traces(**kwargs: Any) -> list[CheckMessage]:
     return [Error(text, hint=hint, id="parley.E013")]
 
 
-@register()
+@register(DATA)
 def files(**kwargs: Any) -> list[CheckMessage]:
     """Check that the S3 settings fit together, and that the S3 client is installed."""
     problem, hint = _problem_of_s3()

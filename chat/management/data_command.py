@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from chat import schema
+from chat.checks import DATA
 from chat.db import without_statement_timeout
 from chat.management.reaching import explained, require_database
 from config.environment import MOST_DAYS
@@ -61,6 +63,8 @@ class DataCommand(BaseCommand):
     """
 
     needs_current = True
+    # The configuration of agents may be wrong: backups continue, and administrators who are locked out get links.
+    requires_system_checks: Sequence[str] | str = (DATA,)
 
     def execute(self, *args: Any, **options: Any) -> Any:
         require_data(current=self.needs_current)

@@ -142,3 +142,25 @@ def test_database_of_an_earlier_version_is_backed_up(tmp_path: Path) -> None:
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert manage_forked("verify", data=tmp_path).returncode == 1
+
+
+@pytest.mark.server
+def test_wrong_configuration_of_agents_does_not_prevent_commands_on_data(data: Path, tmp_path: Path) -> None:
+    """OPS-06: backups continue, and an administrator gets a link, while the server runs with an earlier configuration.
+
+    A wrong place of the data is still refused.
+    """
+    wrong = tmp_path / "parley.toml"
+    wrong.write_text('[providers.mine]\ntype = "anthropic"\n')
+
+    def run(*words: str, **settings: str) -> tuple[int, str]:
+        ended = manage_forked(*words, data=data, PARLEY_CONFIG=str(wrong), LIMITS="sends=x", **settings)
+        return ended.returncode, ended.stderr
+
+    archive = str(tmp_path / "x.tar")
+    works = [["backup", archive], ["restore", "--check", archive], ["signinlink"], ["resettwostep", "admin"]]
+    for words in (*works, ["verify"], ["purge"], ["endlogins"]):
+        assert (words, run(*words)[0]) == (words, 0)
+    code, error = run("backup", S3_ENDPOINT="https://s3.example.org")
+    assert (code, "S3_BUCKET is not: files would be stored in a local folder" in error) == (1, True)
+    assert "ANTHROPIC_API_KEY is not set" in run("importsessions", "--owner", "admin", str(wrong))[1]

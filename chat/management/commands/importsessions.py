@@ -25,6 +25,8 @@ class Command(DataCommand):
         "--only, list the conversations in the files. Exits with 1 if a file or a conversation could not be imported."
     )
 
+    requires_system_checks = "__all__"  # imported sessions are given to agents that are configured
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a JSON or ZIP file")
         parser.add_argument("--owner", required=True, help="the user name of the user who will own the sessions")
