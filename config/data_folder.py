@@ -34,6 +34,7 @@ NEED_DATA = frozenset(
         ACCEPTS_KEY,
         "backup",
         "changepassword",
+        "createsuperuser",
         "endlogins",
         "erase",
         "exportperson",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from chat import schema
 from chat.checks import DATA
@@ -68,5 +68,8 @@ class DataCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> Any:
         require_data(current=self.needs_current)
-        with without_statement_timeout():
-            return super().execute(*args, **options)
+        try:
+            with without_statement_timeout():
+                return super().execute(*args, **options)
+        except (OperationalError, InterfaceError) as error:
+            raise CommandError(f"Cannot use the database: {explained(error)}") from error

@@ -14,6 +14,15 @@ from chat.db import sqlstate
 # by the server. An error that libpq reports has no code.
 OF_CONNECTIONS = ("", "08", "28", "3D", "53", "57")
 
+# What to do after an error of SQLite, by words in its text.
+OF_SQLITE = {
+    "is locked": "Another process writes to it for long. Run the command again later, or stop the server first.",
+    "is full": "Free some disk space there, then run the command again.",
+}
+DEFAULT_OF_SQLITE = (
+    "Check that Parley's account may write to this file and to its folder. If the file is damaged, restore a backup."
+)
+
 Execute = Callable[[str], Any]  # executes SQL and returns a cursor
 
 
@@ -72,7 +81,7 @@ def _connect() -> Any:
         return postgres.Database.connect(**parameters, autocommit=True)
 
 
-def explained(error: DatabaseError) -> str:
+def explained(error: DatabaseError | InterfaceError) -> str:
     """Return the reason of an error, in one line, and what to do."""
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if connection.vendor == "postgresql":
@@ -80,8 +89,5 @@ def explained(error: DatabaseError) -> str:
         if isinstance(error, OperationalError | InterfaceError) and sqlstate(error)[:2] in OF_CONNECTIONS:
             advice = "Check DATABASE_URL, and that the database server is running and accepts connections."
         return f"{reason}. {advice}".strip()
-    path = connection.settings_dict["NAME"]
-    return (
-        f"{path}: {reason}. Check that Parley's account may write to this file and to its folder. If the file is "
-        "damaged, restore a backup."
-    )
+    advice = next((advice for words, advice in OF_SQLITE.items() if words in reason), DEFAULT_OF_SQLITE)
+    return f"{connection.settings_dict['NAME']}: {reason}. {advice}"

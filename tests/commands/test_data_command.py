@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +21,7 @@ COMMANDS = [
     ["acceptkey"],
     ["backup", "{folder}/x.tar"],
     ["changepassword", "ana"],
+    ["createsuperuser", "--noinput", "--username", "ana"],
     ["endlogins"],
     ["erase", "person", "ana"],
     ["exportperson", "ana"],
@@ -164,3 +167,15 @@ def test_wrong_configuration_of_agents_does_not_prevent_commands_on_data(data: P
     code, error = run("backup", S3_ENDPOINT="https://s3.example.org")
     assert (code, "S3_BUCKET is not: files would be stored in a local folder" in error) == (1, True)
     assert "ANTHROPIC_API_KEY is not set" in run("importsessions", "--owner", "admin", str(wrong))[1]
+
+
+@pytest.mark.server
+def test_database_that_a_server_writes_to_is_one_clear_line(data: Path) -> None:
+    """An error of the database in the middle of a command is explained, without a traceback."""
+    with closing(sqlite3.connect(data / "parley.sqlite3")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ended = manage_forked("endlogins", data=data)
+
+    assert ended.returncode == 1
+    assert "parley.sqlite3: database is locked. Another process writes to it for long." in ended.stderr
+    assert "Traceback" not in ended.stderr
