@@ -67,6 +67,22 @@ def test_purge_and_erase(ana: User, monkeypatch: pytest.MonkeyPatch) -> None:
         run("erase", "person", "root", "--yes")
 
 
+def test_erase_includes_subsessions(ana: User) -> None:
+    """Erasing a session by the command erases the sessions in which agents work for it, without a running server."""
+    top, child, below = (create_session(owner=ana, title=name) for name in ("Top", "Child", "Below"))
+    for session, caller in ((child, top), (below, child)):
+        Session.objects.filter(pk=session.pk).update(caller_session=caller)
+        fill(session, START, HI, DONE)
+    fork = create_session(owner=ana, title="Fork of the child")
+    Session.objects.filter(pk=fork.pk).update(parent_session=child)
+
+    asked, erased = run("erase", "session", top.pk, "--yes").splitlines()
+
+    assert "with 2 subsessions, 6 messages, 0 revisions and 0 files. 1 forks will be kept." in asked
+    assert erased == "Erased: 6 messages, 3 sessions. Earlier backups still contain it."
+    assert [session.pk for session in Session.objects.all()] == [fork.pk]
+
+
 def test_exportperson(ana: User, tmp_path: Path) -> None:
     """`exportperson` does not overwrite a file."""
     create_session(owner=ana, title="Plan")

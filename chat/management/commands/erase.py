@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections import Counter
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -30,25 +31,29 @@ class Command(DataCommand):
 
     def handle(self, *args: Any, kind: str = "", name: str = "", yes: bool = False, **options: Any) -> str:
         try:
-            erasure = self._session(name, yes) if kind == "session" else self._person(name, yes)
+            erasures = self._session(name, yes) if kind == "session" else [self._person(name, yes)]
         except ServiceError as refused:
             raise CommandError(str(refused)) from None
-        requests.carry_out(erasure)
+        counts: Counter[str] = Counter()
+        for erasure in erasures:
+            requests.carry_out(erasure)
+            counts.update(erasure.counts)
         overwriting.overwrite_deleted()
-        return f"Erased: {describe(erasure.counts)}. Earlier backups still contain it."
+        return f"Erased: {describe(counts)}. Earlier backups still contain it."
 
-    def _session(self, session_id: str, yes: bool) -> Erasure:
+    def _session(self, session_id: str, yes: bool) -> list[Erasure]:
         session = Session.objects.filter(pk=session_id).first()
         if session is None:
             raise CommandError(f"There is no session {session_id!r}.")
         plan = requests.plan_session(session)
+        below = f"{plan.subsessions} subsessions, " if plan.subsessions else ""
         self._ask(
-            f"Session {session_id} of {session.owner} will be erased, with {plan.messages} messages, "
+            f"Session {session_id} of {session.owner} will be erased, with {below}{plan.messages} messages, "
             f"{plan.revisions} revisions and {plan.files} files. {plan.forks} forks will be kept.",
             session_id,
             yes,
         )
-        return requests.request_session(session_id=session_id, author=None)
+        return requests.request_sessions(session_id=session_id, author=None)
 
     def _person(self, username: str, yes: bool) -> Erasure:
         user = User.objects.filter(username=username).first()

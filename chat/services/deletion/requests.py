@@ -22,8 +22,12 @@ Kind = Erasure.Kind
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """The numbers of rows that erasing a session would delete. `forks` are independent sessions, and stay."""
+    """The numbers of rows that erasing a session would delete. `forks` are independent sessions, and stay.
 
+    `subsessions` are the sessions in which agents work for it. Their rows count, too.
+    """
+
+    subsessions: int
     messages: int
     revisions: int
     files: int
@@ -32,27 +36,33 @@ class SessionPlan:
 
 def plan_session(session: Session) -> SessionPlan:
     """Count what erasing a session would delete."""
+    below = subsessions.below(session.pk)
+    erased = [session.pk, *below]
     return SessionPlan(
-        messages=ChatMessage.objects.filter(session=session).count(),
-        revisions=MessageRevision.objects.filter(message__session=session).count(),
-        files=Attachment.objects.filter(session=session).count(),
-        forks=Session.objects.filter(parent_session=session).count(),
+        subsessions=len(below),
+        messages=ChatMessage.objects.filter(session__in=erased).count(),
+        revisions=MessageRevision.objects.filter(message__session__in=erased).count(),
+        files=Attachment.objects.filter(session__in=erased).count(),
+        forks=Session.objects.filter(parent_session__in=erased).exclude(pk__in=erased).count(),
     )
 
 
-@transaction.atomic
 def request_session(*, session_id: str, author: User | None) -> Erasure:
     """Close a session permanently and request its erasure, and that of sessions in which agents work for it.
 
-    `author` is None for commands. Raise NoSuchSession.
+    Return the request for the session itself. Raise NoSuchSession.
     """
+    return request_sessions(session_id=session_id, author=author)[-1]
+
+
+@transaction.atomic
+def request_sessions(*, session_id: str, author: User | None) -> list[Erasure]:
+    """Do the same as `request_session`, and return all requests. `author` is None for commands."""
     below = subsessions.below(session_id)
     if not sessions.close(session_id):
         raise NoSuchSession
-    for child in below:
-        if sessions.close(child):
-            _request(Kind.SESSION, child, author)
-    return _request(Kind.SESSION, session_id, author)
+    children = [_request(Kind.SESSION, child, author) for child in below if sessions.close(child)]
+    return [*children, _request(Kind.SESSION, session_id, author)]
 
 
 @transaction.atomic
