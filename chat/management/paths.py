@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from django.core.management.base import CommandError
 
 from config.data_folder import OWNER_ONLY_FOLDER
 
@@ -52,6 +55,25 @@ def made(path: Path) -> Iterator[None]:
         for folder in reversed(missing):
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
+
+
+def require_own_account(folder: Path) -> None:
+    """Raise CommandError for root if another account owns a folder, because that account cannot use files of root."""
+    if os.geteuid() != 0 or not folder.exists():
+        return
+    owner = folder.stat().st_uid
+    if owner != 0:
+        raise CommandError(
+            f"{folder} belongs to the account {_account(owner)}, which could not use what root writes there. Run the "
+            "command as that account."
+        )
+
+
+def _account(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def require_writable(folder: Path) -> None:

@@ -17,6 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 from chat import schema
 from chat.management.lock_retries import repeat_while_locked
 from chat.management.migration_lock import one_at_a_time
+from chat.management.paths import require_writable
 from chat.services.maintenance.files_mark import require_own_files
 from chat.services.maintenance.key_mark import require_own_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
@@ -64,6 +65,7 @@ def back_up(*, keep: int) -> Path:
     draft = path.with_suffix(".new")
     try:
         folder.mkdir(mode=OWNER_ONLY_FOLDER, exist_ok=True)
+        require_writable(folder)
         for abandoned in folder.glob("before-update-*.new"):
             abandoned.unlink()
         with connection.cursor() as cursor:
@@ -76,9 +78,11 @@ def back_up(*, keep: int) -> Path:
     except (DatabaseError, OSError) as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+        is_foreign = isinstance(error, PermissionError)
+        remedy = "Make Parley's account the owner of this folder" if is_foreign else "Free disk space there"
         raise BackupError(
-            f"the database cannot be backed up to {folder} before it is updated: {error}. Free disk space there, "
-            "or set BACKUPS=0 to update without a backup."
+            f"the database cannot be backed up to {folder} before it is updated: {error}. {remedy}, or set BACKUPS=0 "
+            "to update without a backup."
         ) from error
     return path
 

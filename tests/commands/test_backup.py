@@ -575,6 +575,20 @@ def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place]
 
 
 @pytest.mark.server
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another account")
+def test_root_writes_nothing_into_the_folder_of_another_account(data: Path, tmp_path: Path) -> None:
+    """OPS-06: Parley's account could not use it, so nightly backups and the next update would fail."""
+    archive, words = tmp_path / "x.tar", "belongs to the account nobody, which could not use what root writes there"
+    os.chown(data, 65534, -1)
+    for command in (["backup"], ["restore", "--replace", str(archive)]):
+        ended = manage_forked(*command, data=data)
+        assert (command, ended.returncode, words in ended.stderr) == (command, 1, True)
+        assert not (data / "backups").exists()
+        manage_forked("backup", str(archive), data=data)
+    assert manage_forked("restore", "--check", str(archive), data=data).returncode == 0
+
+
+@pytest.mark.server
 def test_backups_that_are_kept(data: Path) -> None:
     """OPS-06: only the newest backups are kept, so that daily ones do not fill the disk."""
     folder = data / "backups"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -158,3 +160,16 @@ def test_update_without_a_backup_is_refused_unless_it_is_asked_for(data: Path, s
         update()
     settings.BACKUPS = 0
     assert update() == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.usefixtures("_rows")
+def test_folder_for_copies_of_another_account_is_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup that root has made leaves such a folder. Free disk space would not help."""
+
+    def refuse(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    monkeypatch.setattr(updating, "require_writable", refuse)
+    with pytest.raises(BackupError, match=r"Permission denied.*Make Parley's account the owner of this folder"):
+        updating.back_up(keep=1)

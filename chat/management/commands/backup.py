@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
@@ -14,7 +15,7 @@ from chat.management import reaching
 from chat.management.backup import making
 from chat.management.backup.archive import BackupError
 from chat.management.data_command import DataCommand
-from chat.management.paths import explained
+from chat.management.paths import explained, require_own_account
 
 
 class Command(DataCommand):
@@ -35,6 +36,8 @@ class Command(DataCommand):
     def handle(self, *args: Any, path: Path | None = None, keep: int | None = None, **options: Any) -> str:
         if keep is not None and (keep < 1 or path is not None):
             raise CommandError("--keep must be 1 or more, and cannot be combined with a path.")
+        if path is None:
+            require_own_account(Path(settings.DATA_DIR))
         path = path or making.folder() / f"{datetime.now():{making.NAME}}"
         try:
             if path.is_dir():

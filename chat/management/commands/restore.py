@@ -15,7 +15,7 @@ from chat.db import own_connection
 from chat.management import reaching
 from chat.management.backup import restoring
 from chat.management.backup.archive import Archive, BackupError
-from chat.management.paths import explained
+from chat.management.paths import explained, require_own_account
 
 NEXT = (
     "Restored. Logins, links, tokens, shares and sessions that were removed since the backup are back. Before the "
@@ -46,6 +46,7 @@ class Command(BaseCommand):
                 made = f"{archive.manifest['made_at']}, {archive.manifest['database']}, {len(archive.entries)} entries"
                 if check:
                     return f"{path} is complete ({made})."
+                require_own_account(Path(settings.DATA_DIR))
                 restoring.require_usable(archive)
                 restoring.require_places(archive)
                 if not replace:
