@@ -578,8 +578,8 @@ def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place]
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another account")
 def test_root_writes_nothing_into_the_folder_of_another_account(data: Path, tmp_path: Path) -> None:
     """OPS-06: Parley's account could not use it, so nightly backups and the next update would fail."""
-    archive, words = tmp_path / "x.tar", "belongs to the account nobody, which could not use what root writes there"
-    os.chown(data, 65534, -1)
+    archive, words = tmp_path / "x.tar", "belongs to the account 54321, which could not use what root writes there"
+    os.chown(data, 54321, -1)
     for command in (["backup"], ["restore", "--replace", str(archive)]):
         ended = manage_forked(*command, data=data)
         assert (command, ended.returncode, words in ended.stderr) == (command, 1, True)
