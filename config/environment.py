@@ -18,6 +18,7 @@ SCHEMES = {"sqlite", "postgres", "postgresql"}
 LARGEST = 2**31 - 1
 # A hundred years, because Python's dates do not go back without limit.
 MOST_DAYS = 36_500
+ENCODE = "percent-encode special characters in the password"
 HIGHEST_PORT = 65_535
 FLAGS = {"": False, "0": False, "false": False, "no": False, "off": False}
 FLAGS |= {"1": True, "true": True, "yes": True, "on": True}
@@ -115,8 +116,11 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             found = dict(self.db_url_config(address))
             if found["NAME"] in ("", ":memory:"):  # each connection would have its own database
                 raise ValueError(address)
+            if found["ENGINE"] != SQLITE and "@" in urlsplit(address).path:  # a slash or an @ in the password
+                raise ValueError(address)
         except ValueError:  # do not repeat the address, because it may contain a password
-            raise _refusal(var, "must be sqlite:////path/to/file or postgres://user:password@host:port/name") from None
+            problem = "must be sqlite:////path/to/file or postgres://user:password@host:port/name"
+            raise _refusal(var, f"{problem}; {ENCODE}") from None
         if found["ENGINE"] == SQLITE and not Path(found["NAME"]).is_absolute():
             # A relative path would name another database in each working directory.
             problem = "must have four slashes and the file's absolute path, such as sqlite:////path/to/file"
@@ -128,7 +132,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
         address: str = self.str(var, default="")
         if address and not _is_redis(address):  # do not repeat it, because it may contain a password
             problem = "must be redis://user:password@host:port/number or unix:///path/to/socket"
-            raise _refusal(var, f"{problem}; percent-encode special characters in the password")
+            raise _refusal(var, f"{problem}; {ENCODE}")
         return address
 
 

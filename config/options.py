@@ -47,7 +47,8 @@ OPTIONS = {
     ),
     "DATABASE_URL": Option(
         "`sqlite:////path/to/file`, with four slashes and an absolute path, or "
-        "`postgres://user:password@host:port/name`.",
+        "`postgres://user:password@host:port/name`. Percent-encode special characters in the password: `%40` for `@`, "
+        "`%2F` for `/`.",
         "SQLite in `PARLEY_DATA`",
     ),
     "S3_BUCKET": Option(

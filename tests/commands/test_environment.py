@@ -62,6 +62,8 @@ def test_database_address_is_read(setting: None) -> None:
         "nonsense",
         "postgres://u:secret@h:port/n",
         "postgres://u:secret@[::/n",
+        "postgres://u:p@secret/more@h/n",
+        "postgres://u:12/secret@h/n",
         "postgres://",
         "sqlite://",
     ],
