@@ -119,7 +119,9 @@ class ModelConfig(_Strict):
 
 
 def _as_models(value: object) -> object:
-    """Turn a list of names into models with default settings."""
+    """Turn a list of names into models with default settings. Raise ValueError for a single name."""
+    if isinstance(value, str):
+        raise ValueError(f'must be a list of names, such as ["{value}"]')
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return {name: {} for name in value}
     return value
@@ -327,7 +329,9 @@ def is_known(text: str, config: Config) -> bool:
 def _model_problems(key: str, text: str, config: Config) -> Iterator[str]:
     if text and not is_known(text, config):
         listed = [f"{name}/{model}" for name, one in config.providers.items() for model in one.listed]
-        yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}"
+        only_demo = all(one.type == "demo" for one in config.providers.values())
+        more = "; or configure its provider, for example by the environment variable ANTHROPIC_API_KEY"
+        yield f"{key}: no provider lists {text!r}; choose from: {', '.join(listed)}{more if only_demo else ''}"
 
 
 def _provider_problems(key: str, provider: ProviderConfig) -> Iterator[str]:

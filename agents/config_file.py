@@ -117,7 +117,7 @@ def _parse(path: Path) -> Config:
 
 def _raw(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows write a byte order mark
         return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         reason = error.strerror or type(error).__name__

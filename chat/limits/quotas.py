@@ -87,6 +87,8 @@ def _changed_by(written: str) -> Quotas:
         name, _equals, value = (word.strip() for word in part.partition("="))
         if name not in Quotas.__slots__ or not (value.isascii() and value.isdigit()):
             raise ValueError(f"{part!r} does not set a quota")
+        if name in values:
+            raise ValueError(f"{name!r} is set twice")
         values[name] = int(value)
     return Quotas(**values)
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from limits import RateLimitItem, RateLimitItemPerSecond
-from limits import parse as parse_rate
+from limits import parse_many as parse_rates
 
 from chat.errors import ServiceError
 from chat.limits.counters import counters
@@ -115,16 +115,21 @@ def rates() -> Mapping[str, Rate]:
 
 @lru_cache(maxsize=8)
 def _changed_by(written: str) -> Mapping[str, Rate]:
-    table = dict(RATES)
+    table, changed = dict(RATES), set[str]()
     for part in filter(None, (each.strip() for each in written.split(","))):
         name, is_given, value = (word.strip() for word in part.partition("="))
         if name not in table or not is_given:
             raise ValueError(f"{part!r} does not name a known limit")
+        if name in changed:
+            raise ValueError(f"{name!r} is set twice")
+        changed.add(name)
         reason = table[name].reason
         if value == "0":
             table[name] = Rate(0, 0, reason)
             continue
-        item = parse_rate(value)
+        item, *others = parse_rates(value)
+        if others:
+            raise ValueError(f"{part!r} has more than one rate")
         table[name] = Rate(item.amount, item.get_expiry(), reason)
     return table
 

@@ -204,6 +204,10 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             '[providers.x]\ntype = "openai"\nbase_url = "http://x"\napi_key_env = "MY_KEY"',
             "providers.x.api_key_env: the environment variable MY_KEY is not set; set it",
         ),
+        (
+            '[providers.x]\ntype = "demo"\nmodels = "gpt-5"',
+            'providers.x.models: must be a list of names, such as ["gpt-5"]',
+        ),
         ('[providers.x]\ntype = "demo"\nmodels = [1]', "providers.x.models: must be a table"),
         (
             '[providers.demo]\ntype = "demo"\noptions = { speed = 1 }',
@@ -214,7 +218,15 @@ OPENAI = '[providers.x]\ntype = "openai"\nbase_url = "http://x"\n'
             "agents.a.tools: there is no tool 'shell'; choose from current_time, calculator",
         ),
         ("[agents.a]\nmax_rounds = 0", "agents.a.max_rounds: must be 1 or more, but is 0"),
-        ('[agents.a]\nmodel = "gpt"', "agents.a.model: no provider lists 'gpt'; choose from: demo/demo"),
+        (
+            '[agents.a]\nmodel = "gpt"',
+            "agents.a.model: no provider lists 'gpt'; choose from: demo/demo; or configure its provider, for example "
+            "by the environment variable ANTHROPIC_API_KEY",
+        ),
+        (
+            '[agents.a]\nmodel = "gpt"\n[providers.x]\ntype = "openai"\nbase_url = "http://x"\nmodels = ["m"]',
+            "agents.a.model: no provider lists 'gpt'; choose from: x/m, demo/demo.",
+        ),
         ('default_model = "demo/other"\n[providers.demo]\ntype = "demo"\nmodels = ["m"]', "default_model: no provider"),
         ('default_agent = "b"\n[agents.a]', "default_agent: there is no agent 'b'; choose from: a"),
         (
@@ -253,6 +265,13 @@ def test_bad_configuration_names_file_key_and_remedy(file: Callable[..., Path], 
     with pytest.raises(ConfigError) as caught:
         load(path, {})
     assert str(caught.value).startswith(f"{path}: {problem}")
+
+
+def test_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    """Editors on Windows write one, which is not visible."""
+    for name, text in (("parley.toml", 'default_agent = "a"\n[agents.a]'), ("parley.json", '{"agents": {"a": {}}}')):
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+        assert load(tmp_path / name, {}).preset().name == "a"
 
 
 WRONG_SHAPES = """

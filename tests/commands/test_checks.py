@@ -147,6 +147,7 @@ BEHIND_A_PROXY = {"HTTPS": True, "PUBLIC_URL": "https://chat.example.org", "VAPI
     [
         ({"LIMITS": "sends=often"}, ["parley.E006"]),
         ({"QUOTAS": "tokens_per_day=many"}, ["parley.E007"]),
+        ({"QUOTAS": "running_turns=1,running_turns=2"}, ["parley.E007"]),
         ({"LEASE_SECONDS": 1.0}, ["parley.E003"]),
         ({"S3_ENDPOINT": "https://s3.example.org"}, ["parley.E018"]),
         ({"S3_PREFIX": "team"}, ["parley.E018"]),

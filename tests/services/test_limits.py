@@ -72,7 +72,17 @@ def test_limits_are_changed_and_removed_by_a_setting(settings: Settings) -> None
     assert all(limits.count("forks", 1).is_admitted for _ in range(RATES["forks"].amount + 1))
 
 
-@pytest.mark.parametrize("written", ["nonsense=1/minute", "sends", "sends=often", "sends=-1/minute"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "nonsense=1/minute",
+        "sends",
+        "sends=often",
+        "sends=-1/minute",
+        "sends=60/minute;1000/hour",
+        "sends=1/minute, sends=2/minute",
+    ],
+)
 def test_invalid_limits_are_reported_at_startup(settings: Settings, written: str) -> None:
     settings.LIMITS = written
     with pytest.raises(ValueError):
