@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -64,7 +63,7 @@ class DataCommand(BaseCommand):
 
     needs_current = True
     # The configuration of agents may be wrong: backups continue, and administrators who are locked out get links.
-    requires_system_checks: Sequence[str] | str = (DATA,)
+    requires_system_checks: tuple[str, ...] | Literal["__all__"] = (DATA,)
 
     def execute(self, *args: Any, **options: Any) -> Any:
         require_data(current=self.needs_current)
