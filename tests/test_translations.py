@@ -117,17 +117,6 @@ def test_translations_bring_no_markup_of_their_own(locale: str) -> None:
             assert {mark for mark in '"<>&' if mark in text} <= {mark for mark in '"<>&' if mark in entry.msgid}, text
 
 
-# Words of the mainland, and those of Taiwan, which the catalog has for the same things.
-MAINLAND = {"共享": "分享", "在線：": "在線上：", "識別(?!碼)": "辨識"}
-
-
-def test_traditional_chinese_is_that_of_taiwan() -> None:
-    """UI-13: one thing has one word, and it is that of Taiwan."""
-    texts = [text for entry in catalog("zh_Hant") for text in (entry.msgstr, *entry.msgstr_plural.values())]
-    found = [f"{word} ({MAINLAND[word]}): {text}" for word in MAINLAND for text in texts if re.search(word, text)]
-    assert found == []
-
-
 @pytest.mark.parametrize("locale", LOCALES)
 def test_names_of_users_stand_apart_from_chinese_characters(locale: str) -> None:
     """UI-13: a space is on both sides of a name, as names are in many scripts. Names of kinds of rows are Chinese."""

@@ -14,7 +14,7 @@ from chat.errors import NoSuchMessage, NoSuchSession, ServiceError
 from chat.limits.quotas import record_tokens
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.queries.messages import page_before
-from chat.services.messages.sending import add_message, edit_queued, send_message, send_now, withdraw
+from chat.services.messages.sending import edit_queued, send_message, send_now, withdraw
 from chat.services.runs.turns import deliver_queued
 from chat.services.sessions import schedules
 from chat.services.sessions.lifecycle import configure, create_session
@@ -121,7 +121,7 @@ def test_turn_belongs_to_the_user_who_waits_for_its_answer(
     send_message(session=session, author=ana, text="@agent, work!")
     if by_schedule:
         row = schedules.add(author=ana, session_id=session.pk, text="Report", cron="0 9 * * *", zone="UTC")
-        add_message(session=session, author=ana, text=row.text, schedule=row)
+        send_message(session=session, author=ana, text=row.text, schedule=row)
     else:
         send_message(session=session, author=ana, text="Let me look.")
     send_message(session=session, author=bo, text="@agent, go on")
