@@ -139,6 +139,33 @@ def test_formula_that_cannot_be_drawn_is_shown_as_written(latex: str) -> None:
 @pytest.mark.parametrize(
     "latex",
     [
+        r"\newcommand{\a}{x}\a",
+        r"\new\label{}command{\a}{x}\a",
+        r"\new\begin{equation}command{\a}{x}\a",
+        r"\def\a{x}\a",
+        r"\def1{x}1",
+        r"\d\label{}ef\a{x}\a",
+        r"\DeclareMathOperator{\a}{x}\a",
+        r"\newenvironment{cases}{x}{x}\begin{cases} a \end{cases}",
+    ],
+)
+def test_formula_defines_no_commands(latex: str) -> None:
+    """MSG-12: a formula with a definition in any spelling is shown as source, because it could expand without end."""
+    assert mathml(latex, display=True) is None
+    assert mathml(latex, display=False) is None
+
+
+def test_formulas_expand_by_their_source_at_most() -> None:
+    """MSG-12: nested operators that the library converts twice are shown as source."""
+    drawn = mathml(r"\sideset{_a^b}{_c^d}\prod", display=True)
+    assert drawn is not None
+    assert drawn.count("∏") == 2
+    assert mathml(r"\sideset{}{}{\sideset{}{}{\sum}}", display=True) is None
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
         r"\unknown{x}",
         r"\ce{2H2 + O2 -> 2H2O}",
         r"\begin{unknown} a & b \end{unknown}",

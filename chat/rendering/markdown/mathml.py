@@ -7,8 +7,10 @@ which would be a wrong formula. Such a formula is shown as source.
 import re
 import unicodedata
 from bisect import bisect_left
+from collections.abc import Mapping
 from functools import lru_cache
 from html import escape, unescape
+from types import MappingProxyType
 from xml.etree.ElementTree import Element
 
 from latex2mathml.converter import Converter
@@ -19,8 +21,11 @@ from chat.rendering.markdown import latex
 MAX_SOURCE = 4_000
 MAX_DEPTH = 50
 
-# A formula must not define commands, because ten lines of definitions can expand to a billion characters.
-_REFUSED = re.compile(r"\\(?:re|provide)?newcommand|\\[egx]?def\b|\\let\b|\\newenvironment|\\DeclareMathOperator")
+# A formula must not define commands, because ten lines of definitions can expand to a billion characters. However a
+# definition is written, the library stores it here, and fails.
+_NO_DEFINITIONS: Mapping[str, tuple[list[str], int]] = MappingProxyType({})
+# The library converts the operator of this command twice, so that nested ones take exponential time.
+_CONVERTED_TWICE = r"\sideset"
 # An escaped character in a text, as the library writes it.
 _ESCAPED = re.compile(r"\\(&#x000A0;|[%$_&#{}])")
 _UNDER = frozenset({"lim", "max", "min", "sup", "inf", "arg max", "arg min", "lim sup", "lim inf", "argmax", "argmin"})
@@ -81,16 +86,24 @@ _NOT_DRAWN = frozenset({"columnlines", "linebreak", "rowlines"})
 @lru_cache(maxsize=4_000)  # the tail of a stream is drawn many times
 def mathml(source: str, *, display: bool) -> str | None:
     """Return the formula as MathML, or None if it must be shown as source."""
-    if len(source) > MAX_SOURCE or _REFUSED.search(source):
+    if len(source) > MAX_SOURCE:
         return None
     try:
-        tree = Converter(display="block" if display else "inline").convert_to_element(latex.prepare(source))
+        tree = _convert(latex.prepare(source), display)
         tree.set("alttext", source)  # for copies as text
         for table in tree.iter("mtable"):
             _add_lines(table)
         return _write(tree, display, 0)
     except Exception:  # the library fails on invalid LaTeX in many ways
         return None
+
+
+def _convert(prepared: str, display: bool) -> Element:
+    if prepared.count(_CONVERTED_TWICE) > 1:
+        raise ValueError("the formula may take exponential time")
+    converter = Converter(display="block" if display else "inline")
+    converter.macros = _NO_DEFINITIONS  # type: ignore[assignment]  # read-only
+    return converter.convert_to_element(prepared)
 
 
 def _add_lines(table: Element) -> None:
