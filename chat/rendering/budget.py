@@ -31,20 +31,22 @@ MOST_EXPANDED = 100_000
 class Allowance:
     """The limits of one call of the renderer.
 
-    `seconds` are CPU time. `colored` is the length of code that may be highlighted, because the worst case of a lexer
-    grows with the square of the length. `loads_lexers`: a lexer may be loaded, which takes 10 to 50 ms.
+    `seconds` are CPU time. `colored` is the length of code that may be highlighted, because the worst case of a quick
+    lexer grows with the square of the length. `loads_lexers`: a lexer may be loaded, which takes 10 to 50 ms.
+    `slow_lexers`: code may be highlighted by a lexer that can take forever. Only a timer of the process can stop it.
     """
 
     seconds: float = inf
     colored: float = inf
     loads_lexers: bool = True
+    slow_lexers: bool = True
 
 
 UNLIMITED = Allowance()
 # For one frame of a stream, or one finished message.
-ON_LOOP = Allowance(0.03, 3_000, loads_lexers=False)
+ON_LOOP = Allowance(0.03, 3_000, loads_lexers=False, slow_lexers=False)
 # For one text in the thread of a request, which shares the interpreter lock with the event loop.
-IN_THREAD = Allowance(0.05, 3_000)
+IN_THREAD = Allowance(0.05, 3_000, slow_lexers=False)
 
 
 class BudgetExceeded(BaseException):
@@ -65,6 +67,10 @@ class Meter:
     def is_limited(self) -> bool:
         return self._until != inf
 
+    @property
+    def is_over(self) -> bool:
+        return perf_counter() > self._not_before and thread_time() > self._until
+
     def start(self, seconds: float, now: float | None = None) -> None:
         """Allow this many seconds of CPU time from now on. `now` is the thread's CPU time if the caller has read it."""
         self._until = inf if seconds == inf else seconds + (thread_time() if now is None else now)
@@ -80,7 +86,7 @@ class Meter:
 
     def check(self) -> None:
         """Raise BudgetExceeded if the time is used up."""
-        if perf_counter() > self._not_before and thread_time() > self._until:
+        if self.is_over:
             raise BudgetExceeded
 
 

@@ -30,8 +30,7 @@ from chat.models import Session, User
 from chat.queries import workspace
 from chat.queries.forked_files import forked_files
 from chat.queries.workspace import NoSuchFile
-from chat.rendering.budget import BudgetExceeded, Meter
-from chat.rendering.markdown.highlight import highlight
+from chat.rendering.markdown.render import colored
 from chat.rendering.messages.file_changes import FileChange, change_of
 from chat.snapshots import MessageSnapshot
 from chat.views.attachments import SANDBOX
@@ -41,7 +40,6 @@ from chat.views.requests import SignedInRequest, signed_in
 PREVIEWED = 200_000
 MOST_ROWS = 200
 MOST_COLUMNS = 50
-COLORING_SECONDS = 0.3
 PAGES = (".html", ".htm", ".svg")
 TABLES = {"csv": ",", "tsv": "\t"}
 
@@ -179,11 +177,8 @@ def _preview(session: Session, found: OpenFile) -> Preview:
 
 
 def _colored(text: str, language: str) -> SafeString:
-    try:
-        colored = highlight(text, language, Meter(COLORING_SECONDS))
-    except BudgetExceeded:
-        colored = None
-    return escape(text) if colored is None else mark_safe(colored)  # noqa: S308  # spans around escaped text
+    html = colored(text, language)
+    return escape(text) if html is None else mark_safe(html)  # noqa: S308  # spans around escaped text
 
 
 def _table(text: str, delimiter: str) -> list[list[str]]:

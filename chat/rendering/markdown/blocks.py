@@ -16,7 +16,7 @@ from chat.rendering.budget import (
     most_expanded,
     most_output,
 )
-from chat.rendering.markdown import external_images, parser
+from chat.rendering.markdown import external_images, highlight, parser
 from chat.rendering.markdown.highlight import Colors
 from chat.rendering.markdown.parser import Drawing
 from chat.rendering.markdown.sanitize import clean, escape
@@ -72,20 +72,27 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
         if meter is not None:
             meter.check()
         html = draw_block(block, lines, drawing)
+        if colors.missing:
+            raise BudgetExceeded
         room -= len(html)
         if room < 0:
             start = (block[0].map or [0])[0]
             return (*drawn, *plain_blocks("\n".join(lines[start:])))
         drawn.append(html)
-    if colors.missing:
-        raise BudgetExceeded
     return tuple(drawn)
 
 
 def draw_in_process(picture_key: str, source: str) -> Iterator[str]:
     """Yield the HTML of each block, in a process of the pool. The key signs only addresses of images."""
     external_images.use_key(picture_key)
+    highlight.use_timer()
     yield from draw_all(source)
+
+
+def highlight_in_process(code: str, language: str) -> Iterator[str]:
+    """Yield the code as HTML with colored spans, in a process of the pool. Yield nothing if it stays plain."""
+    highlight.use_timer()
+    yield highlight.highlight(code, language) or ""
 
 
 def normalize(text: str) -> str:

@@ -1,12 +1,14 @@
 """Syntax highlighting of finished code blocks. It writes Pygments' tokens as few spans with short classes."""
 
 import re
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from html import escape
 from itertools import groupby
 from threading import Event, Thread
-from time import thread_time
+from types import FrameType
 from typing import NamedTuple
 
 from pygments.lexer import Lexer
@@ -15,8 +17,9 @@ from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Ope
 
 from chat.rendering.budget import UNLIMITED, Allowance, Meter
 
-# Lexers are regular expressions, and some take minutes for a page of empty lines. So only well-known languages, code of
-# ordinary length and a limited time are allowed. Lengths are in characters.
+# Lexers are regular expressions, and some take minutes for a page of empty lines, or forever for a few hundred
+# characters. So only well-known languages, code of ordinary length and a limited time are allowed, and most languages
+# only in another process. Lengths are in characters.
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
@@ -35,6 +38,14 @@ _LANGUAGES = frozenset(
     sql sqlite3 swift systemd tcl terraform toml tsql tsx typescript vbnet verilog vhdl vim vue wast xml yaml
     zig""".split()  # noqa: SIM905 - a hundred quoted words would be harder to read
 )
+# Languages whose lexers never take longer than the square of the length, as a test computes. Only these are highlighted
+# in the server's process, where nothing can interrupt a regular expression.
+QUICK = frozenset(
+    """bash css diff go html java javascript json python rust sql toml typescript xml
+    yaml""".split()  # noqa: SIM905  # as above
+)
+# Texts that start a rule of a quick lexer that is slow all the same.
+SLOW_STARTS = {"bash": "$'"}
 _ALIASES = {
     "bat": "batch",
     "c#": "csharp",
@@ -202,7 +213,12 @@ class Colors:
         if spent.characters > MOST_COLORED or len(spent.languages) > MOST_LANGUAGES:
             return False
         self.spent = spent
-        here = len(code) <= self._allowance.colored and (self._allowance.loads_lexers or is_loaded(language))
+        allowance = self._allowance
+        here = (
+            len(code) <= allowance.colored
+            and (allowance.slow_lexers or is_quick(code, language))
+            and (allowance.loads_lexers or is_loaded(language))
+        )
         self.missing |= not here
         return here
 
@@ -218,7 +234,7 @@ def highlight(code: str, language: str, meter: Meter | None = None) -> str | Non
     name = known_as(language)
     if name is None or not is_colorable(code, language):
         return None
-    pieces = list(_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter))
+    pieces = _all_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter)
     if name == "diff":
         # Line ends get the class of their line, so that added and removed lines are marked over the whole width.
         before = ["", *(css for css, _ in pieces)]
@@ -234,6 +250,12 @@ def is_colorable(code: str, language: str) -> bool:
     if known_as(language) is None or len(code) > MAX_CODE or _GAP.search(code):
         return False
     return all(len(line) <= MAX_LINE for line in code.split("\n"))
+
+
+def is_quick(code: str, language: str) -> bool:
+    """Return whether the lexer of a language takes at most quadratic time for this code."""
+    name = known_as(language)
+    return name in QUICK and (name not in SLOW_STARTS or SLOW_STARTS[name] not in code)
 
 
 def is_loaded(language: str) -> bool:
@@ -266,14 +288,40 @@ def _lexer(name: str, inside_php: bool) -> Lexer:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False, **extra)
 
 
+class _Interrupted(BaseException):  # not an Exception, which a lexer could catch
+    """The timer of this process has ended."""
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> None:
+    raise _Interrupted
+
+
+def use_timer() -> None:
+    """Let a timer interrupt slow lexers. Call this in the main thread of another process only."""
+    signal.signal(signal.SIGVTALRM, _interrupt)
+
+
+def _all_pieces(lexer: Lexer, code: str, meter: Meter | None) -> list[tuple[str, str]]:
+    """Return the pieces of the code, or only some of them if the lexer takes too long."""
+    if signal.getsignal(signal.SIGVTALRM) is not _interrupt:
+        return list(_pieces(lexer, code, meter))
+    pieces = list[tuple[str, str]]()
+    with suppress(_Interrupted):
+        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
+        try:
+            pieces += _pieces(lexer, code, meter)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return pieces
+
+
 def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str, str]]:
-    deadline = thread_time() + MAX_SECONDS
-    for count, (kind, text) in enumerate(lexer.get_tokens(code)):
-        if not count % 16:
-            if meter is not None:
-                meter.check()
-            if thread_time() > deadline:
-                return
+    deadline = Meter(MAX_SECONDS)
+    for kind, text in lexer.get_tokens(code):
+        if meter is not None:
+            meter.check()
+        if deadline.is_over:
+            return
         yield ("" if text.isspace() else _class(kind)), text
 
 

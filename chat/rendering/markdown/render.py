@@ -18,8 +18,9 @@ from agents.process_pool import Limits, ProcessPool, WorkFailed
 from chat.rendering.budget import IN_THREAD, LONGEST_MARKDOWN, ON_LOOP, Allowance, BudgetExceeded, end_of_markdown
 from chat.rendering.markdown import external_images
 from chat.rendering.markdown.blocks import draw_all, normalize, plain_blocks
+from chat.rendering.markdown.highlight import is_colorable
 
-__all__ = ["blocks", "draw", "draw_all", "draw_soon", "remember", "render"]
+__all__ = ["blocks", "colored", "draw", "draw_all", "draw_soon", "remember", "render"]
 
 logger = logging.getLogger(__name__)
 # In characters. A longer text is always sent to another process. Common Markdown of this length takes about 30 ms.
@@ -143,6 +144,21 @@ async def draw(text: str) -> tuple[str, ...]:
         except WorkFailed as failed:
             drawn = _keep_as_source(head, failed)
     return drawn + rest
+
+
+def colored(code: str, language: str) -> str | None:
+    """Return code as HTML with colored spans, or None if it stays plain.
+
+    This blocks the thread while another process works, because code may be as long as a file.
+    """
+    if not is_colorable(code, language):
+        return None
+    try:
+        pieces = _processes.run("highlight_in_process", code, language)
+    except WorkFailed as failed:
+        logger.warning("Code of %d characters has no colors: %s", len(code), failed)
+        return None
+    return b"".join(pieces).decode() or None
 
 
 def draw_soon(text: str) -> tuple[str, ...] | None:

@@ -1,0 +1,107 @@
+"""The lexers that run in the server's process, where nothing can interrupt a regular expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+import pytest
+from pygments.lexer import Lexer, RegexLexer
+
+from chat.rendering.budget import IN_THREAD, ON_LOOP
+from chat.rendering.markdown import render
+from chat.rendering.markdown.blocks import is_plain
+from chat.rendering.markdown.highlight import _LANGUAGES, QUICK, SLOW_STARTS, Colors, _lexer, is_quick, known_as
+from tests.support.ambiguity import growth
+
+# JSON has no regular expressions; a loop reads each character once.
+WITHOUT_EXPRESSIONS = {"json"}
+# Code whose time grows at least by half with each further repetition. This much takes seconds, and a little more hours.
+SLOW = {
+    "c": "a " + "//\\\n" * 22 + "1",
+    "perl": "s!" + "\\" * 36,
+    "php": "<?php <<<" + "é" * 26,
+    "fortran": "'" + r"\00" * 28,
+    "bash": "echo $'" + r"\00" * 16,
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "power"),
+    [
+        ("abc", 0),
+        ("a*b", 1),
+        (r'"(?:\\.|[^\\"])*"', 1),
+        (r"\s*;\s*", 1),
+        (r"\d+(?:\.\d+)*$", 1),
+        ("(?:a?b?)*c", 1),
+        ("a*a*b", 2),
+        (".*?x.*?y", 2),
+        ("(?:(?=a*b).)*", 2),
+        ("a*a*a*b", 3),
+        ("(a*)*b", inf),
+        ("(a+)+$", inf),
+        ("(a*)*", 0),
+        ("(?:ab|a|b)*c", inf),
+        ("(?:a|Ab|B)*c", 1),
+        ("(?i:a|Ab|B)*c", inf),
+        (r"(\\\\|\\!|[^!])*!", inf),
+        (r"(?:\w|[^\x00-\x7f])*\n", inf),
+    ],
+)
+def test_growth_of_time_is_computed(pattern: str, power: float) -> None:
+    """The tests of the lexers rely on this."""
+    assert growth(pattern) == power
+
+
+def rules_of(lexer: Lexer) -> Iterator[tuple[re.Pattern[str], Any]]:
+    """Yield the expressions of a lexer, each with its action."""
+    states: dict[str, list[tuple[Any, Any, Any]]] = getattr(lexer, "_tokens", {})
+    for rules in states.values():
+        yield from ((match.__self__, action) for match, action, _state in rules)
+
+
+def lexers_in(action: Callable[..., object]) -> Iterator[str]:
+    """Yield the languages whose lexers an action uses, from the values that its function has kept."""
+    for cell in getattr(action, "__closure__", None) or ():
+        values = cell.cell_contents if isinstance(cell.cell_contents, tuple) else [cell.cell_contents]
+        for value in values:
+            if isinstance(value, type) and issubclass(value, Lexer):
+                yield value.name
+            elif hasattr(value, "__closure__"):
+                yield from lexers_in(value)
+
+
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_quick_lexers_take_quadratic_time_at_most(name: str) -> None:
+    """LIVE-01: no expression of a lexer in the server's process can stop it; others run in a process that is ended."""
+    lexer = _lexer(name, inside_php=False)
+    assert isinstance(lexer, RegexLexer) or name in WITHOUT_EXPRESSIONS
+    start = re.escape(SLOW_STARTS.get(name, "")) or None
+    for pattern in {pattern for pattern, _action in rules_of(lexer)}:
+        is_slow = growth(pattern.pattern, pattern.flags) > 2
+        assert is_slow <= (start is not None and pattern.pattern.removeprefix("(?s)").startswith(start)), pattern
+    assert {known_as(language) for _pattern, action in rules_of(lexer) for language in lexers_in(action)} <= QUICK
+
+
+def test_other_lexers_run_in_another_process() -> None:
+    """LIVE-01: neither the event loop nor the thread of a request runs a lexer that nothing can interrupt."""
+    for name in _LANGUAGES:
+        assert Colors(IN_THREAD).allow("a", name) is (name in QUICK)
+        assert name in QUICK or not Colors(ON_LOOP).allow("a", name)
+    assert is_quick("echo '$a'", "sh")
+    assert not is_quick("echo $'a'", "sh")
+
+
+@pytest.mark.parametrize(("language", "code"), SLOW.items(), ids=SLOW)
+def test_code_that_takes_forever_stays_plain_and_the_text_around_it_is_drawn(language: str, code: str) -> None:
+    """MSG-12, LIVE-01: such code costs its colors only, in a message and in the preview of a file."""
+    text = f"```{language}\n{code}\n```\n\nAnd *then*."
+    assert render.draw_soon(text) is None
+    block, after = render.blocks(text)
+    assert not is_plain(block)
+    assert "<span class=" not in block.split("<pre")[1]
+    assert after == "<p>And <em>then</em>.</p>"
+    assert render.colored(code, language) is None
