@@ -111,6 +111,8 @@ def delete_messages(session_id: str, names: list[str]) -> None:
     purged = Greatest(Coalesce(F("purged_revision"), 0), highest)
     Session.objects.filter(pk=session_id).update(purged_revision=purged)
     attachments.delete_unused(files)
+    if files:
+        attachments.remove_copies_on_commit(session_id)
 
 
 def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:

@@ -207,6 +207,8 @@ def _erase_rows(tx: SessionTransaction, rows: list[ChatMessage]) -> None:
     files = list(attached.values_list("file", flat=True))
     attached.delete()
     attachments.delete_unused(files)
+    if files:
+        attachments.remove_copies_on_commit(tx.session.pk)
     fetch_attachments(rows)
     for row in rows:
         values = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, **CLEARED}

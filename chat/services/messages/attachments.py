@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -16,7 +19,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from agents.sandbox.copies import ATTACHMENTS, update_copies
 from chat.access import session_for
+from chat.agents_setup import sandbox
 from chat.errors import Forbidden, Invalid, ServiceError
 from chat.files import names, sniffing
 from chat.files.contents import Contents, Problem, Unusable
@@ -29,6 +34,7 @@ from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
 from chat.services.discarding import discard_after_error, discard_files
 from chat.services.idempotency import id_of_key
 
+logger = logging.getLogger(__name__)
 MOST_PER_MESSAGE = 10
 # The most unsent files of a user, in all sessions.
 MOST_UNSENT = 40
@@ -113,6 +119,23 @@ def delete_unused(stored: Iterable[str]) -> None:
     for name in _unused(stored):
         for form in _forms_of(name):
             default_storage.delete(form)
+
+
+def remove_copies_on_commit(session_id: str) -> None:
+    """Remove the copies of attached files from the session's folder on commit.
+
+    The next request to a model copies the files of the remaining messages again.
+    """
+    transaction.on_commit(partial(_remove_copies, session_id))
+
+
+def _remove_copies(session_id: str) -> None:
+    workspace = sandbox(session_id).workspace
+    try:
+        if os.path.lexists(workspace / ATTACHMENTS):
+            update_copies(workspace, ATTACHMENTS, ())
+    except OSError:
+        logger.exception("Could not remove the copies of attachments from %s", workspace)
 
 
 def delete_folder(session_id: str) -> None:

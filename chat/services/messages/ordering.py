@@ -13,8 +13,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from chat.bus.events import MessageRemoved, MessagesShifted
-from chat.models import ChatMessage, MessageRevision, MessageType, User
+from chat.models import ChatMessage, MessageRevision, MessageType, User, may_have_files
 from chat.queries.history import PLACED
+from chat.services.messages.attachments import remove_copies_on_commit
 from chat.services.sessions.user_state import keep_read
 from chat.services.transaction import SessionTransaction, record_of
 
@@ -54,6 +55,8 @@ def remove_rows(
         removed_at=timezone.now(),
     )
     _shift(tx, beyond, first - beyond)
+    if any(map(may_have_files, rows)):
+        remove_copies_on_commit(tx.session.pk)
 
 
 def restore_rows(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
