@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from chat.errors import NotForGuests, ServiceError
+from chat.errors import Invalid, NotForGuests, ServiceError
 from chat.models import Membership, Session, SessionRole, SignInLink, User, Workspace
 from chat.services.people import accounts, sharing, workspaces
 from chat.services.sessions import lifecycle
@@ -38,6 +38,23 @@ def register(token: str, **changes: str) -> tuple[User, Session]:
     user, joined = accounts.register(token=token, **given)
     assert isinstance(joined, Session)
     return user, joined
+
+
+@pytest.mark.parametrize("name", ["ana", "аnа"], ids=["same", "lookalike"])
+def test_name_that_is_taken_while_the_password_is_hashed_is_refused(
+    invitation: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Hashing may wait. Of two requests with the same name, the second one gets a sentence and not an error."""
+    set_password = User.set_password
+
+    def set_slowly(user: User, password: str) -> None:
+        User.objects.create(username=name)
+        set_password(user, password)
+
+    monkeypatch.setattr(User, "set_password", set_slowly)
+    with pytest.raises(Invalid, match="is taken"):
+        register(invitation)
+    assert [*User.objects.order_by("pk").values_list("username", flat=True)] == ["admin", name]
 
 
 def test_first_administrator_has_all_rights_and_no_usable_password(administrator: User) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -139,14 +139,23 @@ def _new_guest(username: str, display_name: str, password: str) -> tuple[User, d
         user.full_clean(exclude={"password"}, validate_unique=False)
     except ValidationError as error:
         problems.update(error.message_dict)
-    taken = User.objects.values_list("username", flat=True)
-    if any(lookalike_key(name) == lookalike_key(user.username) for name in taken.iterator()):
-        problems["username"] = [_("The user name “%(name)s” is taken.") % {"name": user.username}]
+    if _is_taken(user.username):
+        problems["username"] = [_taken(user.username)]
     try:
         validate_password(password, user)
     except ValidationError as error:
         problems["password"] = error.messages
     return user, problems
+
+
+def _is_taken(username: str) -> bool:
+    """Return whether a user has this name or one that looks like it."""
+    taken = User.objects.values_list("username", flat=True)
+    return any(lookalike_key(name) == lookalike_key(username) for name in taken.iterator())
+
+
+def _taken(username: str) -> str:
+    return _("The user name “%(name)s” is taken.") % {"name": username}
 
 
 def register(*, token: str, username: str, display_name: str, password: str) -> tuple[User, Session | Workspace]:
@@ -163,9 +172,20 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
     spend("joins_of_invitation", invitation.token_hash)
     user.set_password(password)  # before the transaction, because hashing waits for a free slot
     with transaction.atomic():
-        user.save()
+        _save_new(user)
         record(Kind.ACCOUNT_MADE, actor=user, person=user, by="invitation")
         return user, joining.accept(token=token, user=user)
+
+
+def _save_new(user: User) -> None:
+    """Insert a user. Raise Invalid if another request has taken the name since it was checked, before the hashing."""
+    if _is_taken(user.username):
+        raise Invalid(_taken(user.username))
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        raise Invalid(_taken(user.username)) from None
 
 
 @transaction.atomic
