@@ -55,6 +55,7 @@ RATES: Mapping[str, Rate] = {
     "passkey_checks": Rate(30, 10 * MINUTE, "passkeys tried as the second factor of one user"),
     "links": Rate(60, 10 * MINUTE, "sign-in links opened from one network"),
     "joins": Rate(60, HOUR, "accounts created from one network"),
+    "join_forms": Rate(60, 10 * MINUTE, "forms for an account sent from one network, including refused ones"),
     "joins_of_invitation": Rate(100, DAY, "accounts created with one invitation"),
     # Actions of users and API clients.
     "requests": Rate(1_200, MINUTE, "API requests with one token, or of one browser's user"),
@@ -70,7 +71,7 @@ RATES: Mapping[str, Rate] = {
     "import_requests": Rate(600, HOUR, "requests that import conversations of an uploaded file"),
     "exports": Rate(240, HOUR, "sessions and archives of their files exported: each is read as a whole"),
     "searches": Rate(120, MINUTE, "searches: each covers all messages that a user can see"),
-    "finds": Rate(240, MINUTE, "searches in one session, which its page sends while a user types"),
+    "finds": Rate(240, MINUTE, "searches in one session, sent while a user types, and comparisons of texts"),
     "invitations": Rate(100, HOUR, "invitation links created"),
     "sign_in_links": Rate(200, HOUR, "sign-in links created by one administrator"),
     "mcp_checks": Rate(60, HOUR, "MCP servers tested: each test connects to another machine"),

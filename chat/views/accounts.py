@@ -173,8 +173,11 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     form = JoinForm(request.POST or None)
     if request.method == "GET":
         return _join_page(request, invitation, form)
-    if not isinstance(request.user, User) and not form.is_valid():
-        return _join_page(request, invitation, form, status=422)
+    if not isinstance(request.user, User):
+        # A refused form costs as much as an accepted one, and tells whether a user name exists.
+        rates.count("join_forms", network_of(address_of(request))).require()
+        if not form.is_valid():
+            return _join_page(request, invitation, form, status=422)
     try:
         if isinstance(request.user, User):
             return redirect(_address_of(joining.accept(token=token, user=request.user)))

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from chat.access import session_for
+from chat.limits.rates import spend
 from chat.models import ChatMessage, MessageType, Session, SessionRole, User
 from chat.queries import history
 from chat.rendering.messages import versions
@@ -88,9 +89,13 @@ def removed(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def compare(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the difference between the user's text `mine` and the current text, and who wrote the current text."""
+    """Return the difference between the user's text `mine` and the current text, and who wrote the current text.
+
+    Raise RateLimited.
+    """
     session, role = session_for(request.user, session_id, SessionRole.EDITOR)
     row, mine = _row(request, session, role), request.POST.get("mine", "")
+    spend("finds", request.user.pk)
     entries = history.history_of_prompt(session) if row is None else history.history_of(row)
     now = versions.full_text(entries.now)
     writer, at = versions.last_writer(entries)

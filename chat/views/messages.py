@@ -56,9 +56,10 @@ def details(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_GET
 @signed_in
 def suggestions(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Show the open suggestions for a message, each as a diff."""
+    """Show the open suggestions for a message, each as a diff. Raise RateLimited."""
     session, role = session_for(request.user, session_id)
     row = message_or_404(ChatMessage.objects.in_conversation(session.pk), request.GET.get("id", ""))
+    spend("finds", request.user.pk)
     is_active = session.status == Session.Status.ACTIVE and role.covers(SessionRole.EDITOR)
     values = {
         "row": row,

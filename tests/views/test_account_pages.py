@@ -201,6 +201,17 @@ def test_accounts_from_one_network_are_limited(session: Session, ana: User, sett
     assert "Try again in 60 minutes" in answers[1].content.decode()
 
 
+def test_refused_forms_for_an_account_are_limited(
+    client: Client, session: Session, ana: User, settings: Settings
+) -> None:
+    """A form is refused if the user name exists, so that names could be tried without end."""
+    settings.LIMITS = "join_forms=2/minute"
+    page = reverse("join", args=[sharing.invite(session=session, author=ana, role=SessionRole.EDITOR)[1]])
+    values = {"display_name": "Ana", "username": "ana", "password": "nine lives 9"}
+    assert [client.post(page, values).status_code for _ in range(3)] == [422, 422, 429]
+    assert client.get(page).status_code == 200
+
+
 def test_passwords_that_wait_too_long_for_their_turn_are_refused(
     client: Client, ana: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -319,6 +319,19 @@ def test_searches_in_a_session_have_a_limit(signed_in: SignIn, ana: User, sessio
     assert [client.get(address, {"q": "plan"}).status_code for _ in range(3)] == [200, 200, 429]
 
 
+def test_comparisons_of_texts_have_a_limit(
+    signed_in: SignIn, ana: User, session: Session, said: Said, settings: Settings
+) -> None:
+    """MSG-12: each computes differences, which may take long for long texts."""
+    settings.LIMITS = "finds=1/minute"
+    client, message = signed_in(ana), said(1)[0].pk
+    suggestions = reverse("session-suggestions", args=[session.pk])
+    compare = reverse("session-compare", args=[session.pk])
+    assert client.get(suggestions, {"id": message}).status_code == 200
+    assert client.get(suggestions, {"id": message}).status_code == 429
+    assert client.post(compare, {"id": message, "mine": "Hi"}).status_code == 429
+
+
 def test_empty_session_offers_what_the_demo_agent_understands(
     signed_in: SignIn, ana: User, bo: User, session: Session
 ) -> None:
