@@ -220,9 +220,12 @@ def notify_login_ended(key_hash: str) -> None:
     publisher.put(HUBS, [{"type": "signed.out", "key": key_hash}])
 
 
-def notify_access_changed(user_id: int) -> None:
-    """Make every hub check again which sessions a user may watch (LIVE-06)."""
-    publisher.put(HUBS, [{"type": "person.changed", "user": user_id}])
+def notify_access_changed(user_id: int, workspace_id: int | None = None) -> None:
+    """Make every hub check again which sessions a user may watch (LIVE-06).
+
+    `workspace_id` is the workspace in which the user's role has changed.
+    """
+    publisher.put(HUBS, [{"type": "person.changed", "user": user_id, "workspace": workspace_id}])
 
 
 def notify_viewers(

@@ -26,7 +26,7 @@ from chat.live.layer_connection import LayerConnection, Message
 from chat.live.notifier import SessionListNotifier
 from chat.live.read_marks import ReadMarks
 from chat.live.sign_ins import SignIns
-from chat.live.socket_queue import SocketQueue
+from chat.live.socket_queue import RELOAD, SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.models import Membership, Share, User
 from chat.queries import messages
@@ -213,6 +213,8 @@ class Hub:
                 self._close_where(lambda each: isinstance(each.credential, Login) and each.credential.key_hash == key)
             case "person.changed":
                 self._check_user_soon(message["user"])
+                if workspace_id := message.get("workspace"):  # other releases send none
+                    self._show_role_soon(message["user"], workspace_id)
             case "news":
                 readers = ((user_id, session_id) for user_id, session_id in message.get("readers", ()))
                 self._list_notifier.notify(message["sessions"], message["people"], readers)
@@ -280,6 +282,25 @@ class Hub:
         self._spawn(self._or_log(check()))
         self._list_notifier.notify(people=[user_id])
 
+    def _show_role_soon(self, user_id: int, workspace_id: int) -> None:
+        """Reload a user's pages of a workspace's sessions, because their role in it has changed (LIVE-06).
+
+        All other pages of these sessions read again who has access, and who can approve calls.
+        """
+
+        async def show() -> None:
+            session_ids = await self.threads.run(messages.within, workspace_id, list(self._feeds))
+            feeds = [self._feeds[session_id] for session_id in session_ids if session_id in self._feeds]
+            await self._check_access(feeds)
+            for feed in feeds:
+                for each in feed.subscribers:
+                    if isinstance(each, SocketQueue) and each.protocol == "page" and each.user_id == user_id:
+                        each.answer(RELOAD)
+                feed.send_access_changed()
+
+        if self._feeds:
+            self._spawn(self._or_log(show()))
+
     def _check_access_soon(self, feed: Feed) -> None:
         """Check the access to a session in a task, without delaying the stream, then notify the remaining pages."""
 
@@ -338,4 +359,4 @@ def _access_may_change(instance: User | Share | Membership, **details: Any) -> N
     if details.get("created") or set(details.get("update_fields") or ()) == {"last_login"}:
         return
     user_id = instance.pk if isinstance(instance, User) else instance.user_id
-    notify_access_changed(user_id)
+    notify_access_changed(user_id, instance.workspace_id if isinstance(instance, Membership) else None)

@@ -205,9 +205,12 @@ def notify_session_lists(*, sessions: Iterable[str] = (), users: Iterable[int] =
     transaction.on_commit(notify)
 
 
-def notify_access_changed(user_id: int) -> None:
-    """Let every process check a user's rights again on commit, and close connections that are no longer permitted."""
-    transaction.on_commit(partial(publisher.notify_access_changed, user_id))
+def notify_access_changed(user_id: int, workspace_id: int | None = None) -> None:
+    """Let every process check a user's rights again on commit, and close connections that are no longer permitted.
+
+    `workspace_id` is the workspace in which the user's role has changed, so that open pages show it.
+    """
+    transaction.on_commit(partial(publisher.notify_access_changed, user_id, workspace_id))
 
 
 def notify_login_ended(key_hash: str) -> None:

@@ -18,9 +18,10 @@ from chat.dispatch import HANDLERS
 from chat.live import hub as hubs
 from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Session, SessionRole, Share, User
 from chat.services.deletion import requests
-from chat.services.people import api_tokens, sharing
+from chat.services.people import api_tokens, members, sharing
 from config.asgi import application
 from tests.access.people import (
+    ADMIN,
     ANONYMOUS,
     EDITOR,
     EVERYONE,
@@ -546,6 +547,45 @@ async def test_changed_role_reaches_open_pages(node: TestNode, people: People) -
         for socket in (events, other):
             await socket.let_in()
             assert all(frame == {"type": "pong"} or frame == {"op": "pong"} for frame in socket.frames)
+
+
+@pytest.mark.usefixtures("_no_beacon")
+@pytest.mark.parametrize(
+    ("actor", "role"),
+    [(EDITOR, Membership.Role.ADMIN), (GUEST, Membership.Role.MEMBER), (OWNER, Membership.Role.OWNER)],
+)
+async def test_changed_workspace_role_reaches_open_pages(
+    node: TestNode, people: People, actor: str, role: Membership.Role
+) -> None:
+    """LIVE-06: pages of sessions in this workspace reload after a change of the user's role in it.
+
+    Other users' pages read again who can approve calls.
+    """
+    workspace_id = people.session.workspace_id
+    boss = await node.do(lambda: Membership.objects.get(workspace=workspace_id, user=people[ADMIN]))
+    boss.role = Membership.Role.OWNER
+    await node.do(boss.save)
+    async with (
+        Socket(path_of(people.session, "page"), people[actor]) as page,
+        Socket(path_of(people.session), people[actor]) as events,
+        Socket(path_of(people.session, "page"), people[VIEWER]) as other,
+    ):
+        for socket in (page, events, other):
+            socket.send(type="sync")
+            await socket.let_in()
+        await node.do(
+            members.change_role,
+            author=people[ADMIN],
+            workspace_id=workspace_id,
+            user_id=people[actor].pk,
+            role=role,
+        )
+        await page.until(lambda: {"op": "reload"} in page.frames)
+        await other.until(lambda: {"op": "people"} in other.frames)
+        await events.let_in()
+        for socket in (other, events):
+            assert {"op": "reload"} not in socket.frames
+            assert socket.close_code is None
 
 
 @pytest.mark.usefixtures("_no_beacon")

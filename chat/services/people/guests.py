@@ -68,7 +68,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
     if guests.update(role=Role.MEMBER) != 1:
         raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
-    notify_access_changed(user_id)
+    notify_access_changed(user_id, workspace_id)
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
 
 

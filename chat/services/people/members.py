@@ -64,7 +64,7 @@ def change_role(*, author: User, workspace_id: int, user_id: int, role: str) -> 
     record(
         Kind.MEMBER_CHANGED, actor=author, person=user_id, target=membership.workspace, before=str(before), role=role
     )
-    notify_access_changed(user_id)
+    notify_access_changed(user_id, workspace_id)
     lapse_in_workspace_later(workspace_id)
     return membership
 
@@ -107,7 +107,7 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
     membership, is_new = Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": role})
     if is_new:
         record(Kind.MEMBER_ADDED, actor=author, person=user, target=workspace, role=role)
-        notify_access_changed(user_id)
+        notify_access_changed(user_id, workspace_id)
     return membership
 
 

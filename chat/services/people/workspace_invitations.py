@@ -116,7 +116,7 @@ def accept(*, token: str, user: User) -> Workspace:
     role = Role.MEMBER.value
     record(Kind.INVITATION_USED, actor=user, person=user, target=workspace, invitation=invitation.pk, role=role)
     record(Kind.MEMBER_ADDED, actor=invitation.created_by, person=user, target=workspace, role=role)
-    notify_access_changed(user.pk)
+    notify_access_changed(user.pk, workspace.pk)
     return workspace
 
 
