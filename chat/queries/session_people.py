@@ -13,7 +13,7 @@ from chat.models import Membership, Session, SessionRole, Share, User, UserSessi
 
 def writers_in(session_id: str) -> int:
     """Return how many people can write in a session."""
-    owner = Session.objects.filter(pk=session_id).order_by().values("owner")
+    owner = Session.objects.filter(pk=session_id, owner__is_active=True).order_by().values("owner")
     shared = shares().filter(session=session_id, role=SessionRole.EDITOR).values("user")
     opened = open_sessions().filter(pk=session_id, workspace_role=SessionRole.EDITOR).values("workspace")
     return owner.union(shared, _members_of(opened)).count()

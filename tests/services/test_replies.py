@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from chat.models import ChatMessage, Session, SessionRole, Share, User
+from chat.models import ChatMessage, Membership, Session, SessionRole, Share, User, Workspace
+from chat.services.deletion import users
 from chat.services.messages.sending import send_message
-from chat.services.people import sharing
+from chat.services.people import members, sharing, workspace_invitations
 from chat.services.sessions.actions import leave
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import begin_session, configure
@@ -56,6 +59,60 @@ def test_access_that_ends_otherwise_counts_with_the_next_message(session: Sessio
     send_message(session=session, author=ana, text="Hello")
     assert replies(session) == ("all", True)
     assert ChatMessage.objects.get(role="user").for_agent
+
+
+def test_people_of_the_workspace_who_come_or_go_decide(
+    ana: User, bo: User, workspace: Workspace, django_capture_on_commit_callbacks: Any
+) -> None:
+    """RUN-17: an open session and a shared one follow at once when the only other member leaves and returns."""
+    ana.memberships.update(role=Membership.Role.OWNER)
+    opened, shared, unshared = (begin_session(owner=ana, replies="auto") for _ in range(3))
+    sharing.open_to_workspace(session=opened, author=ana, role=SessionRole.EDITOR)
+    sharing.share(session=shared, author=ana, user=bo, role=SessionRole.EDITOR)
+
+    def all_replies() -> list[str]:
+        return [replies(each)[0] for each in (opened, shared, unshared)]
+
+    assert all_replies() == ["mentions", "mentions", "all"]
+    with django_capture_on_commit_callbacks(execute=True):
+        removed = members.remove(author=ana, workspace_id=workspace.pk, user_id=bo.pk)
+    assert all_replies() == ["all", "all", "all"]
+    with django_capture_on_commit_callbacks(execute=True):
+        members.bring_back(author=ana, workspace_id=workspace.pk, undo=removed.undo)
+    assert all_replies() == ["mentions", "mentions", "all"]
+    with django_capture_on_commit_callbacks(execute=True):
+        users.close_account(bo, author=None)
+    assert all_replies() == ["all", "all", "all"]
+
+
+def test_people_who_join_the_workspace_decide(
+    ana: User, workspace: Workspace, django_capture_on_commit_callbacks: Any
+) -> None:
+    """RUN-17: a guest who becomes a member, and a user who joins by a link, can write in an open session."""
+    ana.memberships.update(role=Membership.Role.OWNER)
+    opened, other = begin_session(owner=ana, replies="auto"), begin_session(owner=ana)
+    sharing.open_to_workspace(session=opened, author=ana, role=SessionRole.EDITOR)
+    zoe, gus = (User.objects.create_user(name, can_own_workspace=False) for name in ("zoe", "gus"))
+    sharing.accept(token=sharing.invite(session=other, author=ana, role=SessionRole.EDITOR)[1], user=gus)
+    assert replies(opened)[0] == "all"
+    link = workspace_invitations.invite(author=ana, workspace_id=workspace.pk, uses=1)[1]
+    with django_capture_on_commit_callbacks(execute=True):
+        workspace_invitations.accept(token=link, user=zoe)
+    assert replies(opened)[0] == "mentions"
+    with django_capture_on_commit_callbacks(execute=True):
+        members.remove(author=ana, workspace_id=workspace.pk, user_id=zoe.pk)
+    assert replies(opened)[0] == "all"
+    with django_capture_on_commit_callbacks(execute=True):
+        members.change_role(author=ana, workspace_id=workspace.pk, user_id=gus.pk, role=Membership.Role.MEMBER)
+    assert replies(opened)[0] == "mentions"
+
+
+def test_new_owner_of_a_closed_account_s_session_is_alone(session: Session, ana: User, bo: User) -> None:
+    """RUN-17: the agent answers all messages of the one who gets the session of an erased user."""
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
+    assert replies(session) == ("mentions", True)
+    users.erase_user(ana.pk)
+    assert replies(session) == ("all", True)
 
 
 def test_sessions_of_before_and_forks(ana: User, bo: User) -> None:

@@ -46,7 +46,7 @@ from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
 from chat.services.people import accounts, knowledge, staff
 from chat.services.people.security_log import Kind, record
-from chat.services.sessions import titles
+from chat.services.sessions import replies, titles
 from chat.services.transaction import SessionTransaction, notify_access_changed
 
 # The placeholder. The model reads it, so it is not translated.
@@ -99,6 +99,8 @@ def close_account(user: User, author: User | None) -> None:
     ApiToken.objects.filter(user=user).delete()
     SignInLink.objects.filter(user=user).delete()
     accounts.sign_out_elsewhere(user=user, keep=None, author=author)
+    for workspace_id in user.memberships.values_list("workspace", flat=True):
+        replies.follow_people_in_workspace_later(workspace_id, user.pk)
     notify_access_changed(user.pk)
 
 
@@ -150,6 +152,7 @@ def _hand_over(session_id: str, user: User, heir: User) -> bool:
     tx.events.append(AccessChanged())
     tx.session.save(update_fields=["owner", "revision"])
     tx.publish_on_commit()
+    replies.follow_people(tx)
     return True
 
 

@@ -15,6 +15,7 @@ from chat.models import Membership, Share, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
 from chat.services.people.security_log import Kind, record
+from chat.services.sessions.replies import follow_people_in_workspace_later
 from chat.services.transaction import notify_access_changed
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def make_member(*, author: User, workspace_id: int, user_id: int) -> Membership:
         raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     record(Kind.GUEST_PROMOTED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
     notify_access_changed(user_id, workspace_id)
+    follow_people_in_workspace_later(workspace_id, user_id)
     return Membership.objects.select_related("user", "workspace").get(workspace=workspace_id, user=user_id)
 
 
@@ -85,6 +87,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> int:
     if guest is None:
         raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     links = workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
+    follow_people_in_workspace_later(workspace_id, user_id)
     Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
     guest.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))

@@ -16,6 +16,7 @@ from chat.permissions import Permission
 from chat.services.people import guests, workspace_invitations
 from chat.services.people.security_log import Kind, record
 from chat.services.runs.lapsing import lapse_in_workspace_later
+from chat.services.sessions.replies import follow_people_in_workspace_later
 from chat.services.transaction import notify_access_changed
 
 Role = Membership.Role
@@ -86,6 +87,7 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
         _require_rank(mine, membership.role)
         links = workspace_invitations.end_known_links(author=author, workspace=membership.workspace, user_id=user_id)
     _keep_an_owner(membership)
+    follow_people_in_workspace_later(workspace_id, user_id)
     undo = signing.dumps([workspace_id, user_id, membership.role], salt=SALT)
     membership.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=membership.workspace, role=membership.role)
@@ -108,6 +110,7 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
     if is_new:
         record(Kind.MEMBER_ADDED, actor=author, person=user, target=workspace, role=role)
         notify_access_changed(user_id, workspace_id)
+        follow_people_in_workspace_later(workspace_id, user_id)
     return membership
 
 

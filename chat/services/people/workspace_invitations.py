@@ -15,6 +15,7 @@ from chat.permissions import Permission, roles_with
 from chat.services.people.invitation_links import end_links_to_shared, new_link
 from chat.services.people.secrets import hash_token
 from chat.services.people.security_log import Kind, record
+from chat.services.sessions.replies import follow_people_in_workspace_later
 from chat.services.transaction import notify_access_changed
 
 Role = Membership.Role
@@ -117,6 +118,7 @@ def accept(*, token: str, user: User) -> Workspace:
     record(Kind.INVITATION_USED, actor=user, person=user, target=workspace, invitation=invitation.pk, role=role)
     record(Kind.MEMBER_ADDED, actor=invitation.created_by, person=user, target=workspace, role=role)
     notify_access_changed(user.pk, workspace.pk)
+    follow_people_in_workspace_later(workspace.pk, user.pk)
     return workspace
 
 
