@@ -126,6 +126,28 @@ def test_session_is_listed_once_it_was_opened(client: Client, session: Session, 
     assert listed(bo) == []
 
 
+def test_leaving_takes_sessions_below_along(client: Client, session: Session, ana: User, bo: User) -> None:
+    """UI-23: a member who leaves an open session leaves the sessions of its agents, too."""
+    child = create_session(owner=ana, title="Task")
+    Session.objects.filter(pk=child.pk).update(caller_session=session)
+    session = open_to(session, ana, "editor")
+    client.force_login(bo)
+    for each in (session, child):
+        assert client.get(reverse("session", args=[each.pk])).status_code == 200
+    assert editors_in([child.pk]) == {(ana.pk, child.pk), (bo.pk, child.pk)}
+    actions.leave(user=bo, session_id=session.pk)
+    assert (listed(bo), editors_in([child.pk])) == ([], {(ana.pk, child.pk)})
+
+
+def test_session_that_a_user_has_left_stays_out_of_their_list(session: Session, ana: User, bo: User) -> None:
+    """UI-23: if the owner opens it to the workspace later, a member who has left it must open it again."""
+    let_in(session, bo, "viewer")
+    user_state.pin(session=session, user=bo)
+    actions.leave(user=bo, session_id=session.pk)
+    open_to(session, ana, "viewer")
+    assert listed(bo) == []
+
+
 def test_editors_by_the_workspace_count_as_editors(session: Session, ana: User, bo: User) -> None:
     """UI-23, RUN-17: members with the editor role count, so the agent answers mentions only.
 

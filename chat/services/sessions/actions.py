@@ -186,9 +186,10 @@ def leave(*, user: User, session_id: str) -> None:
     require_own_people(session)
     tx = SessionTransaction.lock(session.pk)
     Share.objects.filter(session=session, user=user).delete()
-    if session.workspace_role:
-        UserSessionState.objects.filter(session=session, user=user).delete()
-        notify_session_lists(users=[user.pk])
+    # A session that is open to the workspace, now or later, is listed for members with a state.
+    states = UserSessionState.objects.filter(session__in=[session.pk, *subsessions.below(session.pk)], user=user)
+    states.delete()
+    notify_session_lists(users=[user.pk])
     copy_people_below(session.pk)
     guests.end_memberships(workspace_id=session.workspace_id, user_ids=[user.pk])
     record(Kind.UNSHARED, actor=user, person=user, target=session)
