@@ -64,6 +64,16 @@ def editors_in(session_ids: Iterable[str]) -> set[tuple[int, str]]:
 
 def people_of(session: Session) -> QuerySet[User]:
     """Return all users with access to a session that is not deleted, unordered."""
-    shared = shares().filter(session=session).values("user")
-    opened = _members_of(open_sessions().filter(pk=session.pk).values("workspace"))
-    return User.objects.filter(Q(pk=session.owner_id, is_active=True) | Q(pk__in=shared) | Q(pk__in=opened))
+    return User.objects.filter(Q(pk=session.owner_id, is_active=True) | _are_admitted_to([session.pk]))
+
+
+def admitted_to(session_ids: Iterable[str]) -> QuerySet[User]:
+    """Return the users to whom any of these sessions is shared or open, except deleted sessions, unordered."""
+    return User.objects.filter(_are_admitted_to(session_ids))
+
+
+def _are_admitted_to(session_ids: Iterable[str]) -> Q:
+    ids = list(session_ids)
+    shared = shares().filter(session__in=ids).values("user")
+    opened = _members_of(open_sessions().filter(pk__in=ids).values("workspace"))
+    return Q(pk__in=shared) | Q(pk__in=opened)

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.models import Session, SessionRole, User
+from chat.models import Membership, Session, SessionRole, User
 from chat.services.people.sharing import open_to_workspace, share
 from chat.services.sessions.lifecycle import create_session
 from tests.support.testing_node import person
@@ -58,6 +58,18 @@ def test_deletion_of_a_session_that_the_workspace_can_open_asks_first(client: Cl
     others = own.workspace.memberships.exclude(user=ana).count()
     open_to_workspace(session=own, author=ana, role=SessionRole.VIEWER)
     assert str(delete(client, own)["asks"]).startswith(f"{others} other people lose access.")
+
+
+def test_users_without_access_are_not_counted(client: Client, own: Session, ana: User, bo: User) -> None:
+    """Guests see only sessions to which they are added; former members and closed accounts see none."""
+    guest, former, closed = (person(name, own.workspace) for name in ("Gus", "Fay", "Cleo"))
+    for user in (former, closed):
+        share(session=own, user=user, role=SessionRole.VIEWER, author=ana)
+    open_to_workspace(session=own, author=ana, role=SessionRole.VIEWER)
+    guest.memberships.update(role=Membership.Role.GUEST)
+    former.memberships.all().delete()
+    User.objects.filter(pk=closed.pk).update(is_active=False)
+    assert str(delete(client, own)["asks"]).startswith("1 other person loses access.")
 
 
 def test_owner_restores_a_session_from_its_address(client: Client, own: Session, bo: User) -> None:
