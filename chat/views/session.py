@@ -22,7 +22,7 @@ from chat.queries import presets
 from chat.queries.attachments import unsent
 from chat.queries.forked_files import forked_files
 from chat.rendering.messages.frames import message_html, session_parts, status_html
-from chat.services.people.sharing import members
+from chat.services.people.sharing import present_and_former
 from chat.services.people.workspaces import ListedWorkspace, UserWorkspaces, enter, listed_workspaces
 from chat.services.sessions.user_state import state_of, take_into_list
 from chat.session_snapshot import SessionSnapshot
@@ -48,7 +48,7 @@ def session(request: SignedInRequest, session_id: str) -> HttpResponse:
     # The revision is read before the messages. The socket continues from it, so no change of a message is missed.
     snapshot = reading.session_snapshot(row)
     page = reading.page_before(row)
-    inside = members(row)
+    inside = present_and_former(row)  # pages show the faces of both
     if all(member.user.pk != request.user.pk for member in inside):
         take_into_list(session=row, user=request.user)  # before `sidebar_values` reads the list
     workspaces = _enter_workspace(request, row)

@@ -18,6 +18,7 @@ from chat.models import Invitation, Session, SessionRole, User
 from chat.permissions import Permission
 from chat.queries.approvals import approvers_present
 from chat.services.people import sharing
+from chat.services.people.sharing import Member
 from chat.views.profile_pictures import picture_url
 from chat.views.requests import SignedInRequest, absolute, number, signed_in
 
@@ -35,7 +36,7 @@ def dialog(request: SignedInRequest, session_id: str) -> HttpResponse:
         return _dialog(request, row)
     # Users who leave a session that is open to their workspace can still open it, unless they are guests.
     keeps_access = bool(row.workspace_role) and not is_guest_in(request.user, row)
-    values = {"session": row, "people": _people(row), "keeps_access": keeps_access}
+    values = {"session": row, "keeps_access": keeps_access, **_people(sharing.members(row))}
     return render(request, "chat/session/members.html", values)
 
 
@@ -130,7 +131,7 @@ def _dialog(
         "may_open": sharing.may_open_to_workspace(row, request.user),
         "may_invite": may(request.user, Permission.MANAGE_MEMBERS, row.workspace_id),
         "uses": sharing.USES,
-        "people": _people(row),
+        **_people(sharing.present_and_former(row)),
         "approvers": json.dumps(approvers_present(row)),
         "invitations": sharing.invitations(row),
         "many": FIND_FROM,
@@ -144,9 +145,10 @@ def _dialog(
     return render(request, "chat/session/share.html", values, status=status)
 
 
-def _people(row: Session) -> list[dict[str, object]]:
-    """Return the members with the URLs of their pictures."""
-    return [{"member": member, "picture": picture_url(member.user)} for member in sharing.members(row)]
+def _people(members: list[Member]) -> dict[str, object]:
+    """Return the members with the URLs of their pictures, and the number of those who have access."""
+    people = [{"member": member, "picture": picture_url(member.user)} for member in members]
+    return {"people": people, "inside": sum(member.has_access for member in members)}
 
 
 def _person(request: SignedInRequest) -> User:

@@ -30,6 +30,22 @@ def test_dialog_shows_who_is_in(signed_in: SignIn, ana: User, bo: User, session:
     assert ("Cleo" in outside, ">Bo<" in inside, ">Bo<" in outside) == (True, True, False)
 
 
+def test_users_without_access_are_no_members(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    """The owner sees that a former member has no access, and can remove the share. Other users do not see them."""
+    cleo, dana = person("Cleo", session.workspace), person("Dana", session.workspace)
+    for user in (bo, cleo, dana):
+        let_in(session, user, "editor")
+    cleo.memberships.all().delete()
+    User.objects.filter(pk=dana.pk).update(is_active=False)
+    assert [member.user for member in sharing.members(session)] == [ana, bo]
+    dialog, listed = (
+        signed_in(user).get(reverse("session-share", args=[session.pk])).content.decode() for user in (ana, bo)
+    )
+    assert ("2 people in this session" in dialog, "2 people in this session" in listed) == (True, True)
+    assert (dialog.count("No access"), "Role of Cleo" in dialog, "Remove Cleo" in dialog) == (2, False, True)
+    assert ("Cleo" in listed, "Dana" in listed) == (False, False)
+
+
 @pytest.mark.parametrize(("role", "is_offered"), [("owner", True), ("admin", True), ("member", False)])
 def test_who_invites_members_is_led_to_it(
     signed_in: SignIn, ana: User, session: Session, role: str, is_offered: bool

@@ -37,21 +37,30 @@ UNUSED = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of a session. `is_guest` is True for guests of the session's workspace."""
+    """A user of a session. `is_guest` is True for guests of the session's workspace.
+
+    `has_access` is False for users whose share is not valid, because they have left the workspace or are not active.
+    """
 
     user: User
     role: SessionRole
     is_guest: bool = False
+    has_access: bool = True
 
 
 def members(session: Session) -> list[Member]:
-    """Return all users of a session, its owner first."""
-    shared = Share.objects.filter(session=session).select_related("user").order_by("created_at")
+    """Return the users to whom a session is shared and who have access to it, its owner first."""
+    return [member for member in present_and_former(session) if member.has_access]
+
+
+def present_and_former(session: Session) -> list[Member]:
+    """Return all users to whom a session is shared, its owner first, including those who have no access now."""
+    rows = Share.objects.filter(session=session).select_related("user").order_by("created_at")
     guests = Membership.objects.filter(
         workspace=OuterRef("session__workspace"), user=OuterRef("user"), role=Membership.Role.GUEST
     )
-    shared = shared.annotate(is_guest=Exists(guests))
-    others = (Member(share.user, SessionRole(share.role), share.is_guest) for share in shared)
+    rows = rows.annotate(is_guest=Exists(guests), is_valid=Exists(shares().filter(pk=OuterRef("pk"))))
+    others = (Member(row.user, SessionRole(row.role), row.is_guest, row.is_valid) for row in rows)
     return [Member(session.owner, SessionRole.OWNER), *others]
 
 
@@ -61,7 +70,7 @@ def may_open_to_workspace(session: Session, user: User) -> bool:
 
 
 def mentionable(session: Session) -> list[Member]:
-    """Return all users who may see a session, its owner first, including members of a workspace to which it is open."""
+    """Return the users who may see a session, its owner first, including members of a workspace to which it is open."""
     explicit = members(session)
     if not session.workspace_role:
         return explicit
