@@ -21,10 +21,10 @@ from chat.views.requests import SignedInRequest, signed_in
 @require_GET
 @signed_in
 def people(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Return the members of a session, owner first, and the agents that the user can add to it."""
+    """Return the users of a session whom the user may mention, owner first, and the agents that the user can add."""
     row, role = session_for(request.user, session_id)
     may_add = role.covers(SessionRole.EDITOR) and row.status == row.Status.ACTIVE and not is_guest_in(request.user, row)
-    members = sharing.mentionable(row)
+    members = sharing.mentionable(row, request.user)
     names = senders(member.user for member in members)
     return JsonResponse(
         {

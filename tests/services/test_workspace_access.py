@@ -167,10 +167,23 @@ def test_members_can_be_mentioned(session: Session, ana: User, bo: User) -> None
     """UI-23, LIVE-07: a mention of a member brings the session into their list."""
     session = open_to(session, ana, "viewer")
     assert set(people_of(session)) == {ana, bo}
-    assert [member.user for member in sharing.mentionable(session)] == [ana, bo]
+    assert [member.user for member in sharing.mentionable(session, ana)] == [ana, bo]
     send_message(session=session, author=ana, text="@Bo, look")
     assert listed(bo) == [session.pk]
     assert UserSessionState.objects.filter(user=bo, mentioned_revision__gt=0).exists()
+
+
+def test_guests_do_not_see_the_members_of_the_workspace(session: Session, ana: User, bo: User) -> None:
+    """UI-23: a guest can mention the users with a share, and the members who have written in the session."""
+    cleo, guest = person("Cleo", session.workspace), guest_of(session, "Gus", "viewer")
+    session = open_to(session, ana, "editor")
+
+    def offered(viewer: User) -> set[User]:
+        return {member.user for member in sharing.mentionable(session, viewer)}
+
+    assert (offered(guest), offered(bo)) == ({ana, guest}, {ana, bo, cleo, guest})
+    send_message(session=session, author=bo, text="Hello")
+    assert offered(guest) == {ana, bo, guest}
 
 
 def test_open_session_has_no_notes_of_its_owner(session: Session, ana: User) -> None:

@@ -12,11 +12,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.access import is_member, memberships_of, sessions_of, shares, workspace_for, workspace_where
+from chat.access import is_guest_in, is_member, memberships_of, sessions_of, shares, workspace_for, workspace_where
 from chat.bus.events import AccessChanged
 from chat.errors import Invalid, ServiceError
 from chat.limits.rates import limited
-from chat.models import Invitation, Membership, Session, SessionRole, Share, User, UserSessionState
+from chat.models import ChatMessage, Invitation, Membership, Session, SessionRole, Share, User, UserSessionState
 from chat.permissions import Permission
 from chat.queries.session_people import people_of
 from chat.services.people import guests
@@ -69,12 +69,18 @@ def may_open_to_workspace(session: Session, user: User) -> bool:
     return not session.caller_session_id and memberships_of(user).filter(workspace=session.workspace_id).exists()
 
 
-def mentionable(session: Session) -> list[Member]:
-    """Return the users who may see a session, its owner first, including members of a workspace to which it is open."""
+def mentionable(session: Session, viewer: User) -> list[Member]:
+    """Return the users who may see a session, its owner first, including members of a workspace to which it is open.
+
+    Guests do not see the members of the workspace, so for them only members who have written in the session are added.
+    """
     explicit = members(session)
     if not session.workspace_role:
         return explicit
     others = people_of(session).exclude(pk__in=[member.user.pk for member in explicit])
+    if is_guest_in(viewer, session):
+        writers = ChatMessage.objects.in_conversation(session.pk).filter(user__isnull=False).values("user")
+        others = others.filter(pk__in=writers)
     role = SessionRole(session.workspace_role)
     return [*explicit, *(Member(user, role) for user in others.order_by("display_name", "username"))]
 
