@@ -364,7 +364,7 @@ async def invited(
     await expect(guest.composer).to_be_visible()
     if member:
         await make_member(host)
-        await guest.page.reload()
+        await expect(guest.page.locator("main")).to_have_attribute("data-guest", "no")  # the page has reloaded
     await guest.sees_connection("Connected")
     await host.page.bring_to_front()  # in Firefox, only the page in front has the focus
     await host.page.wait_for_function("document.hasFocus()")

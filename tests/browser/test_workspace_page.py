@@ -46,6 +46,7 @@ async def test_owner_changes_roles_and_undoes_a_removal(ana: Person, browser: Br
     await expect(page.locator("#toasts")).to_contain_text("The role of Gil is now: Admin")
     await expect(page.locator(".members li", has_text="Gil")).to_contain_text("Admin")
 
+    await expect(gil.page.locator("main")).to_have_attribute("data-workspace-role", "admin")  # the page has reloaded
     await gil.page.goto(urljoin(session, "/"))
     theirs = await open_workspace(gil)
     await expect(theirs.get_by_role("heading", name="Usage")).to_be_visible()
@@ -72,6 +73,7 @@ async def test_member_sees_the_members_and_leaves(ana: Person, browser: Browser)
     page = await open_workspace(ana)
     await change(page, "Gil", "Member")
     await expect(page.locator("#toasts")).to_contain_text("The role of Gil is now: Member")
+    await expect(gil.page.locator("main")).to_have_attribute("data-workspace-role", "member")  # the page has reloaded
     await gil.page.goto(urljoin(gil.page.url, "/"))
     theirs = await open_workspace(gil)
     await expect(theirs.get_by_role("heading", name="Usage")).to_have_count(0)
