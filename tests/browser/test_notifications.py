@@ -50,6 +50,10 @@ navigator.serviceWorker.getRegistration = async () => ({
   showNotification: async (title, options) => void new Notification(title, options),
 });
 """
+# Notes that another tab has answered that the user is looking at it.
+SEEN = """
+new BroadcastChannel("parley:in-view").addEventListener("message", ({ data }) => { globalThis.seen ||= data.seen; });
+"""
 
 
 async def long_turn(ana: Person, model: WireServer, seconds: int) -> None:
@@ -274,6 +278,25 @@ async def test_two_tabs_that_get_an_event_at_once_alert_once(ana: Person, server
     bo = await mentioned_by(ana, server, browser)
     await bo.page.evaluate(OTHER_TAB)
     assert not await mentions_alert(ana, bo, 1)
+
+
+async def test_session_in_view_in_another_tab_is_not_notified(ana: Person, server: Server, browser: Browser) -> None:
+    """LIVE-07: a tab in the background shows no notification about a session that the user is looking at."""
+    bo = await mentioned_by(ana, server, browser)
+    await ana.say("Lunch")
+    await expect(bo.page.locator("[data-part=title]").first).to_have_text("Lunch")
+    tab = Person(await bo.page.context.new_page())
+    await tab.page.add_init_script(BROWSER)
+    async with tab.page.expect_response(re.compile("-notification")):
+        await tab.page.goto(bo.page.url)
+    await tab.sees_connection("Connected")
+    await tab.page.evaluate("globalThis.looking = true")
+    await bo.page.evaluate(SEEN)
+    await ana.say("@bo, come")
+    await bo.page.wait_for_function("() => globalThis.seen")
+    await tab.page.evaluate("globalThis.looking = false")
+    await ana.say("@bo, come now")
+    await has_shown(bo, ["Lunch", "Admin mentioned you."])
 
 
 async def test_notification_is_shown_without_the_server(ana: Person, server: Server, browser: Browser) -> None:

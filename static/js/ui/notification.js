@@ -8,8 +8,32 @@ import { registration } from "./push.js";
 const QUIET_MS = 15_000;
 const ALERT_NAME = "parley:alert"; // the tag and the time of the last alert of a page
 
-/** Shows a notification. Prefers the service worker, which phones require and which can replace push messages. */
+// Each page answers the others whether the user is looking at it. Unloaded and frozen pages do not answer.
+const channel = new BroadcastChannel("parley:in-view");
+const ANSWER_MS = 200;
+channel.addEventListener("message", ({ data: { asked } }) => {
+  const isSeen = asked === location.pathname && !document.hidden && document.hasFocus();
+  if (isSeen) channel.postMessage({ seen: asked });
+});
+
+/** Resolves to whether the user is looking at a page of this path in another tab or window. */
+function isSeenElsewhere(path) {
+  const listening = new AbortController();
+  const answer = new Promise((resolve) => {
+    const listen = ({ data: { seen } }) => seen === path && resolve(true);
+    channel.addEventListener("message", listen, { signal: listening.signal });
+    channel.postMessage({ asked: path });
+    setTimeout(resolve, ANSWER_MS, false);
+  });
+  return answer.finally(() => listening.abort());
+}
+
+/**
+ * Shows a notification, unless the user is looking at its session in another tab. Prefers the service worker, which
+ * phones require and which can replace push messages.
+ */
 export async function showNotification(title, { onclick, url, ...others }) {
+  if (await isSeenElsewhere(url)) return;
   const worker = await registration();
   const shownAt = await alertTimeOfShown(worker, others.tag);
   // Another tab may have alerted the user already. Nothing waits from here to writeStored.
