@@ -9,7 +9,7 @@ from dataclasses import replace
 from playwright.async_api import Browser, expect
 
 from tests.browser.person import Person
-from tests.browser.test_chat import invited, reply
+from tests.browser.test_chat import invited, make_viewer, reply
 from tests.support.server import Server, run_in
 from tests.wire.script import Reply
 from tests.wire.server import WireServer
@@ -296,6 +296,21 @@ async def test_session_in_view_in_another_tab_is_not_notified(ana: Person, serve
     await bo.page.wait_for_function("() => globalThis.seen")
     await tab.page.evaluate("globalThis.looking = false")
     await ana.say("@bo, come now")
+    await has_shown(bo, ["Lunch", "Admin mentioned you."])
+
+
+async def test_viewers_get_no_notification_of_a_question(
+    ana: Person, model: WireServer, server: Server, browser: Browser
+) -> None:
+    """UI-22: a user who may not answer is not notified when the agent waits for an answer."""
+    bo = await mentioned_by(ana, server, browser)
+    await make_viewer(ana, bo)
+    await ana.say("Lunch")
+    await expect(bo.page.locator("[data-part=title]").first).to_have_text("Lunch")
+    await bo.sees_connection("Connected")
+    await bo.page.evaluate("document.getElementById('main').dataset.status = 'waiting'")
+    await bo.page.clock.fast_forward(5_000)  # the page has waited for the question
+    await ana.say("@bo, come")
     await has_shown(bo, ["Lunch", "Admin mentioned you."])
 
 

@@ -3,7 +3,7 @@
 import { distanceToEnd, NEAR_END_PX } from "../ui/dom.js";
 import { format, words } from "../ui/i18n.js";
 import { notifyIfAway, rowsThatNeedUser, showTabTitle } from "../ui/notify.js";
-import { live, ownMentions, page, shownTitle } from "./session.js";
+import { canEdit, live, ownMentions, page, shownTitle } from "./session.js";
 
 // The browser's tab shows the number of unread messages and waiting sessions, the title, and the state as an icon.
 
@@ -47,7 +47,7 @@ let lastQuestion = ""; // the last question, with the id of its message
 
 /** Shows a notification with the agent's question, once. Waits for the question if the status arrives first. */
 function notifyQuestion(isLate = false) {
-  if (page.dataset.status !== "waiting") return;
+  if (!canEdit || page.dataset.status !== "waiting") return; // viewers cannot answer
   const question = [...document.querySelectorAll("#messages [data-asks]:not([data-waits=others])")].at(-1);
   if (!question && document.querySelector("#messages [data-asks]")) return; // the agent waits for other users
   if (!question)
