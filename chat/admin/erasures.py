@@ -128,6 +128,11 @@ def erase_users(
         )
         counts = ((erased, plan.sessions), (handed_over, len(plan.handed_over)), (replaced, plan.messages))
         facts = [text % {"count": count} for text, count in counts]
+        facts += [
+            gettext("%(name)s becomes an owner of the workspace “%(workspace)s”")
+            % {"name": heir.sender, "workspace": workspace.name}
+            for workspace, heir in plan.workspaces
+        ]
         return ErasurePreview(user.pk, f"{user.sender} ({user.username})", facts)
 
     rows = [user for user in chosen[: MAX_ROWS + 1] if model_admin.has_change_permission(request, user)]

@@ -92,9 +92,15 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
     theirs = create_session(owner=ana)
     fill(theirs, START, {**HI, "text": SECRET, "user": bo}, DONE)
     create_session(owner=bo)
+    bo.memberships.update(role="owner")
     eve = staff_with("view_user", "change_user", "erase_user", name="eve")
     page = said(ask(signed_in(eve), bo))
-    for words in ("Bo (bo)", "1 of their sessions is erased", "1 message in other sessions is replaced"):
+    for words in (
+        "Bo (bo)",
+        "1 of their sessions is erased",
+        "1 message in other sessions is replaced",
+        "Ana becomes an owner of the workspace “Team”",
+    ):
         assert words in page
     ask(signed_in(eve), bo, sure=True)
     assert not User.objects.filter(pk=bo.pk).exists()

@@ -276,6 +276,22 @@ def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_
     assert (erasure.target, erasure.finished_at is not None) == (str(bo.pk), True)
 
 
+@pytest.mark.parametrize(("roles", "heir"), [(["member", "admin", "admin"], 1), (["guest", "member", "member"], 1)])
+def test_workspace_keeps_an_owner(bo: User, workspace: Workspace, roles: list[str], heir: int) -> None:
+    """UI-20: if its last owner is erased, an admin, or otherwise a member, becomes its owner."""
+    Membership.objects.filter(user=bo).update(role="owner")
+    away = person("Away", workspace)
+    Membership.objects.filter(user=away).update(role="admin")
+    User.objects.filter(pk=away.pk).update(is_active=False)
+    others = [person(name, workspace) for name in ("Cy", "Di", "Ed")]
+    for user, role in zip(others, roles, strict=True):
+        Membership.objects.filter(user=user).update(role=role)
+    assert users.plan(bo).workspaces == [(workspace, others[heir])]
+    erase(bo)
+    assert [each.user for each in workspace.memberships.filter(role="owner")] == [others[heir]]
+    assert users.plan(others[0]).workspaces == []
+
+
 def test_workspace_without_other_members_is_deleted(ana: User, workspace: Workspace) -> None:
     """A workspace without other members is deleted, because its name may identify the user."""
     alone = person("Dee")

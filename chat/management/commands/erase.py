@@ -62,6 +62,7 @@ class Command(DataCommand):
         plan = users.plan(user)
         lines = [f"The account {username} will be erased, with {plan.sessions} sessions."]
         lines += [f"Session {session.pk} will be kept and transferred to {heir}." for session, heir in plan.handed_over]
+        lines += [f"{heir} will become an owner of the workspace {workspace}." for workspace, heir in plan.workspaces]
         lines += [
             f"In other users' sessions, the text of {plan.messages} messages and {plan.files} files will be erased."
         ]

@@ -44,7 +44,7 @@ from chat.services.deletion.names import ERASED_SENDER, erase_names
 from chat.services.deletion.purging import delete_messages
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
-from chat.services.people import accounts, knowledge, staff
+from chat.services.people import accounts, knowledge, members, staff
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions import replies, titles
 from chat.services.transaction import SessionTransaction, notify_access_changed
@@ -66,12 +66,16 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class UserPlan:
-    """The effect of erasing a user: sessions erased, sessions with a new owner, other messages and files erased."""
+    """The effect of erasing a user: sessions erased, sessions with a new owner, other messages and files erased.
+
+    `workspaces` are those that get a new owner.
+    """
 
     sessions: int
     handed_over: list[tuple[Session, User]]
     messages: int
     files: int
+    workspaces: list[tuple[Workspace, User]]
 
 
 def plan(user: User) -> UserPlan:
@@ -82,17 +86,22 @@ def plan(user: User) -> UserPlan:
     going = [session.pk for session in owned if session.pk not in kept]
     own_messages = ChatMessage.objects.written_by(user).exclude(session__in=going)
     files = Attachment.objects.filter(user=user).exclude(session__in=going)
-    return UserPlan(len(going), heirs, own_messages.count(), files.count())
+    workspaces = [(last.workspace, heir.user) for last, heir in members.owners_after(user) if heir is not None]
+    return UserPlan(len(going), heirs, own_messages.count(), files.count(), workspaces)
 
 
 @transaction.atomic
 def close_account(user: User, author: User | None) -> None:
-    """Remove all of a user's credentials, and close their open pages (LIVE-06). Raise ServiceError."""
+    """Remove all of a user's credentials, and close their open pages (LIVE-06). Raise ServiceError.
+
+    If the user is the last owner of a workspace, another member becomes its owner.
+    """
     if staff.is_last_administrator(user):
         raise ServiceError(
             "last_administrator",
             _("You can’t remove the last administrator. Make someone else an administrator first."),
         )
+    members.hand_over_workspaces(user=user, author=author)
     user.is_active = user.is_staff = user.is_superuser = False
     user.set_unusable_password()
     user.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])

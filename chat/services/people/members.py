@@ -1,4 +1,4 @@
-"""Members of a workspace: change their roles, remove them, and undo a removal."""
+"""Members of a workspace: change their roles, remove them, undo a removal, and keep an owner."""
 
 from __future__ import annotations
 
@@ -114,6 +114,34 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
     return membership
 
 
+def owners_after(user: User) -> list[tuple[Membership, Membership | None]]:
+    """Return a user's memberships as the last active owner of a workspace, each with that of the next owner.
+
+    This is the active admin, or otherwise the active member, who has been in the workspace longest. It is None if there
+    is none.
+    """
+    last = [each for each in user.memberships.filter(role=Role.OWNER).select_related("workspace") if _is_last(each)]
+    return [(each, _next_owner(each)) for each in last]
+
+
+def hand_over_workspaces(*, user: User, author: User | None) -> None:
+    """Give the workspaces of which a user is the last owner a new owner, in the caller's transaction."""
+    for membership, heir in owners_after(user):
+        if heir is None:
+            continue
+        before, heir.role = heir.role, Role.OWNER
+        heir.save(update_fields=["role"])
+        workspace, roles = membership.workspace, {"before": str(before), "role": str(heir.role)}
+        record(Kind.MEMBER_CHANGED, actor=author, person=heir.user_id, target=workspace, interface=None, **roles)
+        notify_access_changed(heir.user_id, membership.workspace_id)
+
+
+def _next_owner(last: Membership) -> Membership | None:
+    others = Membership.objects.filter(workspace=last.workspace_id, user__is_active=True).exclude(pk=last.pk)
+    others = others.select_related("user").order_by("pk")
+    return others.filter(role=Role.ADMIN).first() or others.filter(role=Role.MEMBER).first()
+
+
 def _lock(author: User, workspace_id: int, user_id: int) -> tuple[Membership, str]:
     """Lock the workspace, so that two owners cannot both leave. Return the membership and the author's role."""
     if author.pk != user_id:
@@ -146,9 +174,13 @@ def require_owners(leaving: Collection[int]) -> None:
         _keep_an_owner(membership, leaving)
 
 
+def _is_last(owner: Membership, leaving: Collection[int] = ()) -> bool:
+    others = Membership.objects.filter(workspace=owner.workspace_id, role=Role.OWNER, user__is_active=True)
+    return not others.exclude(pk__in=[owner.pk, *leaving]).exists()
+
+
 def _keep_an_owner(membership: Membership, leaving: Collection[int] = ()) -> None:
-    others = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER, user__is_active=True)
-    if membership.role == Role.OWNER and not others.exclude(pk__in=[membership.pk, *leaving]).exists():
+    if membership.role == Role.OWNER and _is_last(membership, leaving):
         raise ServiceError("last_owner", _("A workspace needs an owner. Make another member an owner first."))
 
 
