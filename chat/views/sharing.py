@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
@@ -52,10 +53,16 @@ def share(request: SignedInRequest, session_id: str) -> HttpResponse:
 @require_POST
 @signed_in
 def unshare(request: SignedInRequest, session_id: str) -> HttpResponse:
-    """Remove a user's access."""
+    """Remove a user's access, and show how many invitation links ended with it."""
     row, _role = session_for(request.user, session_id, SessionRole.OWNER)
     person = _person(request)
-    return _change(request, row, lambda: sharing.unshare(session=row, author=request.user, user=person))
+
+    def remove() -> str:
+        links = sharing.unshare(session=row, author=request.user, user=person)
+        words = ngettext("%(count)d invitation link was revoked.", "%(count)d invitation links were revoked.", links)
+        return words % {"count": links} if links else ""
+
+    return _change(request, row, remove)
 
 
 @require_POST
@@ -101,13 +108,14 @@ def revoke_invitations(request: SignedInRequest, session_id: str) -> HttpRespons
     return _dialog(request, row, done=_("The session’s invitation links no longer work."))
 
 
-def _change(request: SignedInRequest, row: Session, change: Callable[[], None]) -> HttpResponse:
+def _change(request: SignedInRequest, row: Session, change: Callable[[], str | None]) -> HttpResponse:
+    """Show the dialog after a change, with the text that the change returns."""
     try:
-        change()
+        done = change()
     except ServiceError as refused:
         return _dialog(request, row, refused=str(refused), status=422)
     row.refresh_from_db(fields=["workspace_role"])
-    return _dialog(request, row)
+    return _dialog(request, row, done=done or "")
 
 
 def _dialog(
@@ -122,8 +130,11 @@ def _dialog(
     done: str = "",
     status: int = 200,
 ) -> HttpResponse:
+    people = sharing.present_and_former(row)
+    is_open = row.workspace_role == SessionRole.EDITOR
     values = {
         "session": row,
+        "has_outranked": is_open and any(each.role == SessionRole.VIEWER and not each.is_guest for each in people),
         "candidates": [
             {"user": user, "username": user.username, "picture": picture_url(user)} for user in sharing.candidates(row)
         ],
@@ -131,7 +142,7 @@ def _dialog(
         "may_open": sharing.may_open_to_workspace(row, request.user),
         "may_invite": may(request.user, Permission.MANAGE_MEMBERS, row.workspace_id),
         "uses": sharing.USES,
-        **_people(sharing.present_and_former(row)),
+        **_people(people),
         "approvers": json.dumps(approvers_present(row)),
         "invitations": sharing.invitations(row),
         "many": FIND_FROM,

@@ -67,6 +67,29 @@ def test_owner_lets_in_changes_and_removes(signed_in: SignIn, ana: User, bo: Use
     assert roles == [SessionRole.VIEWER, SessionRole.EDITOR, None]
 
 
+def test_viewers_who_can_edit_by_the_workspace_are_pointed_out(
+    signed_in: SignIn, ana: User, bo: User, session: Session
+) -> None:
+    """UI-23: a session that is open to the workspace reduces no access, and a share does not reduce this one."""
+    let_in(session, bo, "viewer")
+    client = signed_in(ana)
+    for role, is_said in (("editor", True), ("viewer", False)):
+        html = client.post(reverse("session-share-workspace", args=[session.pk]), {"role": role}).content.decode()
+        assert ("Viewers below who are members can edit" in html) == is_said
+    assert role_in(bo, session) == SessionRole.VIEWER
+
+
+def test_removal_says_that_links_have_ended(signed_in: SignIn, ana: User, bo: User, session: Session) -> None:
+    """The links of the session end with a removal, also one that was just sent to another user."""
+    client = signed_in(ana)
+    for count, words in ((0, ""), (1, "1 invitation link was revoked."), (2, "2 invitation links were revoked.")):
+        let_in(session, bo, "viewer")
+        for _link in range(count):
+            sharing.invite(session=session, author=ana, role="viewer")
+        html = client.post(reverse("session-share-remove", args=[session.pk]), {"user": "bo"}).content.decode()
+        assert (words in html, "revoked" in html) == (True, bool(count))
+
+
 def test_invitation_link_works_once_it_is_shown(signed_in: SignIn, ana: User, session: Session) -> None:
     response = signed_in(ana).post(reverse("session-share-invite", args=[session.pk]), {"role": "viewer"})
     link = response.content.decode().split('readonly value="')[1].split('"')[0]

@@ -113,13 +113,14 @@ def share(*, session: Session, author: User, user: User, role: str) -> None:
 
 
 @transaction.atomic
-def unshare(*, session: Session, author: User, user: User) -> None:
+def unshare(*, session: Session, author: User, user: User) -> int:
     """Remove a user's share of a session, and close their open pages of it (LIVE-06).
 
-    The session's invitation links end, too, because the user may know one. Guests leave the workspace with their last
-    share. Raise ServiceError.
+    The session's invitation links end, too, because the user may know one; return how many were valid. Guests leave the
+    workspace with their last share. Raise ServiceError.
     """
     require_own_people(session)
+    links = valid_invitations().filter(session=session).count()
     tx = SessionTransaction.lock(session.pk)
     taken, _kinds = Share.objects.filter(session=session, user=user).delete()
     copy_people_below(session.pk)
@@ -130,6 +131,7 @@ def unshare(*, session: Session, author: User, user: User) -> None:
     replies.follow_people(tx)
     lapse_in_session_later(session.pk)
     publish_on_commit(session.pk, [AccessChanged()])
+    return links
 
 
 @transaction.atomic
