@@ -108,6 +108,16 @@ def test_a_removal_can_be_undone(workspace: Workspace, adam: User, ana: User, bo
     assert undo(adam, removed.undo).user == ana  # a second time, without effect
 
 
+def test_undo_makes_a_guest_a_member_again(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
+    """A removed member has accepted an invitation to one session before the removal is undone."""
+    session = create_session(owner=bo, workspace=workspace)
+    removed = members.remove(author=adam, workspace_id=workspace.pk, user_id=ana.pk)
+    sharing.accept(token=sharing.invite(session=session, author=bo, role="editor")[1], user=ana)
+    assert role_of(ana, workspace) == "guest"
+    assert members.bring_back(author=adam, workspace_id=workspace.pk, undo=removed.undo).role == "member"
+    assert (role_of(ana, workspace), role_in(ana, session)) == ("member", SessionRole.EDITOR)
+
+
 def test_links_that_a_removed_member_may_know_end(workspace: Workspace, adam: User, ana: User, bo: User) -> None:
     """LIVE-06: removing a member revokes the links to sessions shared with them, so they cannot return as a guest."""
     shared, other = create_session(owner=bo, workspace=workspace), create_session(owner=bo, workspace=workspace)

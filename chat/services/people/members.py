@@ -96,7 +96,10 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> Removed:
 
 @transaction.atomic
 def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
-    """Undo a removal of the last hour. Raise NoSuchWorkspace, Forbidden, and ServiceError "too_late"."""
+    """Undo a removal of the last hour, also if the user has come back as a guest in the meantime.
+
+    Raise NoSuchWorkspace, Forbidden, and ServiceError "too_late".
+    """
     workspace = workspace_where(author, Permission.MANAGE_MEMBERS, workspace_id)
     try:
         removed_from, user_id, role = signing.loads(undo, salt=SALT, max_age=UNDO_SECONDS)
@@ -107,7 +110,11 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
         raise _too_late()
     _require_rank(_role_of(author, workspace.pk), role)
     membership, is_new = Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": role})
-    if is_new:
+    is_guest = membership.role == Role.GUEST
+    if is_guest:
+        membership.role = Role(role)
+        membership.save(update_fields=["role"])
+    if is_new or is_guest:
         record(Kind.MEMBER_ADDED, actor=author, person=user, target=workspace, role=role)
         notify_access_changed(user_id, workspace_id)
         follow_people_in_workspace_later(workspace_id, user_id)
