@@ -30,7 +30,6 @@ from chat.models import ASKING, ChatMessage, MessageStatus, MessageType, RunStat
 from chat.overrides.composed_queries import Composed
 from chat.queries.approvals import approved_by, lacks_role
 from chat.queries.search import sessions_with
-from chat.queries.session_people import admitted_to
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -231,12 +230,6 @@ def deleted_sessions(user: User) -> list[Session]:
     """
     alone = Q(caller_session=None) | ~Q(caller_session__status=Session.Status.DELETED)
     return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MOST_DELETED])
-
-
-def others_in(user: User, session_ids: Iterable[str]) -> int:
-    """Return how many other users can open the sessions among these that the user owns."""
-    own = Session.objects.filter(pk__in=list(session_ids), owner=user).order_by().values_list("pk", flat=True)
-    return admitted_to(own).exclude(pk=user.pk).count()
 
 
 def unread_sessions(user: User) -> QuerySet[Row]:

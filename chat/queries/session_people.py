@@ -67,9 +67,10 @@ def people_of(session: Session) -> QuerySet[User]:
     return User.objects.filter(Q(pk=session.owner_id, is_active=True) | _are_admitted_to([session.pk]))
 
 
-def admitted_to(session_ids: Iterable[str]) -> QuerySet[User]:
-    """Return the users to whom any of these sessions is shared or open, except deleted sessions, unordered."""
-    return User.objects.filter(_are_admitted_to(session_ids))
+def others_in(user: User, session_ids: Iterable[str]) -> int:
+    """Return how many other users can open the sessions among these that the user owns."""
+    own = Session.objects.filter(pk__in=list(session_ids), owner=user).order_by().values_list("pk", flat=True)
+    return User.objects.filter(_are_admitted_to(own)).exclude(pk=user.pk).count()
 
 
 def _are_admitted_to(session_ids: Iterable[str]) -> Q:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from chat.access import session_for
 from chat.errors import Forbidden, NoSuchSession, ServiceError
 from chat.models import SessionRole, User
-from chat.queries.session_list import others_in
+from chat.queries.session_people import others_in
 from chat.services.sessions import actions, lifecycle
 from chat.services.sessions.actions import ActionResult, SessionAction
 from chat.views.requests import SignedInRequest, signed_in
