@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PAGE = 60
 MOST = 2000
-MOST_DELETED = 50
+MOST_DELETED = MOST_ELSEWHERE = 50
 
 
 class Within(NamedTuple):
@@ -53,6 +53,15 @@ class Within(NamedTuple):
 
     workspace: int
     others: tuple[int, ...] = ()
+
+
+class Needing(NamedTuple):
+    """A session that the list does not show, and that waits for the user or mentions the user."""
+
+    id: str
+    title: str
+    mention: int
+    waiting: bool
 
 
 class Facts(NamedTuple):
@@ -232,6 +241,11 @@ def deleted_sessions(user: User) -> list[Session]:
     return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MOST_DELETED])
 
 
+def needing_elsewhere(user: User, within: Within | None = None) -> list[Needing]:
+    """Read the sessions outside of `within` that wait for the user or mention the user. None reads all of them."""
+    return [Needing(*values) for values in _NEEDING.read(user.pk, *_values(within))]
+
+
 def unread_sessions(user: User) -> QuerySet[Row]:
     """Return the sessions that the list marks as unread, unordered, to check whether there are any."""
     return _rows(user, archived=False).filter(revision__gt=F("read"), unread=True).order_by()
@@ -278,6 +292,16 @@ def _last_active(count: int) -> Composed[tuple[Any, ...]]:
         return rows.order_by("-updated_at").values_list(*READ)[:count]
 
     return Composed(build)
+
+
+def _needing(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
+    listed = _places(*within)
+    rows = _rows(User(pk=user_id), archived=False, within=listed and ~listed)
+    rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MOST_ELSEWHERE]
+    return rows.values_list("pk", "title", "mention", "waiting")
+
+
+_NEEDING = Composed(_needing)
 
 
 def _values(within: Within | None) -> tuple[int, ...]:

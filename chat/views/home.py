@@ -24,7 +24,7 @@ from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
-from chat.queries.session_list import listing, recent
+from chat.queries.session_list import listing, needing_elsewhere, recent
 from chat.rendering.text.formatting import color, initials
 from chat.services.idempotency import LONGEST_KEY, create_once
 from chat.services.people.second_factor import can_sign_in_again
@@ -178,9 +178,14 @@ def sidebar_values(request: SignedInRequest, workspaces: UserWorkspaces, current
     count = int(shown) if shown.isascii() and shown.isdigit() and len(shown) < 6 else 0
     found = listing(request.user, zone_of(request), shown=count, archived=archived, within=workspaces.within)
     may_begin = workspaces.here is not None or may_begin_sessions(request.user)
+    # The archive lists no session that needs the user.
+    is_partial = archived or workspaces.several
+    within = None if archived else workspaces.within
+    elsewhere = needing_elsewhere(request.user, within) if is_partial else []
     return {
         "workspaces": workspaces,
         "switcher": json.dumps([_choice(each, workspaces) for each in workspaces.mine] if workspaces.several else []),
+        "elsewhere": elsewhere,
         "home": _address(workspaces.here) if workspaces.here and workspaces.several else reverse("home"),
         "listing": found,
         "may_begin": may_begin,

@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.person import RETRIES, Person
 from tests.browser.test_chat import invited, reply
+from tests.browser.test_notifications import BROWSER, has_shown
 from tests.browser.test_session_list import begin
 from tests.support.server import Server
 from tests.wire.server import WireServer
@@ -163,3 +164,25 @@ async def test_switcher_shows_changes_in_other_workspaces(
     await expect(dot).to_be_hidden()
     await ana.page.get_by_role("link", name="In ops").first.click()
     await expect(ana.answers.first).to_contain_text("Yes.")
+
+
+async def test_mention_in_another_workspace_is_notified_and_counted(
+    ana: Person, server: Server, browser: Browser, model: WireServer
+) -> None:
+    """LIVE-07: a page that shows another workspace notifies a mentioned user, and counts the session in its title."""
+    bo = await invited(ana, browser, "Bo", member=True)
+    await ana.page.keyboard.press("Escape")
+    model.script(reply("Yes"), reply("Yes"))
+    await ana.say("Lunch")
+    await ana.sees_state("idle")
+    await expect(bo.page.locator("[data-part=title]").first).to_have_text("Lunch")
+    all_join(server, OPS)
+    await bo.page.add_init_script(BROWSER)
+    await bo.page.reload()
+    await go_by_palette(bo.page, OPS)
+    await bo.page.evaluate("document.documentElement.dataset.notify = 'yes'")
+    await expect(bo.page).to_have_title("New session · Parley")
+    await ana.say("Please, @bo, come")
+    await expect(bo.page).to_have_title("(1) New session · Parley")
+    await has_shown(bo, ["Lunch", "You were mentioned."])
+    bo.check_console()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from chat.errors import Forbidden, Invalid, NoSuchWorkspace
 from chat.models import Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import session_list
+from chat.services.messages.sending import send_message
 from chat.services.people.workspaces import UserWorkspaces, current_workspace, enter, listed_workspaces, rename
 from chat.services.sessions import forking, user_state
 from chat.services.sessions.actions import SessionAction, apply_action
@@ -67,6 +70,26 @@ def test_new_sessions_go_where_one_is_and_are_listed_there_alone(
     assert (listed(ana, here), listed(ana, there)) == (["Second"], ["First"])
     assert (listed(ana, here, archived=True), listed(ana, there, archived=True)) == (["Gone"], [])
     assert [row.title for row in session_list.recent(ana, 4, here.within)] == ["Second"]
+
+
+def test_mentions_in_other_workspaces_are_known(
+    ana: User, bo: User, workspace: Workspace, other: Workspace, client: Client
+) -> None:
+    """LIVE-07: the list has, hidden, the sessions outside of it that mention the user, so that pages notify them."""
+    here, there = (create_session(owner=bo, title=each.name, workspace=each) for each in (workspace, other))
+    for session in (here, there):
+        let_in(session, ana, "viewer")
+        send_message(session=session, author=bo, text="@Ana, look")
+    shown = listed_workspaces(ana, workspace.pk)
+    assert [(each.id, each.waiting) for each in session_list.needing_elsewhere(ana, shown.within)] == [
+        (there.pk, False)
+    ]
+    assert {each.id for each in session_list.needing_elsewhere(ana)} == {here.pk, there.pk}
+    client.force_login(ana)
+    for archived, hidden in (("", 1), ("yes", 2)):
+        address = f"{reverse('sessions')}?workspace={workspace.pk}&archived={archived}"
+        html = client.get(address).content.decode().split('id="sessions-elsewhere"')[1]
+        assert html.count('data-mentioned="yes"') == hidden
 
 
 def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: Workspace, other: Workspace) -> None:
