@@ -363,6 +363,7 @@ async def invited(
     await guest.page.get_by_role("button", name="Join").click()
     await expect(guest.composer).to_be_visible()
     if member:
+        await guest.sees_connection("Connected")
         await make_member(host)
         await expect(guest.page.locator("main")).to_have_attribute("data-guest", "no")  # the page has reloaded
     await guest.sees_connection("Connected")
