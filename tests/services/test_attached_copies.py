@@ -85,7 +85,7 @@ def test_copies_go_with_a_purged_message(
 def test_copies_go_with_an_erased_user(
     session: Session, bo: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    """ADM-06: the files of an erased user go from the folders of other users' sessions, too."""
+    """The files of an erased user go from the folders of other users' sessions, too."""
     attach(session, bo)
     assert has_copy(session)
     with django_capture_on_commit_callbacks(execute=True):

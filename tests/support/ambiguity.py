@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from math import inf
-from re import _constants as k  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as k
+from re import _parser
 from typing import Any, TypeVar
 
 T = TypeVar("T")
