@@ -35,9 +35,11 @@ LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 # https://github.com/ggml-org/llama.cpp/issues/25746, https://github.com/ggml-org/llama.cpp/issues/26930
 COUNTS = frozenset(f"{limit}{of}" for limit in ("min", "max") for of in ("Length", "Items", "Properties", "Contains"))
 REGULAR_EXPRESSIONS = frozenset({"pattern", "patternProperties", "propertyNames"})
-CONDITIONS = frozenset({"not", "if", "then", "else", "contains", "dependentSchemas"})
-OTHER_VALUES = frozenset({"additionalItems", "unevaluatedItems", "unevaluatedProperties"})
-REFERENCES = frozenset({"$ref", "$defs", "definitions", "discriminator"})
+DEPENDENCIES = frozenset({"dependencies", "dependentRequired", "dependentSchemas"})
+CONDITIONS = DEPENDENCIES | {"not", "if", "then", "else", "contains"}
+OTHER_VALUES = frozenset({"additionalItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema"})
+ANCHORS = frozenset({"$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+REFERENCES = ANCHORS | {"$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions", "discriminator"}
 LEFT_OUT = COUNTS | REGULAR_EXPRESSIONS | CONDITIONS | OTHER_VALUES | REFERENCES
 # Keywords with values of one type.
 NUMBERS = frozenset({"minimum", "maximum", *LIMITS})
@@ -203,14 +205,20 @@ def _any_name(named: Json, schema: Json) -> Any:
 def _with_known_names(schema: Json) -> Json:
     """Return a schema that requires only properties that it describes, and no alternatives of required properties.
 
-    Kimi refuses both.
+    Kimi refuses both. Alternatives of which nothing is left are left out, too: two of them would allow no value.
     """
+    without_use = {key for key in CHOICES if all(_adds_nothing(each, schema) for each in schema.get(key, ()))}
+    rest = {key: value for key, value in schema.items() if key not in without_use}
+    if "properties" not in rest or "required" not in rest:
+        return rest
+    return {**rest, "required": [name for name in rest["required"] if name in rest["properties"]]}
+
+
+def _adds_nothing(choice: Json, schema: Json) -> bool:
+    """Return whether one of a schema's alternatives adds only required properties to it, or nothing."""
     if "properties" not in schema:
-        return schema
-    required = [name for name in schema.get("required", ()) if name in schema["properties"]]
-    only_required = {key for key in CHOICES if all(each.keys() == {"required"} for each in schema.get(key, ()))}
-    rest = {key: value for key, value in schema.items() if key not in only_required}
-    return {**rest, "required": required} if "required" in schema else rest
+        return not choice
+    return choice.keys() <= {"required", "type"} and choice.get("type", "object") == "object"
 
 
 def _with_types(schema: Json) -> Json:

@@ -91,6 +91,7 @@ def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> N
             {"type": "object", "additionalProperties": A},
         ),
         ({**A, "not": {"pattern": "x"}, "if": {"pattern": "y"}, "then": {"maxLength": 2}, "else": False}, A),
+        ({**A, "oneOf": [{"pattern": "x"}, {"pattern": "y"}]}, A),
         (
             {"enum": [{"pattern": "x"}], "default": {"maxLength": 1}},
             {"enum": [{"pattern": "x"}], "default": {"maxLength": 1}},
@@ -159,6 +160,22 @@ def test_references_are_replaced_by_what_they_refer_to(properties: Json, definit
     assert whole == {"type": "object", "properties": sent}
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"dependencies": {"a": {"$ref": "#/$defs/A"}}},
+        {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {"$ref": "#/$defs/A"}}},
+        {"contentSchema": {"$ref": "#/$defs/A"}},
+        {"$dynamicRef": "#a", "$dynamicAnchor": "a", "$anchor": "b"},
+        {"$recursiveRef": "#", "$recursiveAnchor": True},
+    ],
+)
+def test_no_references_are_left(rest: Json) -> None:
+    """UI-16: a reference to a definition that is left out would make a vendor refuse all requests."""
+    whole = schema_for_models({"properties": {"a": {**A, **rest}}, "$defs": {"A": A}, **rest})
+    assert whole == {"type": "object", "properties": {"a": A}}
+
+
 def test_references_that_multiply_end() -> None:
     """UI-16: each of these definitions contains the next one twice, so the whole would have 2**16 parts."""
     pair = {str(level): {"properties": {key: {"$ref": f"#/$defs/{level + 1}"} for key in "ab"}} for level in range(16)}
@@ -181,6 +198,14 @@ def test_references_that_multiply_end() -> None:
         (
             {"type": "object", "properties": {"x": A}, "required": ["x", "y"], "anyOf": [{"required": ["x"]}]},
             {"type": "object", "properties": {"x": A}, "required": ["x"]},
+        ),
+        (
+            {"properties": {"x": A}, "oneOf": [{"required": ["x"]}, {"type": "object", "required": ["y"]}]},
+            {"type": "object", "properties": {"x": A}},
+        ),
+        (
+            {"properties": {"x": A}, "anyOf": [{"type": "object"}, {"type": "null"}]},
+            {"properties": {"x": A}, "anyOf": [{"type": "object"}, {"type": "null"}]},
         ),
         ({"type": "array", "items": True}, {"type": "array", "items": {}}),
     ],
