@@ -53,7 +53,7 @@ def schema_for_models(schema: Json) -> Json:
     """Return the input schema of a server's tool in a form that vendors accept, which always describes an object."""
     if len(json.dumps(schema)) > LONGEST_SCHEMA:
         return {"type": "object", "properties": {}}
-    usable = usable_schema(schema)
+    usable = _Reader(schema).part(schema, DEEPEST_SCHEMA)
     kept = {key: value for key, value in usable.items() if key not in NOT_AT_TOP}
     properties = dict(kept.get("properties") or {})
     for choice in (choice for keyword in CHOICES for choice in usable.get(keyword, ())):
@@ -113,6 +113,10 @@ class _Reader:
 
     def usable(self, schema: Any, depth: int, within: tuple[str, ...] = ("#",)) -> Json:
         """Return a part of the schema as `usable_schema` does. `within` are the references that led to the part."""
+        return _with_types(_with_known_names(self.part(schema, depth, within)))
+
+    def part(self, schema: Any, depth: int, within: tuple[str, ...] = ("#",)) -> Json:
+        """Return the same part with all names that it requires, also of properties that only its choices describe."""
         if not isinstance(schema, dict) or not depth:
             return {}
         schema, within = self._followed(schema, within)
@@ -128,7 +132,7 @@ class _Reader:
             usable["additionalProperties"] = _any_name(named, schema)
         for key, value in usable.items():
             usable[key] = self._usable_value(key, value, depth - 1, within)
-        return _with_types(_with_known_names(usable))
+        return usable
 
     def _usable_value(self, key: str, value: Any, depth: int, within: tuple[str, ...]) -> Any:
         match key:
@@ -198,7 +202,7 @@ def _is_types(names: list[Any]) -> bool:
 
 def _any_name(named: Json, schema: Json) -> Any:
     """Return the schema for properties with any name, in place of one for each pattern of names."""
-    is_closed = schema.get("additionalProperties", False) is False
+    is_closed = schema.get("additionalProperties") is False
     return next(iter(named.values())) if is_closed and len(named) == 1 else True
 
 

@@ -32,6 +32,10 @@ A, B = {"type": "string"}, {"type": "number"}
             {"anyOf": [{"required": ["a"]}, {"properties": {"b": B}}], "properties": {"a": A}},
             {"properties": {"a": A, "b": B}},
         ),
+        (
+            {"anyOf": [{"properties": {"a": A}}, {}], "properties": {"b": B}, "required": ["a", "b", "c"]},
+            {"properties": {"a": A, "b": B}, "required": ["a", "b"]},
+        ),
         ({"allOf": [{"$ref": "#/$defs/N"}], "enum": [{}]}, {"properties": {}}),
         ({"properties": {"a": {"anyOf": [A, B]}}}, {"properties": {"a": {"anyOf": [A, B]}}}),
         ({"properties": {"a": {"type": "array"}}}, {"properties": {"a": {"type": "array", "items": {}}}}),
@@ -80,6 +84,10 @@ def test_schemas_that_vendors_refuse_are_replaced(schema: Json, sent: Json) -> N
         ),
         (
             {"type": "object", "patternProperties": {"^x-": A, "^y-": B}, "additionalProperties": False},
+            {"type": "object", "additionalProperties": True},
+        ),
+        (
+            {"type": "object", "patternProperties": {"^x-": A}},
             {"type": "object", "additionalProperties": True},
         ),
         (
