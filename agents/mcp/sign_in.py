@@ -63,11 +63,14 @@ class Grant:
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
-        return cls(**data)
+        client = dict(data["client"])
+        return cls(**{**data, "lacking": client.pop("lacking", ""), "client": client})
 
     def to_json(self) -> Json:
-        # Earlier versions of Parley do not know `lacking`.
-        return {name: value for name, value in asdict(self).items() if name != "lacking" or value}
+        data = asdict(self)
+        lacking = data.pop("lacking")
+        # Processes of the previous release may read it during an update. They accept no further names but in `client`.
+        return {**data, "client": {**self.client, "lacking": lacking}} if lacking else data
 
     @property
     def is_valid(self) -> bool:

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from mcp.shared.auth import OAuthClientInformationFull
 
 from agents.mcp import connection, oauth
 from agents.mcp.config import AddedServer, ServerConfig
@@ -108,6 +109,17 @@ async def test_person_signs_in_and_the_tools_are_there(address: str) -> None:
     assert "the first note" in str(result.content)
     offer = await examine(at(address), Stored(at(address), grant))
     assert [tool.name for tool in offer.tools] == ["read_note"]
+
+
+def test_previous_release_reads_a_sign_in_that_lacks_rights() -> None:
+    """UI-19: during an update, its processes use the same rows, and a renewal there keeps the values of `client`."""
+    grant = Grant({"client_id": "known", "redirect_uris": [BACK]}, "https://as.example/token", None, "token")
+    kept = replace(grant, lacking="notes:write").to_json()
+    names = {"client", "token_endpoint", "resource", "access_token", "refresh_token", "expires_at"}
+    assert kept.keys() == grant.to_json().keys() == names
+    assert OAuthClientInformationFull.model_validate(kept["client"]).client_id == "known"
+    read = Grant.from_json(kept)
+    assert (read, read.lacking) == (grant, "notes:write")
 
 
 async def test_client_that_was_registered_by_hand_registers_nothing(address: str) -> None:
