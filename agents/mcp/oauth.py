@@ -162,7 +162,7 @@ class Bearer(httpx2.Auth):
         if answer.status_code == 403 and extract_field_from_www_auth(answer, "error") == "insufficient_scope":
             scope = extract_field_from_www_auth(answer, "scope") or ""
             if SCOPE.fullmatch(scope):
-                await self._tokens.add_lacking(scope)
+                await self._tokens.add_lacking(token, scope)
             raise SignInTooNarrow
 
 

@@ -106,6 +106,6 @@ class Tokens(Protocol):
         """Return a new token in place of the one that the server refused. Raise the same errors as `current`."""
         ...
 
-    async def add_lacking(self, scope: str) -> None:
-        """Store rights that the sign-in lacks, so that the next one asks for them."""
+    async def add_lacking(self, refused: str, scope: str) -> None:
+        """Store rights that the refused token lacks, so that the next sign-in asks for them."""
         ...

@@ -45,8 +45,8 @@ class StoredTokens:
         assert self._grant is not None  # noqa: S101  # _renew
         return self._grant.access_token
 
-    async def add_lacking(self, scope: str) -> None:
-        await self._do(mcp_sign_in.add_lacking, self._id, scope)
+    async def add_lacking(self, refused: str, scope: str) -> None:
+        await self._do(mcp_sign_in.add_lacking, self._id, refused, scope)
 
     async def _renew(self, refused: str | None) -> None:
         """Get a valid token that is not the refused one. It can be one that another process has renewed."""

@@ -101,11 +101,16 @@ def end_renewal(server_id: int, before: Grant, after: Grant | None) -> Grant | N
 
 
 @transaction.atomic
-def add_lacking(server_id: int, scope: str) -> None:
-    """Store rights that the sign-in to a server lacks, for the next sign-in."""
+def add_lacking(server_id: int, refused: str, scope: str) -> None:
+    """Store rights that the refused token of a server lacks, for the next sign-in.
+
+    Do nothing if the server has another token, because a user may have connected it again with these rights.
+    """
     server = McpServer.objects.select_for_update().filter(pk=server_id, removed_at=None).first()
     grant = _grant_in(server) if server is not None else None
-    if server is None or grant is None or set(scope.split()) <= set(grant.lacking.split()):
+    if server is None or grant is None or grant.access_token != refused:
+        return
+    if set(scope.split()) <= set(grant.lacking.split()):
         return
     both = " ".join(dict.fromkeys(f"{grant.lacking} {scope}".split()))
     grant = replace(grant, lacking=both if len(both) <= LONGEST_LACKING else scope)

@@ -30,7 +30,7 @@ class Ended:
     """The tokens of a sign-in that ends during the connection."""
 
     def __init__(self) -> None:
-        self.lacking = list[str]()
+        self.lacking = list[tuple[str, str]]()
 
     async def current(self) -> str:
         return "first"
@@ -38,8 +38,8 @@ class Ended:
     async def renew(self, refused: str) -> str:
         raise SignInEnded
 
-    async def add_lacking(self, scope: str) -> None:
-        self.lacking.append(scope)
+    async def add_lacking(self, refused: str, scope: str) -> None:
+        self.lacking.append((refused, scope))
 
 
 async def refuse(request: web.Request) -> web.StreamResponse:
@@ -151,7 +151,7 @@ async def test_rights_that_a_call_lacks_are_kept_for_the_next_sign_in() -> None:
     tokens = Ended()
     async with connected(Server(refuse_scope), Bearer(tokens)) as connection:
         assert NARROW in await call(connection, "broken")
-    assert tokens.lacking == ["notes notes:write"]
+    assert tokens.lacking == [("first", "notes notes:write")]
 
 
 async def test_stop_that_the_server_does_not_take_ends_no_other_call() -> None:

@@ -82,7 +82,7 @@ class Stored:
         self.grant = await renew(self.server, self.grant)
         return self.grant.access_token
 
-    async def add_lacking(self, scope: str) -> None:
+    async def add_lacking(self, refused: str, scope: str) -> None:
         raise AssertionError(scope)
 
 
