@@ -161,8 +161,7 @@ class Bearer(httpx2.Auth):
             answer = yield request
         if answer.status_code == 403 and extract_field_from_www_auth(answer, "error") == "insufficient_scope":
             scope = extract_field_from_www_auth(answer, "scope") or ""
-            if SCOPE.fullmatch(scope):
-                await self._tokens.add_lacking(token, scope)
+            await self._tokens.add_lacking(token, scope if SCOPE.fullmatch(scope) else "")
             raise SignInTooNarrow
 
 

@@ -50,7 +50,8 @@ class Callback:
 class Grant:
     """Tokens, and the values to renew them. `expires_at` is in seconds since 1970, or None if it is unknown.
 
-    `lacking` are the rights (scopes) that calls have lacked since the sign-in, separated by spaces.
+    `lacking` are the rights (scopes) that calls have lacked since the sign-in, separated by spaces: "" if the server has
+    not named them, None if no call has lacked any.
     """
 
     client: Json
@@ -59,18 +60,18 @@ class Grant:
     access_token: str
     refresh_token: str | None = None
     expires_at: float | None = None
-    lacking: str = field(default="", compare=False)
+    lacking: str | None = field(default=None, compare=False)
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
         client = dict(data["client"])
-        return cls(**{**data, "lacking": client.pop("lacking", ""), "client": client})
+        return cls(**{**data, "lacking": client.pop("lacking", None), "client": client})
 
     def to_json(self) -> Json:
         data = asdict(self)
         lacking = data.pop("lacking")
         # Processes of the previous release may read it during an update. They accept no further names but in `client`.
-        return {**data, "client": {**self.client, "lacking": lacking}} if lacking else data
+        return {**data, "client": {**self.client, "lacking": lacking}} if lacking is not None else data
 
     @property
     def is_valid(self) -> bool:
@@ -107,5 +108,5 @@ class Tokens(Protocol):
         ...
 
     async def add_lacking(self, refused: str, scope: str) -> None:
-        """Store rights that the refused token lacks, so that the next sign-in asks for them."""
+        """Store rights that the refused token lacks, so that the next sign-in asks for them. `scope` can be ""."""
         ...

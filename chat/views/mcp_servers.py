@@ -294,7 +294,7 @@ def _row(request: SignedInRequest, server: McpServer, more: Values) -> Values:
         "is_open": is_refused,
         "revision": request.POST.get("revision", "") if is_refused else server.revision,
         "headers": service.header_names(server),
-        "lacks_rights": bool(sign_in_service.lacking_of(server)),
+        "lacks_rights": sign_in_service.lacking_of(server) is not None,
         "has_stored": bool(server.secret_headers or server.oauth_client),
         "is_shadowed": is_shadowed(server),
     }

@@ -44,7 +44,7 @@ def begin(request: SignedInRequest, server: McpServer) -> PendingSignIn:
 
     spend("mcp_checks", request.user.pk)
     try:
-        client, lacking = mcp_sign_in.client_of(server), mcp_sign_in.lacking_of(server)
+        client, lacking = mcp_sign_in.client_of(server), mcp_sign_in.lacking_of(server) or ""
         return_connection()
         begun = async_to_sync(oauth.begin)(as_added(server), _callback(request), client, lacking)
     except SignInFailed as error:

@@ -256,15 +256,19 @@ def test_sign_in_that_has_ended_is_shown_as_expired(page: Client, server: McpSer
 
 @pytest.mark.django_db(transaction=True)
 def test_rights_that_calls_have_lacked_are_asked_for(page: Client, server: McpServer) -> None:
-    """UI-19: the page offers to connect again for these rights, also if the token was being renewed at the time."""
+    """UI-19: the page offers to connect again for them, also if they are unknown, or the token is being renewed."""
     grant = connected(page, server)
     assert "Connect again" not in page.get(where(server)).content.decode()
     added = as_added(McpServer.objects.get())
 
     async def use(store: TokenStore) -> None:
-        for scope in ("notes:write", "notes:write notes"):
+        for scope in scopes:
             await store.of(added).add_lacking(grant.access_token, scope)
 
+    scopes = [""]
+    ask(server, use)
+    assert "Connect again" in page.get(where(server)).content.decode()
+    scopes = ["notes:write", "notes:write notes"]
     ask(server, use)
     renewed = mcp_sign_in.end_renewal(server.pk, grant, replace(grant, access_token="new"))
     assert renewed is not None

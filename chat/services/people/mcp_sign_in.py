@@ -110,18 +110,18 @@ def add_lacking(server_id: int, refused: str, scope: str) -> None:
     grant = _grant_in(server) if server is not None else None
     if server is None or grant is None or grant.access_token != refused:
         return
-    if set(scope.split()) <= set(grant.lacking.split()):
+    if grant.lacking is not None and set(scope.split()) <= set(grant.lacking.split()):
         return
-    both = " ".join(dict.fromkeys(f"{grant.lacking} {scope}".split()))
+    both = " ".join(dict.fromkeys(f"{grant.lacking or ''} {scope}".split()))
     grant = replace(grant, lacking=both if len(both) <= LONGEST_LACKING else scope)
     server.sign_in = encrypt(json.dumps(grant.to_json()))
     server.save(update_fields=["sign_in"])
 
 
-def lacking_of(server: McpServer) -> str:
-    """Return the rights that the sign-in to a server lacks, or ""."""
+def lacking_of(server: McpServer) -> str | None:
+    """Return the rights that the sign-in to a server lacks, as `Grant.lacking`."""
     grant = _grant_in(server)
-    return grant.lacking if grant is not None else ""
+    return grant.lacking if grant is not None else None
 
 
 def give_up_renewal(server_id: int) -> None:

@@ -51,6 +51,10 @@ async def refuse_scope(request: web.Request) -> web.StreamResponse:
     return web.Response(status=403, headers={"WWW-Authenticate": asks})
 
 
+async def refuse_scope_without_name(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=403, headers={"WWW-Authenticate": 'Bearer error="insufficient_scope"'})
+
+
 async def drop(request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.close()
@@ -147,11 +151,13 @@ async def test_calls_end_no_other_calls_if_each_request_needs_a_sign_in() -> Non
 
 
 async def test_rights_that_a_call_lacks_are_kept_for_the_next_sign_in() -> None:
-    """UI-19: the next sign-in can ask for the rights that the server names."""
+    """UI-19: the next sign-in can ask for the rights that the server names, if it does."""
     tokens = Ended()
     async with connected(Server(refuse_scope), Bearer(tokens)) as connection:
         assert NARROW in await call(connection, "broken")
-    assert tokens.lacking == [("first", "notes notes:write")]
+    async with connected(Server(refuse_scope_without_name), Bearer(tokens)) as connection:
+        assert NARROW in await call(connection, "broken")
+    assert tokens.lacking == [("first", "notes notes:write"), ("first", "")]
 
 
 async def test_stop_that_the_server_does_not_take_ends_no_other_call() -> None:
