@@ -96,7 +96,7 @@ async def _message_of(request: httpx2.Request) -> Json:
 async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request) -> bool:
     """Return whether a server has refused a message, with 404 or 400, because it does not have its session.
 
-    An error with the id of the message may come from its execution.
+    An error with the id of the message may come from its execution, and an HTML page from a gateway in front of it.
     """
     if answer.status_code not in (404, 400) or request.method != "POST" or "mcp-session-id" not in request.headers:
         return False
@@ -107,7 +107,8 @@ async def _is_of_ended_session(answer: httpx2.Response, request: httpx2.Request)
         found = None
     if isinstance(found, dict) and found.get("id") == (await _message_of(request)).get("id"):
         return False
-    return answer.status_code == 404 or NO_SESSION.search(text) is not None
+    is_page = text.lstrip().startswith("<")
+    return answer.status_code == 404 or (not is_page and NO_SESSION.search(text) is not None)
 
 
 async def _has_only_status(answer: httpx2.Response, request: httpx2.Request) -> bool:

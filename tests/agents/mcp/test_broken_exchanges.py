@@ -194,6 +194,7 @@ GONE: list[tuple[int, dict[str, Any], bool]] = [
     (400, {"body": {"id": None, "error": {"code": -32000, "message": f"{BAD} Server not initialized"}}}, True),
     (400, {"body": {"id": "server-error", "error": {"code": -32600, "message": f"{BAD} Invalid session ID"}}}, True),
     (400, {"text": "Invalid or missing session ID"}, True),
+    (400, {"text": "\n<html><body>Blocked. Your session: 5</body></html>"}, False),
     (400, {"body": {"id": None, "error": {"code": -32700, "message": "Parse error"}}}, False),
     (400, {"body": {"error": {"code": -32602, "message": "The session of this user has ended"}}}, False),
     (400, {"text": "Bad request"}, False),
