@@ -127,7 +127,7 @@ def test_names_of_users_stand_apart_from_chinese_characters(locale: str) -> None
 
 
 # Words of the mainland, and those of Taiwan, which the catalog has for the same things.
-MAINLAND = {"共享": "分享", "在線：": "在線上：", "識別(?!碼)": "辨識"}
+MAINLAND = {"共享": "分享", "查看": "檢視", "在線：": "在線上：", "識別(?!碼)": "辨識"}
 
 
 def test_traditional_chinese_is_that_of_taiwan() -> None:

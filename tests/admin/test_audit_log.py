@@ -109,7 +109,7 @@ def test_who_may_not_read_messages_sees_none(staff_with: Callable[..., User], se
     ("action", "english", "chinese"),
     [
         ("sign_in_link", "Created a sign-in link.", "生成了登录链接。"),
-        ("sign_out", "Signed out everywhere.", "已在所有设备上退出。"),
+        ("sign_out", "Signed out everywhere.", "在所有设备上退出了登录。"),
         ("reset_second_factor", "Reset two-step verification.", "重置了两步验证。"),
         ("revoke", "Changed revoked for API token “Backup”.", "API 令牌“Backup”"),
     ],
