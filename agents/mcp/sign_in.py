@@ -50,8 +50,8 @@ class Callback:
 class Grant:
     """Tokens, and the values to renew them. `expires_at` is in seconds since 1970, or None if it is unknown.
 
-    `lacking` are the rights (scopes) that calls have lacked since the sign-in, separated by spaces: "" if the server has
-    not named them, None if no call has lacked any.
+    `lacking` are the rights (scopes) that calls have lacked since the sign-in, separated by spaces: "" if the server
+    has not named them, None if no call has lacked any.
     """
 
     client: Json

@@ -31,7 +31,7 @@ def as_note(text: str) -> str:
 
 
 def safe_name(name: str, longest: int) -> str:
-    """Return a tool's name in a form that a vendor accepts. A name that is already accepted does not change."""
+    """Return a tool's name in a form that all vendors accept, cut to `longest`. A name in this form stays."""
     safe = UNSAFE.sub("_", name)[:longest] or "unknown"
     # If it becomes too long, its beginning is cut off, because names of tools of one server differ at their ends.
     return safe if safe[0].isalpha() else BEGINNING + safe[len(BEGINNING) - longest :]

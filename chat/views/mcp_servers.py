@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
 from django import forms
@@ -28,6 +28,9 @@ from chat.services.people import mcp_sign_in as sign_in_service
 from chat.services.people.mcp_servers import Settings
 from chat.views import mcp_sign_in
 from chat.views.requests import SignedInRequest, number, workspace_page
+
+if TYPE_CHECKING:
+    from agents.mcp.examine import Offer
 
 Values = dict[str, Any]
 # Only secrets have autocomplete="off": browsers empty such fields when the user comes back by the Back button.
@@ -216,7 +219,7 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     server = service.managed_server(request.user, _server_id(request))
     spend("mcp_checks", request.user.pk)
 
-    async def examined() -> Any:
+    async def examined() -> Offer:
         store = TokenStore()
         try:
             return await examine(added, store.of(added) if added.is_signed_in else None)
@@ -229,7 +232,7 @@ def _test(request: SignedInRequest, workspace: Workspace) -> HttpResponse:
     return _page(request, workspace, {"tested": server.pk, "offer": offer})
 
 
-def _in_language(offer: Any) -> Any:
+def _in_language(offer: Offer) -> Offer:
     """Return an offer with its problems in the user's language."""
     skipped = tuple(replace(each, problem=translated(each.problem)) for each in offer.skipped)
     return replace(offer, problem=translated(offer.problem), skipped=skipped)

@@ -29,7 +29,9 @@ function iconSuffix() {
 // same rules.
 const MIN_TURN_MS = 20_000;
 let turnBegan = page.dataset.status === "idle" ? null : performance.now();
-let turnEnd = ""; // how the turn ended: "failed", "stopped", or another text, from the last message of the agent
+// How the turn ended: "failed", "stopped", or another text, from the last frame with `data-end`. A change of an older
+// message sends one, too, but at the end of a turn, the frame of its own last message is the last one.
+let turnEnd = "";
 
 function handleStatus() {
   const { status } = page.dataset;
