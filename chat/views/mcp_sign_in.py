@@ -88,7 +88,7 @@ def _finish(request: SignedInRequest, server: McpServer, kept: dict[str, Any]) -
 
     if "code" not in request.GET:
         reason = request.GET.get("error", "")[:100] or _("no reason was given")
-        words = _("Couldn’t connect “%(name)s”: %(reason)s")
+        words = _("Couldn’t connect “%(name)s”: %(reason)s.")
         raise Invalid(words % {"name": server.name, "reason": reason})
     spend("mcp_checks", request.user.pk)
     returned = Callback(request.GET["code"], request.GET.get("iss"))
@@ -131,5 +131,5 @@ def _digest(state: str) -> str:
 
 
 def _failure(server: McpServer, error: SignInFailed) -> Invalid:
-    words = _("Couldn’t connect “%(name)s”: %(reason)s")
+    words = _("Couldn’t connect “%(name)s”: %(reason)s.")
     return Invalid(words % {"name": server.name, "reason": translated(error.args[0])})

@@ -139,7 +139,7 @@ def test_who_lost_the_right_in_between_connects_nothing(page: Client, server: Mc
 
 
 def test_refused_consent_is_said(page: Client, server: McpServer) -> None:
-    assert "Couldn’t connect “notes”: access_denied" in back(page, allowed(begun(page, server), "deny"))
+    assert "Couldn’t connect “notes”: access_denied." in back(page, allowed(begun(page, server), "deny"))
 
 
 def test_how_to_register_a_client_is_said_in_the_language_of_the_page(
@@ -155,7 +155,7 @@ def test_how_to_register_a_client_is_said_in_the_language_of_the_page(
     answer = page.post(where(server), asked, headers={"Accept-Language": "zh-CN"}).content.decode()
     assert "无法连接“notes”：授权服务器不允许 Parley 自行注册。" in answer
     assert f"重定向地址为 http://testserver/{BACK}" in answer
-    assert "“编辑 › 高级”中填写 OAuth 客户端 ID 和密钥。服务器的应答：Registration failed: 404" in answer
+    assert "“编辑 › 高级”中填写 OAuth 客户端 ID 和密钥。服务器的应答：Registration failed: 404。" in answer
 
 
 def test_address_that_changed_in_between_gets_no_token(page: Client, server: McpServer) -> None:
