@@ -1,4 +1,4 @@
-"""Users and workspaces in the admin: permissions, and what cannot be deleted."""
+"""Users in the admin: permissions, and what cannot be deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from chat.models import (
     Membership,
     Schedule,
     SecurityEvent,
-    Session,
     SessionRole,
     SignInLink,
     User,
@@ -325,29 +324,6 @@ def test_user_with_entries_in_the_audit_log_is_not_deleted(root: Client, staff_w
     LogEntry.objects.create(user=clerk, action_flag=2, object_id="1", object_repr="x")
     assert "Mia appears in the audit log." in said(root.post(page_of(clerk, "delete"), {"post": "yes"}))
     assert LogEntry.objects.filter(user=clerk).exists()
-
-
-@pytest.mark.both_databases
-def test_workspace_with_sessions_is_not_deleted(root: Client, ana: User, workspace: Workspace) -> None:
-    session = create_session(owner=ana, workspace=workspace)
-    answer = root.post(page_of(workspace, "delete"), {"post": "yes"})
-    assert "“Team” contains 1 session." in said(answer)
-    Session.objects.filter(pk=session.pk).delete()
-    assert root.post(page_of(workspace, "delete"), {"post": "yes"}).status_code == 302
-    assert not Workspace.objects.filter(pk=workspace.pk).exists()
-
-
-def test_member_is_added_and_removed_with_the_workspace(root: Client, ana: User, workspace: Workspace) -> None:
-    lea = person("Lea")
-    rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
-    first = {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
-    data = {"name": "Crew", **rows, **first, "memberships-0-workspace": "", "memberships-1-user": str(lea.pk)}
-    first["memberships-0-role"] = data["memberships-0-role"] = data["memberships-1-role"] = "member"
-    first["memberships-0-workspace"] = data["memberships-0-workspace"] = data["memberships-1-workspace"] = str(
-        workspace.pk
-    )
-    assert root.post(page_of(workspace), data).status_code == 302
-    assert list(workspace.members.values_list("username", flat=True)) == ["lea"]
 
 
 def test_links_end_with_a_membership_that_staff_remove(root: Client, bo: User, workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""The form of a workspace in the admin."""
+"""Workspaces in the admin: the form, and what cannot be deleted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from chat.models import (
     KnowledgePassage,
     Membership,
     SecurityEvent,
+    Session,
     User,
     Workspace,
 )
 from chat.services.people.security_log import Kind
+from chat.services.sessions.lifecycle import create_session
 from tests.admin.pages import form_in, said, soup_of
 from tests.support.signed_in import signed_in
 from tests.support.testing_node import person
@@ -155,3 +157,26 @@ def test_picture_and_private_agents_are_deleted_with_a_user(
     assert admin_client.post(page_of(ana, "delete"), {"post": "yes"}).status_code == 302
     assert list(AgentPreset.objects.values_list("name", flat=True)) == ["ours"]
     assert not default_storage.exists(str(ana.picture.name))
+
+
+@pytest.mark.both_databases
+def test_workspace_with_sessions_is_not_deleted(admin_client: Client, ana: User, workspace: Workspace) -> None:
+    session = create_session(owner=ana, workspace=workspace)
+    answer = admin_client.post(page_of(workspace, "delete"), {"post": "yes"})
+    assert "“Team” contains 1 session." in said(answer)
+    Session.objects.filter(pk=session.pk).delete()
+    assert admin_client.post(page_of(workspace, "delete"), {"post": "yes"}).status_code == 302
+    assert not Workspace.objects.filter(pk=workspace.pk).exists()
+
+
+def test_member_is_added_and_removed_with_the_workspace(admin_client: Client, ana: User, workspace: Workspace) -> None:
+    lea = person("Lea")
+    rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
+    first = {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
+    data = {"name": "Crew", **rows, **first, "memberships-0-workspace": "", "memberships-1-user": str(lea.pk)}
+    first["memberships-0-role"] = data["memberships-0-role"] = data["memberships-1-role"] = "member"
+    first["memberships-0-workspace"] = data["memberships-0-workspace"] = data["memberships-1-workspace"] = str(
+        workspace.pk
+    )
+    assert admin_client.post(page_of(workspace), data).status_code == 302
+    assert list(workspace.members.values_list("username", flat=True)) == ["lea"]
