@@ -26,8 +26,7 @@ SharedRole = Literal["viewer", "editor"]
 WorkspaceRole = Literal["", "viewer", "editor"]
 ROLE = "The role in the session. A `viewer` can read it, and an `editor` can also write in it."
 USES = "The number of users who have joined by the link."
-MOST_USES = "The maximum number of users who can join by the link."
-MAX_USES_GIVEN = "The maximum number of users who can join by the link."
+MAX_USES_DESCRIPTION = "The maximum number of users who can join by the link."
 
 
 class SessionMember(Schema):
@@ -73,7 +72,7 @@ class InvitationOut(Schema):
     role: SharedRole = Field(description="The role in the session that users get.")
     created_by: str = Field(description="The name of the user who created the link.")
     uses: int = Field(description=USES)
-    max_uses: int | None = Field(description=f"{MOST_USES} Null if it is unlimited.")
+    max_uses: int | None = Field(description=f"{MAX_USES_DESCRIPTION} Null if it is unlimited.")
     created_at: datetime = Field(description="The time at which the link was created.")
     expires_at: datetime = Field(description="The time at which the link expires.")
 
@@ -88,7 +87,7 @@ class NewInvitation(Body):
     """An invitation link to create."""
 
     role: SharedRole = Field(description=ROLE)
-    max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_GIVEN)
+    max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_DESCRIPTION)
 
 
 class CreatedInvitation(Schema):

@@ -13,7 +13,7 @@ from chat.access import workspace_where
 from chat.api.auth import ApiRequest
 from chat.api.parsing import Body, RowId
 from chat.api.responses import json_response, no_content
-from chat.api.sharing import MAX_USES_GIVEN, MOST_USES, USES, created_out, invitation_out
+from chat.api.sharing import MAX_USES_DESCRIPTION, USES, created_out, invitation_out
 from chat.models import Membership
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
@@ -33,7 +33,7 @@ class WorkspaceInvitationOut(Schema):
     role: JoinedRole = Field(description=ROLE)
     created_by: str = Field(description="The name of the user who created the link.")
     uses: int = Field(description=USES)
-    max_uses: int = Field(description=MOST_USES)
+    max_uses: int = Field(description=MAX_USES_DESCRIPTION)
     created_at: datetime = Field(description="The time at which the link was created.")
     expires_at: datetime = Field(description="The time at which the link expires.")
 
@@ -47,7 +47,7 @@ class WorkspaceInvitations(Schema):
 class NewWorkspaceInvitation(Body):
     """An invitation link to create."""
 
-    max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_GIVEN)
+    max_uses: int = Field(1, ge=1, le=MAX_USES, description=MAX_USES_DESCRIPTION)
 
 
 class CreatedWorkspaceInvitation(Schema):
