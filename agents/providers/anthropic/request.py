@@ -21,6 +21,8 @@ OTHER_LIMITS = (
     (re.compile(r"claude-3-[57]-"), 8_192),
     (re.compile(r"claude-(3-|2|instant)"), 4_096),
 )
+# The names of models that choose how much they think, for servers whose list does not state it.
+THINKING_MODELS = re.compile(r"claude-((opus|sonnet)-4-[6-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)")
 LIMIT_WITH_THINKING, LIMIT_AT_HIGH_EFFORT = 32_000, 64_000
 HIGH_EFFORTS = frozenset({"xhigh", "max"})
 CACHED = {"type": "ephemeral"}
@@ -104,7 +106,7 @@ def _support(request: Request) -> ReasoningSupport:
 
 def default_max_tokens(model: str, support: ReasoningSupport, effort: str = "") -> int:
     """Return the most tokens that a model may write if the request sets no limit."""
-    if support.adaptive:
+    if support.adaptive or THINKING_MODELS.search(model):
         return LIMIT_AT_HIGH_EFFORT if effort in HIGH_EFFORTS else LIMIT_WITH_THINKING
     return next((limit for pattern, limit in OTHER_LIMITS if pattern.search(model)), MAX_TOKENS)
 
