@@ -141,8 +141,10 @@ def removed_from(session: Session, before: int | None = None) -> tuple[list[Remo
     fetched, because they stay with their message.
     """
     records = MessageRevision.objects.filter(message__session=session, message__removed_at__isnull=False)
-    by_another = Q(kind=MessageRevision.Kind.WITHDRAW) & (Q(user=None) | ~Q(user=F("message__user")))
-    records = records.filter(Q(kind__in=PLACED) | by_another).exclude(message__type__in=TURN_MARKERS)
+    # If neither user exists anymore, the sender may have withdrawn the message.
+    by_another = Q(user=None, message__user__isnull=False) | Q(Q(user__isnull=False), ~Q(user=F("message__user")))
+    withdrawn = Q(by_another, kind=MessageRevision.Kind.WITHDRAW)
+    records = records.filter(Q(kind__in=PLACED) | withdrawn).exclude(message__type__in=TURN_MARKERS)
     last = MessageRevision.objects.filter(message=OuterRef("message")).order_by("-pk").values("pk")[:1]
     found = records.filter(pk=Subquery(last)).order_by("-pk").select_related("user", "message")
     shown = (found if before is None else found.filter(pk__lt=before)).defer("before", *_LARGE)

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from chat.models import ChatMessage, MessageRevision, Session, User
 from chat.queries import history
 from chat.queries.history import PAGE, History, history_of, history_of_prompt, removed_from, version_of
+from chat.services.deletion.users import delete_row
 from chat.services.messages.editing import add, edit, edit_tool_call, remove, restore, set_included
 from chat.services.messages.sending import send_message, withdraw
 from chat.services.runs.control import retry
@@ -156,6 +157,19 @@ def test_messages_that_another_user_removed_from_the_queue_are_listed(session: S
         (theirs.id, ana, False, True)
     ]
     MessageRevision.objects.filter(message=theirs.id).update(user=None)  # an erased user
+    assert [row.message.pk for row in removed_from(session)[0]] == [theirs.id]
+
+
+def test_message_that_its_sender_withdrew_stays_private_without_the_account(
+    session: Session, ana: User, bo: User
+) -> None:
+    """MSG-11: the deletion of an account clears the sender and the user of the change, but shows nothing to others."""
+    let_in(session, bo, "editor")
+    send_message(session=session, author=ana, text="Work!")
+    own, theirs = [send_message(session=session, author=bo, text="A secret") for _ in range(2)]
+    withdraw(session=session, author=bo, message_id=own.id)
+    withdraw(session=session, author=ana, message_id=theirs.id)
+    delete_row(bo)
     assert [row.message.pk for row in removed_from(session)[0]] == [theirs.id]
 
 
