@@ -77,7 +77,10 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
 
 
 class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only its stub takes arguments
-    """Memberships of a user or a workspace. It refuses to remove the last owner, as the workspace's settings do."""
+    """Memberships of a user or a workspace. It refuses to remove the last owner, as the workspace's settings do.
+
+    It also refuses memberships that exist already, because the form may not list them.
+    """
 
     def clean(self) -> None:
         super().clean()
@@ -87,6 +90,15 @@ class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only it
             members.require_owners(leaving)
         except ServiceError as error:
             raise forms.ValidationError(error.message) from error
+        self._require_new([form.instance for form in self.extra_forms if form.has_changed()], leaving)
+
+    def _require_new(self, rows: Sequence[Membership], leaving: Sequence[int]) -> None:
+        of = {"workspace__in": {row.workspace_id for row in rows}, "user__in": {row.user_id for row in rows}}
+        existing = Membership.objects.filter(**of).exclude(pk__in=leaving).values_list("workspace", "user")
+        for row in rows:
+            if (row.workspace_id, row.user_id) in existing:
+                params = {"name": row.user.sender, "workspace": row.workspace.name}
+                raise forms.ValidationError(_("%(name)s is already a member of “%(workspace)s”.") % params)
 
 
 class MembersFormSet(MembershipFormSet):

@@ -74,6 +74,8 @@ def test_many_members_are_listed_on_a_page_of_their_own(admin_client: Client, wo
     added = {"memberships-TOTAL_FORMS": "1", "memberships-0-user": str(lea.pk), "memberships-0-role": "member"}
     assert admin_client.post(page_of(workspace), {**form, **added, "name": "Crew"}).status_code == 302
     assert (Workspace.objects.get(pk=workspace.pk).name, workspace.memberships.count()) == ("Crew", 102)
+    form = form_in(admin_client.get(page_of(workspace)), "workspace_form")
+    assert "Lea is already a member of “Crew”." in said(admin_client.post(page_of(workspace), {**form, **added}))
     link = soup_of(page).find("a", string="101 people")
     assert link is not None
     assert "102 people" in said(admin_client.get(str(link["href"])))
