@@ -86,11 +86,12 @@ class MembershipFormSet(BaseInlineFormSet):  # type: ignore[type-arg]  # only it
         super().clean()
         # Not `deleted_forms`, which needs the result of this check.
         leaving = [form.instance.pk for form in self.initial_forms if form.cleaned_data.get(DELETION_FIELD_NAME)]
+        joining = [form.instance for form in self.extra_forms if form.has_changed()]
         try:
-            members.require_owners(leaving)
+            members.require_owners(leaving, joining)
         except ServiceError as error:
             raise forms.ValidationError(error.message) from error
-        self._require_new([form.instance for form in self.extra_forms if form.has_changed()], leaving)
+        self._require_new(joining, leaving)
 
     def _require_new(self, rows: Sequence[Membership], leaving: Sequence[int]) -> None:
         of = {"workspace__in": {row.workspace_id for row in rows}, "user__in": {row.user_id for row in rows}}

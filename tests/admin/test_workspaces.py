@@ -107,6 +107,34 @@ def test_last_owner_is_not_removed(admin_client: Client, ana: User, bo: User, wo
     assert (again.status_code, mine.exists()) == (302, False)
 
 
+def test_last_owner_is_replaced_in_one_form(admin_client: Client, ana: User, workspace: Workspace) -> None:
+    """ADM-01: the form adds and removes members, but changes no roles."""
+    Membership.objects.filter(user=ana).update(role=Membership.Role.OWNER)
+    lea = person("Lea")
+    form = form_in(admin_client.get(page_of(workspace)), "workspace_form")
+    count = int(form["memberships-TOTAL_FORMS"])
+    mine = str(Membership.objects.get(user=ana).pk)
+    place = next(name[12] for name, value in form.items() if name.endswith("-id") and value == mine)
+    swap = {
+        f"memberships-{place}-DELETE": "on",
+        "memberships-TOTAL_FORMS": str(count + 1),
+        f"memberships-{count}-user": str(lea.pk),
+    }
+    refused = admin_client.post(page_of(workspace), {**form, **swap, f"memberships-{count}-role": "member"})
+    assert "A workspace needs an owner. Add another owner first." in said(refused)
+    done = admin_client.post(page_of(workspace), {**form, **swap, f"memberships-{count}-role": "owner"})
+    assert (done.status_code, workspace.memberships.get(role="owner").user) == (302, lea)
+
+
+def test_only_member_is_removed(admin_client: Client, ana: User) -> None:
+    """ADM-01: no one stays who would need an owner."""
+    place = Workspace.objects.create(name="Old")
+    mine = Membership.objects.create(workspace=place, user=ana, role=Membership.Role.OWNER)
+    form = form_in(admin_client.get(page_of(place)), "workspace_form")
+    assert admin_client.post(page_of(place), {**form, "memberships-0-DELETE": "on"}).status_code == 302
+    assert not Membership.objects.filter(pk=mine.pk).exists()
+
+
 def test_last_owner_is_not_deleted(admin_client: Client, ana: User, bo: User, workspace: Workspace) -> None:
     """ADM-01: the others in the workspace could no longer manage it. The last member is deleted."""
     Membership.objects.filter(user=ana).update(role=Membership.Role.OWNER)

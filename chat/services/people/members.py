@@ -174,20 +174,28 @@ def _require_rank(mine: str, *roles: str) -> None:
         raise Forbidden(_("Only owners can make or change owners."))
 
 
-def require_owners(leaving: Collection[int]) -> None:
-    """Raise ServiceError "last_owner" if a workspace would have no owner without these memberships."""
+def require_owners(leaving: Collection[int], joining: Collection[Membership]) -> None:
+    """Raise ServiceError "last_owner" if a workspace would have members but no owner after a change of memberships.
+
+    `leaving` are the ids of those that end, `joining` those that are not saved yet.
+    """
     for membership in Membership.objects.filter(pk__in=leaving, role=Role.OWNER).order_by("workspace"):
-        Workspace.objects.select_for_update().get(pk=membership.workspace_id)
-        _keep_an_owner(membership, leaving)
+        workspace = Workspace.objects.select_for_update().get(pk=membership.workspace_id)
+        new = [each for each in joining if each.workspace_id == workspace.pk]
+        left = workspace.memberships.exclude(pk__in=leaving)
+        if any(each.role == Role.OWNER and each.user.is_active for each in new):
+            continue
+        if (new or left.exists()) and not left.filter(role=Role.OWNER, user__is_active=True).exists():
+            raise ServiceError("last_owner", _("A workspace needs an owner. Add another owner first."))
 
 
-def _is_last(owner: Membership, leaving: Collection[int] = ()) -> bool:
+def _is_last(owner: Membership) -> bool:
     others = Membership.objects.filter(workspace=owner.workspace_id, role=Role.OWNER, user__is_active=True)
-    return not others.exclude(pk__in=[owner.pk, *leaving]).exists()
+    return not others.exclude(pk=owner.pk).exists()
 
 
-def _keep_an_owner(membership: Membership, leaving: Collection[int] = ()) -> None:
-    if membership.role == Role.OWNER and _is_last(membership, leaving):
+def _keep_an_owner(membership: Membership) -> None:
+    if membership.role == Role.OWNER and _is_last(membership):
         raise ServiceError("last_owner", _("A workspace needs an owner. Make another member an owner first."))
 
 
