@@ -163,14 +163,15 @@ class ProviderConfig(_Strict):
         """The API with which a provider of type "openai" is asked."""
         return self.api or ("responses" if self.is_openai else "chat")
 
-    def reasoning_support(self, model: str) -> ReasoningSupport | None:
+    def reasoning_support(self, model: str, stated: ReasoningSupport | None = None) -> ReasoningSupport | None:
         """Return how a model can reason, or None if that is unknown.
 
-        The levels are those configured for the model or for the provider. All else follows from the model's name.
+        The levels are those configured for the model or for the provider. All else follows from the model's name, else
+        from `stated`, which is what the server's list states.
         """
         own = self.models.get(model)
         efforts = own.reasoning_efforts if own and own.reasoning_efforts is not None else self.reasoning_efforts
-        return support_of(self.type, model, efforts)
+        return support_of(self.type, model, efforts, stated)
 
     @property
     def listed(self) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from agents.config import ProviderConfig
 from agents.errors import ProviderError
 from agents.i18n import gettext as _
+from agents.model_facts import is_known_claude
 from agents.providers.base import ListedModel
 
 logger = logging.getLogger(__name__)
@@ -65,11 +66,14 @@ class Listing:
 
     @property
     def _is_needed(self) -> bool:
-        """Whether the list can say what the configuration does not: models, or the windows of an own server."""
+        """Whether the list can say what the configuration does not: models, the windows of an own server, or what
+        newer models of Claude can.
+        """
         config = self._config
         is_own_server = config.type == "openai" and not config.is_openai
         has_windows = bool(config.context_window) or all(each.context_window for each in config.models.values())
-        return not self.is_complete or (is_own_server and not has_windows)
+        has_newer = config.type == "anthropic" and not all(map(is_known_claude, config.models))
+        return not self.is_complete or (is_own_server and not has_windows) or has_newer
 
     def known(self) -> list[str]:
         """Return the known models, the default first. Without built-in models, it is [] until the server lists some."""

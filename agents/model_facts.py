@@ -180,14 +180,18 @@ def capabilities_of(model: str, provider: ProviderConfig) -> Capabilities:
     return Capabilities(*(next(value for value in values if value is not None) for values in (images, pdf)))
 
 
+def is_known_claude(model: str) -> bool:
+    """Return whether this is a model of Claude that the table has, so that Anthropic's list is not needed for it."""
+    return find_fact(model, KNOWN_CLAUDE) is not None
+
+
 def window_in_list(model: str, stated: int | None, provider: ProviderConfig) -> int | None:
     """Return the window that a server's list states, if it counts.
 
     Anthropic's list may state a size that needs an opt-in. So for models of Claude, it counts only if they are newer
     than the table.
     """
-    is_known = provider.type == "anthropic" and find_fact(model, KNOWN_CLAUDE) is not None
-    return None if is_known else stated
+    return None if provider.type == "anthropic" and is_known_claude(model) else stated
 
 
 def context_window(

@@ -158,12 +158,15 @@ ANTHROPIC: Mapping[str, ReasoningSupport] = {
 TABLES: Mapping[str, Mapping[str, ReasoningSupport]] = {"openai": OPENAI, "anthropic": ANTHROPIC}
 
 
-def support_of(kind: str, model: str, efforts: tuple[str, ...] | None = None) -> ReasoningSupport | None:
+def support_of(
+    kind: str, model: str, efforts: tuple[str, ...] | None = None, stated: ReasoningSupport | None = None
+) -> ReasoningSupport | None:
     """Return the choices of a model by the type of its provider and its name, or None if they are unknown.
 
-    `efforts` are the levels in the configuration. They replace those of the table.
+    `stated` counts for models that the table does not have. `efforts` are the levels in the configuration. They replace
+    those of the table or of `stated`.
     """
-    found = find_fact(model, TABLES.get(kind, {}))
+    found = find_fact(model, TABLES.get(kind, {})) or stated
     if efforts is None:
         return found
     base = found or ReasoningSupport()

@@ -283,6 +283,7 @@ class Registry:
         """Return the window of a model (RUN-05).
 
         It is from the model's or the provider's configuration, else from the server's list, else from the table.
+        Anthropic's list counts only for models that the table does not have.
         """
         config = self._config.providers.get(provider)
         if config is None:
@@ -302,7 +303,7 @@ class Registry:
         Return None if that is unknown.
         """
         config = self._config.providers.get(provider)
-        return (config.reasoning_support(model) or self._listings[provider].stated(model).support) if config else None
+        return config.reasoning_support(model, self._listings[provider].stated(model).support) if config else None
 
     def known_models(self) -> list[ModelChoice]:
         """Return all models that are known now, without requests to servers."""

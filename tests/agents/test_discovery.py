@@ -190,7 +190,6 @@ async def test_window_that_the_server_states_is_kept() -> None:
         {"models": ["mine"], "context_window": 4096},
         {"models": {"mine": {"context_window": 4096}}},
         {"models": ["mine"], "base_url": None},
-        {"models": ["mine"], "type": "anthropic"},
         {"models": ["mine"], "type": "demo", "base_url": None},
     ],
 )
@@ -211,6 +210,16 @@ async def test_own_server_is_asked_for_the_windows_of_configured_models() -> Non
     assert models.stated("mine").window is None
     await until(lambda: models.stated("mine").window == 8192)
     assert (models.known(), models.problem) == (["mine"], "")
+
+
+@pytest.mark.parametrize(("name", "asked"), [("claude-opus-9", 1), ("claude-opus-4-8", 0)])
+async def test_anthropic_is_asked_about_configured_models_that_are_newer(name: str, asked: int) -> None:
+    """RUN-05, RUN-16: its list states the window and the levels of effort. The tables have those of older models."""
+    server = Server()
+    models = listing(server, {name: ListedModel(2_000_000)}, type="anthropic", models=[name])
+    await models.refresh()
+    await asyncio.sleep(0)
+    assert (models.known(), server.asked) == ([name], asked)
 
 
 @pytest.mark.parametrize("answer", [ConnectionLost("No answer."), KeyError("data"), []])

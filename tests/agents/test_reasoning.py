@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -88,6 +89,13 @@ def test_unknown_models_offer_what_is_configured() -> None:
     }
     assert support_of("openai", "unheard-of") is None
     assert support_of("demo", "demo") is None
+
+
+def test_configured_levels_replace_only_the_levels_in_the_list() -> None:
+    """RUN-16: a newer model of Claude chooses how much it thinks, whatever levels its operator offers."""
+    stated = ReasoningSupport(efforts=("low", "high"), adaptive=True, most_tokens=64_000)
+    config = ProviderConfig.model_validate({"type": "anthropic", "reasoning_efforts": ["high"]})
+    assert config.reasoning_support("claude-opus-9", stated) == replace(stated, efforts=("high",))
 
 
 def test_choice_reaches_only_models_that_offer_it() -> None:
