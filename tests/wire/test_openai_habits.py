@@ -292,6 +292,15 @@ USAGES = [
         {
             "prompt_tokens": 9,
             "completion_tokens": 3,
+            "total_tokens": 18,
+            "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
+        },
+        Usage(9, 3, 4, 2),
+    ),
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 3,
             "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
         },
         Usage(9, 3, 4, 2),

@@ -176,8 +176,9 @@ def read_usage(usage: Json) -> Usage:
     output: Any = usage.get("completion_tokens")
     reasoning = completion.get("reasoning_tokens")
     rest = _rest_of_total(usage)
+    only_in_total = (cached, written, (cached or 0) + (written or 0))
     # xAI and Gemini count the reasoning only in the total, and Gemini does not state it at all. It is billed as output.
-    if rest and (reasoning == rest or (reasoning is None and rest not in (cached, written))):
+    if rest and (reasoning == rest or (reasoning is None and rest not in only_in_total)):
         output, reasoning = output + rest, rest
     return Usage(usage.get("prompt_tokens"), output, cached, written, reasoning)
 
