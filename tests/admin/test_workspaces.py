@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.files.base import ContentFile
@@ -178,13 +180,14 @@ def test_confirmation_counts_what_is_deleted_with_a_workspace(admin_client: Clie
 
 
 def test_picture_and_private_agents_are_deleted_with_a_user(
-    admin_client: Client, ana: User, workspace: Workspace
+    admin_client: Client, ana: User, workspace: Workspace, django_capture_on_commit_callbacks: Any
 ) -> None:
     """OPS-08: no one could see or delete them later. Shared agents belong to the workspace."""
     for name, is_shared in (("mine", False), ("ours", True)):
         AgentPreset.objects.create(name=name, workspace=workspace, user=ana, is_shared=is_shared)
     ana.picture.save("ana.png", ContentFile(b"x"))
-    assert admin_client.post(page_of(ana, "delete"), {"post": "yes"}).status_code == 302
+    with django_capture_on_commit_callbacks(execute=True):
+        assert admin_client.post(page_of(ana, "delete"), {"post": "yes"}).status_code == 302
     assert list(AgentPreset.objects.values_list("name", flat=True)) == ["ours"]
     assert not default_storage.exists(str(ana.picture.name))
 

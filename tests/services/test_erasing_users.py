@@ -247,6 +247,18 @@ def test_shared_sessions_go_to_the_editor_in_them_longest(ana: User, bo: User, w
             session_for(ana, lost.pk)
 
 
+def test_picture_stays_until_the_deletion_of_the_account_is_committed(
+    bo: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    """OPS-08: if a later account of a list cannot be deleted, all of them keep their pictures."""
+    bo.picture.save("picture", ContentFile(b"face"))
+    picture = str(bo.picture.name)
+    with django_capture_on_commit_callbacks(execute=True):
+        users.delete_row(bo)
+        assert default_storage.exists(picture)
+    assert not default_storage.exists(picture)
+
+
 def test_account_goes_with_everything_on_it(ana: User, bo: User, django_capture_on_commit_callbacks: Any) -> None:
     """LIVE-06: password, logins, tokens, links, drafts, shares, invitations, picture and uploads are deleted."""
     theirs = create_session(owner=ana)

@@ -9,6 +9,7 @@ requested belong to the session, and stay without the user's name.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -265,6 +266,7 @@ def _delete_account(user: User) -> bool:
         logged.update(user=_placeholder(user))
     scrub_user(user)
     alone = [each.pk for each in Workspace.objects.filter(members=user) if each.memberships.count() == 1]
+    user.picture.delete(save=False)  # before the commit, as with attachments
     delete_row(user)
     left = Workspace.objects.filter(pk__in=alone, sessions=None)
     knowledge.forget(left.values_list("pk", flat=True))
@@ -275,11 +277,10 @@ def _delete_account(user: User) -> bool:
 @transaction.atomic
 def delete_row(user: User) -> None:
     """Delete the row of a user with their picture and their private agents. Shared agents belong to the workspace."""
-    picture = user.picture.name
     AgentPreset.objects.filter(user=user, is_shared=False).delete()
     user.delete()
-    if picture:  # before the commit, as with attachments
-        default_storage.delete(picture)
+    if picture := user.picture.name:  # it must exist as long as the caller's transaction can be rolled back
+        transaction.on_commit(partial(default_storage.delete, picture))
 
 
 def _placeholder(user: User) -> User:
