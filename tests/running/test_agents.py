@@ -330,6 +330,20 @@ async def test_fork_with_another_text_addresses_others(
     assert (message.arguments, message.mentions) == (marked, None)
 
 
+async def test_fork_with_a_text_without_mentions_is_answered_by_the_own_agent(node: TestNode, ana: User) -> None:
+    """RUN-13, RUN-17: the agent answers mentions only, but the user who forks has asked for an answer."""
+    node.script(lambda _request: ["So."], CONFIG)
+    session = await several(node, ana, "researcher")
+    await node.do(lifecycle.configure, session=session, author=ana, replies="mentions")
+    asked = await node.send(session, ana, "@researcher")
+    await node.idle(session)
+    copied = await node.do(
+        fork, session=await fresh(node, session), author=ana, message_id=asked.id, text="Why?", run=True
+    )
+    await node.idle(copied)
+    assert [row[0] for row in await answers(node, copied)] == ["agent"]
+
+
 async def test_queued_message_is_answered_after_the_agent_that_is_working(node: TestNode, ana: User) -> None:
     """RUN-06: the break for a queued message does not end an agent's work.
     It continues in the next turn, before the agents that the message addresses.

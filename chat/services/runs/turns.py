@@ -216,11 +216,15 @@ def answer_with(tx: SessionTransaction, agents: Sequence[str], author: User, *, 
     lease.request(tx.session.pk)
 
 
-def address_again(tx: SessionTransaction, turn_id: str) -> None:
-    """Give a turn to the agents that its messages address now, as messages may have been edited, or agents added."""
+def address_again(tx: SessionTransaction, turn_id: str, default: Sequence[str] = ()) -> None:
+    """Give a turn to the agents that its messages address now, as messages may have been edited, or agents added.
+
+    If they address none, the turn goes to the `default`. Without one, it keeps its agents.
+    """
     rows = list(tx.messages().filter(turn_id=turn_id).order_by("sequence"))
     sent = [row for row in rows if row.type == MessageType.TEXT and row.role == MessageRole.USER and row.for_agent]
     agents = list(dict.fromkeys(name for row in sent for name in addressed_agents(tx.session, row.text)))
+    agents = agents or list(default)
     marker = next((row for row in rows if row.type == MessageType.TURN_START), None)
     if not agents or marker is None:
         return

@@ -299,22 +299,21 @@ def _own_values(copy: Session, plan: CopyPlan, row: ChatMessage, place: int) -> 
 def _finish(copy: Session, author: User, plan: CopyPlan, new_text: str | None) -> None:
     if ChatMessage.objects.filter(session=copy).count() != len(plan.rows):
         raise NoSuchSession  # the original was erased during the copy
-    if new_text is not None:
-        _reword(copy, plan.copies[plan.rows[-1].pk], author, new_text)
+    is_reworded = new_text is not None and _reword(copy, plan.copies[plan.rows[-1].pk], author, new_text)
     forked_files.mark(copy, plan.files)
-    _end(copy, resumes=plan.resumes)
+    _end(copy, resumes=plan.resumes, is_reworded=is_reworded)
     outbox.session_created(copy)
     notify_session_lists(sessions=[copy.pk])
 
 
-def _reword(copy: Session, message_id: str, author: User, text: str) -> None:
-    """Replace a message's text, and make the user who forks its author.
+def _reword(copy: Session, message_id: str, author: User, text: str) -> bool:
+    """Replace a message's text, and make the user who forks its author. Return False if it has this text already.
 
     It mentions only agents, because no other user has access to the fork.
     """
     message = ChatMessage.objects.filter(pk=message_id)
     message.update(include_in_context=True)
-    message.exclude(text=text).update(
+    changed = message.exclude(text=text).update(
         text=text,
         user=author,
         sender=author.sender[:200],
@@ -328,6 +327,7 @@ def _reword(copy: Session, message_id: str, author: User, text: str) -> None:
         edited_by_name="",
         suggested_by_name="",
     )
+    return changed == 1
 
 
 def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
@@ -342,8 +342,11 @@ def _copy_attachments(copy: Session, copies: dict[str, str]) -> None:
     Attachment.objects.bulk_create(files, batch_size=BATCH)
 
 
-def _end(copy: Session, *, resumes: bool) -> None:
-    """Resume the last turn, or close it. A text that was for no agent gets a turn if the copy resumes."""
+def _end(copy: Session, *, resumes: bool, is_reworded: bool) -> None:
+    """Resume the last turn, or close it. A text that was for no agent gets a turn if the copy resumes.
+
+    The session's own agent answers a new text that mentions no agent, even if it answers mentions only.
+    """
     tx = SessionTransaction.lock(copy.pk)
     last = ChatMessage.objects.filter(session=copy).order_by("sequence").last()
     if last is None or last.type == MessageType.TURN_DONE or not (last.turn_id or (is_unaddressed(last) and resumes)):
@@ -352,7 +355,7 @@ def _end(copy: Session, *, resumes: bool) -> None:
         answer_unaddressed(tx, last.text, copy.owner)
     elif resumes:
         if last.type == MessageType.TEXT and last.role == MessageRole.USER:
-            address_again(tx, last.turn_id)
+            address_again(tx, last.turn_id, [copy.agent] if is_reworded else [])
         resume_turn(tx, last.turn_id, copy.owner)
     else:
         done = ChatMessage(type=MessageType.TURN_DONE, turn_id=last.turn_id, mode=last.mode, duration_seconds=0.0)
