@@ -48,7 +48,8 @@ PERMITTED = {
 }
 # The people on a page of the list, and the most for one action, which reports each of them.
 MAX_PEOPLE = 50
-# Rows that are deleted with their user, although staff cannot delete tokens and schedules, and some not the others.
+# Rows that are deleted with their user. No staff have the permission to delete tokens and schedules, and not all staff
+# have the permission to delete the others.
 GO_WITH_USERS = (ApiToken, Schedule, Share, Invitation, WorkspaceInvitation)
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 LAST_LOGIN, DATE_JOINED = time_column(User, "last_login"), time_column(User, "date_joined")

@@ -70,8 +70,8 @@ class RemovedMessage(Schema):
     by: str | None = Field(description="The name of the user who removed the message. Null if unknown.")
     at: datetime = Field(description="The time of the removal.")
     restorable: bool = Field(
-        description="Whether `restoreMessage` can restore the message. False if a retry replaced it: use "
-        "`restoreAttempt` instead. False if it was removed from the queue: send it again instead."
+        description="Whether `restoreMessage` can restore the message. False if a retry replaced it (use "
+        "`restoreAttempt`), or if it was removed from the queue (send it again)."
     )
 
 
