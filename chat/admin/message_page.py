@@ -261,7 +261,7 @@ def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Service
     try:
         with transaction.atomic():
             SessionTransaction.lock(row.session_id)
-            row.refresh_from_db()
+            _read_again(row)
             if form.conflicts(row):
                 raise ServiceError("stale", _("This message was edited in the meantime."))
             form.save(row, request.user)
@@ -271,6 +271,13 @@ def _save(request: StaffRequest, row: ChatMessage, form: MessageForm) -> Service
         return error
     messages.success(request, _("The message was saved. The model gets it with its next response."))
     return None
+
+
+def _read_again(row: ChatMessage) -> None:
+    try:
+        row.refresh_from_db()
+    except ChatMessage.DoesNotExist as error:  # an erasure of its user or of the session deleted it
+        raise NoSuchMessage from error
 
 
 def _add(request: StaffRequest, session: Session, after: ChatMessage | None, form: AddForm) -> ChatMessage | None:

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from chat.admin.message_page import TextForm
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.messages import editing
 from tests.admin.pages import add_page, form_in, message_page, said, soup_of
@@ -163,6 +164,18 @@ def test_refusal_says_why_and_loses_nothing(
     assert words in said(page)
     assert form_in(page, FORM)["text"] == "Mia's"
     assert current(row).text == "Hi"
+
+
+def test_input_for_a_message_that_was_deleted_since_is_kept(
+    admin: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADM-02: a purge can delete a message between the check of the form and the lock of the session."""
+    row = fill(session, START, HI, DONE)[1]
+    form = form_in(admin.get(message_page(row)), FORM)
+    monkeypatch.setattr(TextForm, "clean", lambda _form: ChatMessage.objects.filter(pk=row.pk).delete() and None)
+    page = admin.post(message_page(row), {**form, "text": "Mia's"})
+    assert "was removed while you were editing" in said(page)
+    assert form_in(page, FORM)["text"] == "Mia's"
 
 
 @pytest.mark.parametrize("fields", [ERROR, {"type": "turn_done"}])
