@@ -27,12 +27,19 @@ from chat.admin.permissions import (
     require_messages,
     session_or_404,
 )
-from chat.admin.session_page import label_of, may_be_removed, may_be_restored, page_number, status_of, title_of
+from chat.admin.session_page import (
+    label_of,
+    may_be_edited,
+    may_be_removed,
+    may_be_restored,
+    page_number,
+    status_of,
+    title_of,
+)
 from chat.errors import NoSuchMessage, ServiceError
 from chat.models import (
     CONTENT_TYPES,
     TURN_MARKERS,
-    UNFINISHED,
     ChatMessage,
     MessageRevision,
     MessageRole,
@@ -325,8 +332,7 @@ def _page(
     audit_log.log_reading(request.user, session, is_new=False)
     may_write = may_change(request.user, session) and may_change_messages(request.user)
     can_write = may_write and session.status == Session.Status.ACTIVE
-    is_open = row.status not in UNFINISHED and (row.status != MessageStatus.QUEUED or row.user_id == request.user.pk)
-    can_edit = can_write and row.removed_at is None and is_open
+    can_edit = can_write and row.removed_at is None and may_be_edited(row, request.user)
     if form is not None and not form.is_bound:
         for field in form.fields.values():
             field.disabled = not can_edit

@@ -45,6 +45,7 @@ from chat.models import (
     MessageType,
     RunState,
     Session,
+    User,
 )
 from chat.rendering.text.formatting import count
 from chat.services.messages.editing import TEXT_TYPES, same_response
@@ -143,6 +144,12 @@ def status_of(row: ChatMessage) -> str:
     }.get(MessageStatus(row.status), "")
 
 
+def may_be_edited(row: ChatMessage, user: User) -> bool:
+    """Return whether a message has content that this user can edit now. Only its sender edits a queued message."""
+    is_open = row.status not in UNFINISHED and (row.status != MessageStatus.QUEUED or row.user_id == user.pk)
+    return is_open and row.type in (*TEXT_TYPES, MessageType.TOOL_GROUP)
+
+
 def may_be_removed(row: ChatMessage) -> bool:
     """Return whether a message has a button that removes it, from the conversation or from the queue."""
     return row.removed_at is None and row.type not in TURN_MARKERS
@@ -178,13 +185,13 @@ class MessageItem:
     can_restore: bool
 
 
-def build_items(rows: Iterable[Any]) -> list[MessageItem]:
-    """Build the list's items from rows with excerpts."""
+def build_items(rows: Iterable[Any], user: User) -> list[MessageItem]:
+    """Build the list's items for a user from rows with excerpts."""
     rows = list(rows)
-    return [_build_item(row, following) for row, following in zip_longest(rows, rows[1:])]
+    return [_build_item(row, following, user) for row, following in zip_longest(rows, rows[1:])]
 
 
-def _build_item(row: Any, following: Any) -> MessageItem:
+def _build_item(row: Any, following: Any, user: User) -> MessageItem:
     excerpts = (row.text_excerpt or "", row.arguments_excerpt or "", row.result_excerpt or "")
     return MessageItem(
         row=row,
@@ -197,8 +204,7 @@ def _build_item(row: Any, following: Any) -> MessageItem:
         result=excerpts[2][:EXCERPT],
         is_cut=any(len(excerpt) > EXCERPT for excerpt in excerpts),
         is_marker=row.type in TURN_MARKERS,
-        can_edit=row.type in (*TEXT_TYPES, MessageType.TOOL_GROUP)
-        and row.status not in (*UNFINISHED, MessageStatus.QUEUED),
+        can_edit=may_be_edited(row, user),
         can_exclude=row.type in CONTENT_TYPES and row.status != MessageStatus.QUEUED,
         can_add_after=row.sequence is not None and not (following and same_response(row, following)),
         can_remove=may_be_removed(row),
@@ -333,8 +339,8 @@ def _messages(request: StaffRequest, session: Session) -> dict[str, Any]:
         "shows_removed": shows_removed,
         "page": page,
         "page_range": page.paginator.get_elided_page_range(page.number, on_each_side=2, on_ends=1),
-        "rows": build_items(page.object_list),
-        "queued": build_items(queued),
+        "rows": build_items(page.object_list, request.user),
+        "queued": build_items(queued, request.user),
         "here": f"?{'removed=&' if shows_removed else ''}p={page.number}",
     }
 

@@ -19,7 +19,7 @@ from chat.admin import actions
 from chat.models import ChatMessage, MessageRevision, Session, SessionRun, User
 from chat.services.sessions.actions import delete, set_archived
 from chat.services.sessions.lifecycle import create_session
-from tests.admin.pages import action_page, do, form_in, message_page, page_of, said
+from tests.admin.pages import action_page, do, form_in, message_page, page_of, said, soup_of
 from tests.support.filled import ANSWER, DONE, HI, START, fill, live
 from tests.support.signed_in import signed_in
 
@@ -79,6 +79,18 @@ def test_queued_message_of_another_user_can_only_be_removed(admin: Client, ana: 
     assert all(held.pk in page and f"restore {held.pk}" not in page for page in pages)
     do(admin, session, "restore", held)
     assert "This message was removed from the queue." in said(admin.get(page_of(session)))
+
+
+def test_list_offers_to_edit_the_queued_messages_that_can_be_edited(
+    admin: Client, ana: User, mia: User, session: Session
+) -> None:
+    """ADM-01, RUN-06: only its sender can edit a queued message, as on its own page."""
+    fill(session, START, HI, DONE)
+    about: dict[str, Any] = {"session": session, "role": "user", "text": "Wait", "status": "queued", "held": True}
+    rows = [ChatMessage.objects.create(**about, user=user) for user in (ana, mia)]
+    page = soup_of(admin.get(page_of(session)))
+    links = [page.select_one(f'.drop-item[href="{message_page(row)}"]') for row in rows]
+    assert [link and link.get_text(strip=True) for link in links] == ["Open", "Edit"]
 
 
 def test_retry_asks_first(admin: Client, session: Session) -> None:
