@@ -27,6 +27,7 @@ from chat.admin.permissions import (
     require_messages,
     session_or_404,
 )
+from chat.admin.revised import SeenForm
 from chat.admin.session_page import (
     label_of,
     may_be_edited,
@@ -64,11 +65,11 @@ ROLES = [
 ]
 
 
-class MessageForm(forms.Form):
+class MessageForm(SeenForm):
     """The form for one type of message. A hidden field has the revision of the message that the user sees.
 
-    The form also submits the initial value of each field, because a message can change without a new version in its
-    history: while the agent writes it, and by an erasure.
+    The form also compares the values, because a message can change without a new version in its history: while the
+    agent writes it, and by an erasure.
     """
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
@@ -79,6 +80,7 @@ class MessageForm(forms.Form):
         "result": gettext_noop("Result"),
         "is_error": gettext_noop("Failed"),
     }
+    compared = logged
 
     def save(self, row: ChatMessage, author: User) -> None:
         """Save the changes through the services. Raise ServiceError."""
@@ -87,17 +89,12 @@ class MessageForm(forms.Form):
     def conflicts(self, row: ChatMessage) -> list[Conflict]:
         """Return the fields whose stored value is neither the one that the user has seen nor the entered one."""
         present = values_of(row)
-        return [
-            Conflict(name, str(field.label), _shown(present[name]))
-            for name, field in self.fields.items()
-            if (seen := self.data.get(f"initial-{name}")) is not None
-            and field.has_changed(present[name], seen)
-            and field.has_changed(present[name], self[name].data)
-        ]
+        names = self.changed_since(present)
+        return [Conflict(name, str(self.fields[name].label), _shown(present[name])) for name in names]
 
 
 class TextForm(MessageForm):
-    text = LongTextField(rows=16, label=gettext_lazy("Text"), show_hidden_initial=True)
+    text = LongTextField(rows=16, label=gettext_lazy("Text"))
 
     def save(self, row: ChatMessage, author: User) -> None:
         editing.edit(
@@ -111,15 +108,9 @@ class TextForm(MessageForm):
 
 
 class ToolForm(MessageForm):
-    arguments = ArgumentsField(
-        label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."), show_hidden_initial=True
-    )
-    result = LongTextField(
-        label=gettext_lazy("Result"),
-        help_text=gettext_lazy("The result that the model gets."),
-        show_hidden_initial=True,
-    )
-    is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False, show_hidden_initial=True)
+    arguments = ArgumentsField(label=gettext_lazy("Arguments"), help_text=gettext_lazy("A JSON object."))
+    result = LongTextField(label=gettext_lazy("Result"), help_text=gettext_lazy("The result that the model gets."))
+    is_error = forms.BooleanField(label=gettext_lazy("The call failed"), required=False)
 
     def save(self, row: ChatMessage, author: User) -> None:
         # The form has other line breaks than a result that has carriage returns.
@@ -317,8 +308,9 @@ def _with_present_values(form: MessageForm, row: ChatMessage) -> MessageForm:
     """
     data = form.data.copy()  # type: ignore[attr-defined]  # the data of a submitted form is a QueryDict
     for name, value in values_of(row).items():
-        data[f"initial-{name}"] = str(value)
-        if name not in form.changed_data or name == "revision":
+        if name in form.compared and name in form.fields:
+            data[f"initial-{name}"] = form.digest(name, value)
+        if name not in form.changed_data:
             data[name] = str(value)
     again = type(form)(data, initial=form.initial)
     again.add_error(None, form.non_field_errors()[0])

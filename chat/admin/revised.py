@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,47 @@ class DigestedForm(RevisedForm):
         shown = {name: _text(value) for name, value in self.initial.items() if name not in self.not_digested}
         shown.pop("revision", None)
         return sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+class SeenForm(forms.Form):
+    """A form that submits a digest of each value that the user has seen, to find what has changed since.
+
+    The values themselves would double the size of the form, and a form with a long text could not be sent.
+    """
+
+    # The fields with such a digest.
+    compared: Collection[str] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in [name for name in self.fields if name in self.compared]:
+            digest = self.digest(name, self.initial.get(name))
+            # Browsers restore fields of this name with the input; see static/js/ui/submitted.js.
+            self.fields[f"initial-{name}"] = forms.CharField(widget=forms.HiddenInput, required=False, initial=digest)
+
+    @cached_property
+    def changed_data(self) -> list[str]:
+        """Return the names of the fields whose entered value is not the one that the user has seen."""
+        names = [name for name in self.fields if name in self.compared]
+        return [name for name in names if self.digest(name, self[name].data) != self._seen(name)]
+
+    def changed_since(self, present: Mapping[str, Any]) -> list[str]:
+        """Return the names of the fields whose present value is neither the one that was seen nor the entered one."""
+        names = [name for name in self.fields if name in self.compared]
+        digests = {name: self.digest(name, present[name]) for name in names}
+        return [name for name in names if digests[name] not in (self._seen(name), self.digest(name, self[name].data))]
+
+    def digest(self, name: str, value: Any) -> str:
+        """Return the digest of a value of a field. Different forms of the same value have the same one."""
+        try:
+            value = self.fields[name].clean(value)
+        except forms.ValidationError:
+            value = str(value)
+        return sha256(json.dumps(value).encode()).hexdigest()
+
+    def _seen(self, name: str) -> str:
+        seen = self.data.get(f"initial-{name}")
+        return self.digest(name, self.initial.get(name)) if seen is None else str(seen)
 
 
 def _text(value: Any) -> Any:

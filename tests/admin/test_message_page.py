@@ -43,6 +43,14 @@ def test_words_are_edited_in_a_big_box(admin: Client, mia: User, session: Sessio
     assert entry.get_change_message() == f"Changed Text for message “{row.pk} ({row.role})”."
 
 
+def test_form_carries_a_long_text_once(admin: Client, session: Session) -> None:
+    """MSG-12: the largest body of a form is made for the longest message, but not for two copies of it."""
+    row = fill(session, START, {**HI, "text": "好" * 10_000}, DONE)[1]
+    assert admin.get(message_page(row)).content.decode().count("好" * 10_000) == 1
+    assert save(admin, row, text="好" * 20_000).status_code == 302
+    assert current(row).text == "好" * 20_000
+
+
 def test_tool_calls_have_boxes_for_arguments_and_result(admin: Client, session: Session) -> None:
     """ADM-01: the arguments are shown as indented JSON."""
     row = fill(session, START, HI, CALL, DONE)[2]
