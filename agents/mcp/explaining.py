@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from typing import Any
 
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
@@ -42,8 +44,8 @@ _BEGINNINGS = {
 
 
 def failed(words: str, beginning: str = OTHER) -> str:
-    """Return the message of an error that `explanation` explains with these words."""
-    return beginning + words
+    """Return the message of an error that `explanation` explains with these words, which stay translatable."""
+    return beginning + json.dumps(words.to_json() if isinstance(words, TranslatableText) else words)
 
 
 def needs_sign_in(error: MCPError) -> bool:
@@ -59,7 +61,14 @@ def has_no_session(error: MCPError) -> bool:
 def failure(error: MCPError) -> str:
     """Return why a request could not be sent or was not answered, or "" if another error has happened."""
     text = error.message
-    return text[len(OTHER) :] if text.startswith((SIGN_IN, SESSION, OTHER)) else ""
+    return _words_of(json.loads(text[len(OTHER) :])) if text.startswith((SIGN_IN, SESSION, OTHER)) else ""
+
+
+def _words_of(found: Any) -> str:
+    """Return a text from its JSON form."""
+    if isinstance(found, dict):
+        return TranslatableText(found["template"], {name: _words_of(each) for name, each in found["values"].items()})
+    return str(found)
 
 
 def explanation(error: MCPError) -> str:

@@ -19,7 +19,7 @@ from agents.errors import ToolError
 from agents.i18n import gettext as _
 from agents.mcp.config import ServerConfig
 from agents.mcp.connection import Streams
-from agents.mcp.explaining import CUT_SHORT, SESSION, SIGN_IN, TOO_LONG, failed
+from agents.mcp.explaining import CUT_SHORT, SESSION, SIGN_IN, TOO_LONG, failed, reason
 from agents.mcp.sign_in import SignInEnded, SignInFailed
 from agents.mcp.unstorable import StorableJson
 from agents.messages import Json
@@ -72,10 +72,11 @@ class _Client(httpx2.AsyncClient):
         try:
             answer = await super().send(request, **options)
             if await _is_of_ended_session(answer, request):
-                text = failed("it has ended the session", SESSION)
+                text = failed(_("it has ended the session"), SESSION)
             elif await _has_only_status(answer, request):
                 phrase = f" ({answer.reason_phrase})" if answer.reason_phrase else ""
-                text = failed(f"it answered with the HTTP status {answer.status_code}{phrase}")
+                status = f"{answer.status_code}{phrase}"
+                text = failed(_("it answered with the HTTP status {status}", status=status))
             else:
                 return answer
         except Exception as error:
@@ -130,11 +131,11 @@ async def _has_only_status(answer: httpx2.Response, request: httpx2.Request) -> 
 def _text_of(error: Exception) -> str:
     match error:
         case SignInEnded() | SignInFailed():
-            return failed(str(error), SIGN_IN)
+            return failed(reason(error), SIGN_IN)
         case httpx2.HTTPError():
-            return failed(str(error))
+            return failed(reason(error))
     logger.error("A request to an MCP server could not be sent", exc_info=error)
-    return failed("it could not be sent")
+    return failed(_("it could not be sent"))
 
 
 class _Checked(httpx2.AsyncBaseTransport):

@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from agents.errors import ToolError
+from agents.i18n import TranslatableText
 from agents.mcp.config import AddedServer, ServerConfig
 from agents.mcp.connection import CHECK, Connection
 from agents.mcp.examine import examine
@@ -177,11 +178,12 @@ async def test_stop_that_the_server_does_not_take_ends_no_other_call() -> None:
 
 
 async def test_server_that_breaks_after_the_handshake_is_explained() -> None:
-    """UI-19: Test connection shows why the tools could not be listed."""
+    """UI-19: Test connection shows why the tools could not be listed, in the user's language."""
     server = Server(refuse, ("tools/list",))
     async with connected(server):
         offer = await examine(AddedServer("row 1", "1", "notes", server.config))
     assert offer.problem == "it requires a sign-in (status 401)"
+    assert isinstance(offer.problem, TranslatableText)
 
 
 BAD = "Bad Request:"
