@@ -25,3 +25,15 @@ class RedisLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # channels_red
             for group, message in sends:
                 pipeline.publish(layer._get_group_channel_name(group), self.serialize(message))
             await pipeline.execute()
+
+    def serialize(self, message: dict[str, Any]) -> bytes:
+        """Pack a message. Otherwise one long number of a form or a tool call would prevent all that is sent with it."""
+        packed: bytes = self._serializer.as_bytes(message, default=_digits)
+        return packed
+
+
+def _digits(value: object) -> str:
+    """Return a whole number of more than 64 bits, which msgpack cannot pack, as text."""
+    if isinstance(value, int):
+        return str(value)
+    raise TypeError(f"msgpack cannot pack {type(value).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]  # has no types; what the Redis layer packs with
@@ -23,6 +24,7 @@ from chat.bus.events import (
 )
 from chat.bus.memory_layer import MemoryLayer
 from chat.bus.publisher import Publisher, layer_messages
+from chat.overrides.redis_layer import RedisLayer
 from chat.services.transaction import LARGEST_IN_EVENT
 from chat.snapshots import MessageSnapshot, ToolSnapshot, UsageSnapshot
 from tests.support.effort import cases
@@ -120,6 +122,19 @@ def test_events_survive_the_layer(published: list[ChatEvent]) -> None:
     """LIVE-01: an event is the same after encode, pack, unpack and decode."""
     for event in published:
         assert decode(msgpack.unpackb(msgpack.packb(encode(event)))) == event
+
+
+def test_long_numbers_are_packed_as_text() -> None:
+    """LIVE-01: msgpack has no integers of more than 64 bits. An error would drop what is sent with it."""
+    layer = RedisLayer(hosts=["redis://127.0.0.1:1/0"])
+    question = ToolSnapshot("c", "form", {"most": 2**64 - 1, "least": -(2**64)}, "", True, None)
+    changed = MessageChanged("tool_exec_end", 1, "m_1", snapshot(tool=replace(question, answer={"id": 10**400})))
+    heard = decode(layer.deserialize(layer.serialize(encode(changed))))
+    assert isinstance(heard, MessageChanged)
+    assert heard.message is not None
+    assert heard.message.tool is not None
+    assert heard.message.tool.arguments == {"most": 2**64 - 1, "least": str(-(2**64))}
+    assert heard.message.tool.answer == {"id": str(10**400)}
 
 
 class Moody(MemoryLayer):
