@@ -13,7 +13,7 @@ from agents.added_tools import NO_ADDED_TOOLS, AddedTools
 from agents.approval import MOST_APPROVALS, Approvers, Rules, check_rule, parse_rule
 from agents.delegates import is_delegate
 from agents.i18n import gettext as _
-from agents.key_variables import KeyVariable, not_set
+from agents.key_variables import not_set
 from agents.mcp import config as servers
 from agents.mcp.config import SEPARATOR, ServerConfig, ServerName, server_of
 from agents.prices import Price
@@ -136,7 +136,7 @@ class ProviderConfig(_Strict):
     type: Annotated[str, AfterValidator(vendor_type)]
     # The API that a server of type "openai" is asked with. Default: "responses" for OpenAI itself, "chat" for others.
     api: Api | None = None
-    api_key_env: KeyVariable = ""
+    api_key_env: str = ""
     base_url: Url | None = None
     context_window: PositiveInt | None = None
     vision: bool | None = None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.key_variables import NOT_A_NAME
-
 LIST = 'must be a list, such as ["one", "two"]'
 TABLE = 'must be a table, such as {{ name = "value" }}'
 NUMBER, WHOLE_NUMBER = "must be a number", "must be a whole number"
@@ -39,8 +37,8 @@ SENTENCES: Mapping[str, str] = {
     "string_type": TEXT,
     "tuple_type": LIST,
 }
-# Types of errors that are reported without the value, because it would not help, or may be a key.
-WITHOUT_VALUE = ("extra_forbidden", "missing", NOT_A_NAME)
+# Types of errors that are reported without the value, because it would not help.
+WITHOUT_VALUE = ("extra_forbidden", "missing")
 LONGEST_VALUE = 100
 
 

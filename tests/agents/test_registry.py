@@ -339,6 +339,13 @@ def test_key_in_place_of_its_variable_is_not_repeated(file: Callable[..., Path],
     assert str(caught.value).count("not the key itself") == 2
 
 
+@pytest.mark.parametrize("name", ["openai-key", "openai.key", "KEY_" * 16])
+def test_key_can_be_in_a_variable_with_any_name(file: Callable[..., Path], name: str) -> None:
+    """Docker and Kubernetes can set such variables."""
+    path = file(f'[providers.x]\ntype = "anthropic"\napi_key_env = "{name}"\nmodels = ["claude"]')
+    assert load(path, {name: "a key"})
+
+
 @pytest.mark.parametrize(
     ("provider", "api"),
     [

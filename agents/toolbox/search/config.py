@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agents.key_variables import KeyVariable, not_set
+from agents.key_variables import not_set
 from agents.toolbox.address_policy import host_pattern
 from agents.web_addresses import parse_address
 
@@ -37,7 +37,7 @@ class SearchConfig(BaseModel):
     base_url: Annotated[str, AfterValidator(_address)] | None = None
     # The hosts whose IP address need not be public.
     internal_hosts: tuple[Annotated[str, AfterValidator(host_pattern)], ...] = ()
-    api_key_env: KeyVariable = ""
+    api_key_env: str = ""
     results: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 8
     # The most seconds for one search.
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
