@@ -58,18 +58,31 @@ def made(path: Path) -> Iterator[None]:
 
 
 def require_own_account(folder: Path) -> None:
-    """Raise CommandError for root if another account owns a folder, because that account cannot use files of root."""
-    if os.geteuid() != 0 or not folder.exists():
-        return
-    owner = folder.stat().st_uid
-    if owner != 0:
+    """Raise CommandError for root if another account uses a data folder, because it cannot use files of root."""
+    if os.geteuid() == 0 and folder.exists() and (owner := _used_by(folder).st_uid):
         raise CommandError(
-            f"{folder} belongs to the account {_account(owner)}, which could not use what root writes there. Run the "
+            f"{folder} belongs to the account {account(owner)}, which could not use what root writes there. Run the "
             "command as that account."
         )
 
 
-def _account(number: int) -> str:
+def give_to_owner(folder: Path, *made: Path) -> None:
+    """Give paths that root has made to the account that uses the data folder. Raise OSError."""
+    if os.geteuid() == 0 and folder.exists():
+        owner = _used_by(folder)
+        for path in made:
+            if path.exists():
+                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _used_by(folder: Path) -> os.stat_result:
+    """Return the owner of a data folder's key. A server that runs as root can use the folder of another account."""
+    key = folder / "secret_key"
+    return (key if key.exists() else folder).stat()
+
+
+def account(number: int) -> str:
+    """Return the name of an account, or its number if it has no name."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

@@ -29,6 +29,7 @@ from agents.sandbox.browsing import MAX_DEPTH
 from chat.management.backup import databases, making, restoring
 from chat.management.backup.archive import MANIFEST, Archive, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
+from chat.management.commands import backup
 from chat.management.paths import explained
 from tests.commands.process import manage, manage_forked, serving
 from tests.support.database import empty_database
@@ -577,16 +578,32 @@ def test_database_that_a_server_uses_is_not_replaced(places: tuple[Place, Place]
 
 @pytest.mark.server
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another account")
-def test_root_writes_nothing_into_the_folder_of_another_account(data: Path, tmp_path: Path) -> None:
-    """OPS-06: Parley's account could not use it, so nightly backups and the next update would fail."""
-    archive, words = tmp_path / "x.tar", "belongs to the account 54321, which could not use what root writes there"
-    os.chown(data, 54321, -1)
-    for command in (["backup"], ["restore", "--replace", str(archive)]):
-        ended = manage_forked(*command, data=data)
-        assert (command, ended.returncode, words in ended.stderr) == (command, 1, True)
-        assert not (data / "backups").exists()
-        manage_forked("backup", str(archive), data=data)
+def test_root_gives_backups_to_the_account_of_the_data(data: Path, tmp_path: Path) -> None:
+    """OPS-06: otherwise the backups of this account and the next update could not write to the folder of backups."""
+    for path in (data, *data.iterdir()):
+        os.chown(path, 54321, 54322)
+    ended = manage_forked("backup", "--keep", "14", data=data)
+    (archive,) = (data / "backups").iterdir()
+    assert ended.returncode == 0, ended.stderr
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in (archive, archive.parent)} == {(54321, 54322)}
+
+    ended = manage_forked("restore", "--replace", str(archive), data=data)
+    assert ended.returncode == 1
+    assert "belongs to the account 54321, which could not use what root writes there" in ended.stderr
     assert manage_forked("restore", "--check", str(archive), data=data).returncode == 0
+
+    os.chown(data / "secret_key", 0, 0)  # the server runs as root
+    assert manage_forked("restore", "--replace", str(archive), data=data).returncode == 0
+
+
+@pytest.mark.server
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of root")
+def test_error_names_the_owner_of_the_folder_of_backups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """OPS-06: root has made the folder. Advice to use Parley's account would lead nowhere."""
+    monkeypatch.setattr(making, "folder", lambda: tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    explained = backup.Command()._explained(PermissionError(errno.EACCES, "Permission denied"), tmp_path / "x.tar")
+    assert explained.startswith(f"{tmp_path} belongs to the account root. Make the account that runs Parley its owner")
 
 
 @pytest.mark.server
