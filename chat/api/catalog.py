@@ -137,8 +137,8 @@ def _model(choice: ModelChoice) -> dict[str, object]:
 def list_agents(request: ApiRequest, query: Query[AgentQuery]) -> HttpResponse:
     """List the agents with which you can start sessions, with the settings that a new session copies.
 
-    The agents that members of the workspace have created come last. For guests, who cannot create sessions, the list is
-    empty.
+    The agents that members of the workspace have created come last. Without `workspace`, the list is empty for guests,
+    who cannot create sessions.
     """
     workspace = workspace_of(request, query.workspace)
     found = agents_for(request.user, workspace.pk if workspace else None)

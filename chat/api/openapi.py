@@ -33,8 +33,8 @@ COMMON_RESPONSES = {
 }
 WRITE_STATUSES = (409,)
 BODY_STATUSES = (400, 408, 413, 415, 507)
-# Operations that answer 404 if an id in their body does not exist, such as that of a workspace or an invitation.
-ID_IN_BODY = ("/sessions", "/sessions/import", "/invitations/accept")
+# Operations that answer 404 if an id in their body or query does not exist, such as that of a workspace.
+ID_IN_INPUT = ("/sessions", "/agents", "/sessions/import", "/invitations/accept")
 ETAG = {
     "ETag": {
         "description": "The entity tag of the object. Send it in `If-None-Match` or `If-Match`.",
@@ -200,7 +200,7 @@ def _describe(operation: Json) -> None:
 
 def _problems(method: str, path: str, operation: Json) -> Iterator[tuple[int, Json]]:
     yield from COMMON_RESPONSES.items()
-    if "{" in path or path.endswith(ID_IN_BODY):
+    if "{" in path or path.endswith(ID_IN_INPUT):
         yield 404, PROBLEM
     if method != "get":
         yield from ((status, PROBLEM) for status in WRITE_STATUSES)

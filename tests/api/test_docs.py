@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents.messages import Json
 from chat.api.api import api
 from chat.api.errors import STATUS
@@ -68,6 +70,12 @@ def test_every_operation_says_what_it_does() -> None:
             assert operation["security"] == [{"Bearer": []}, {"Cookie": []}]
             assert {401, 403, 422} <= set(operation["responses"])
     assert set(schema["components"]["securitySchemes"]) == {"Bearer", "Cookie"}
+
+
+@pytest.mark.parametrize("path", ["/api/agents", "/api/sessions", "/api/sessions/{session_id}"])
+def test_unknown_ids_are_described(path: str) -> None:
+    """LIVE-03: generated clients know only the problems of the description."""
+    assert 404 in api.get_openapi_schema()["paths"][path]["get"]["responses"]
 
 
 def test_every_field_of_a_request_is_described() -> None:
