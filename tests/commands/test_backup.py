@@ -267,6 +267,21 @@ def test_backup_without_the_files_of_the_database_is_refused(
 
 
 @pytest.mark.server
+def test_backup_of_an_older_database_checks_the_marks_that_it_has(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """OPS-06: a backup is also made after a new version was installed and before its first start."""
+    full, _empty = places
+    if connection.vendor == "postgresql":
+        pytest.skip("the database has no mark, because no server has started on it")
+    change = "ALTER TABLE chat_installation DROP COLUMN files_mark"
+    full.do("shell", "-v0", "-c", f"from django.db import connection; connection.cursor().execute({change!r})")
+    refused = Place(full.data, {"SECRET_KEY": "x" * 50}).run("backup", str(tmp_path / "first.tar"))
+    assert (refused.returncode, "SECRET_KEY is not that of the servers" in refused.stderr) == (1, True)
+    change = "DROP TABLE chat_installation"
+    full.do("shell", "-v0", "-c", f"from django.db import connection; connection.cursor().execute({change!r})")
+    full.do("backup", str(tmp_path / "second.tar"))
+
+
+@pytest.mark.server
 def test_backup_without_the_folder_of_session_files_says_so(places: tuple[Place, Place], tmp_path: Path) -> None:
     """OPS-06: session files that agents have used are missing in the backup if WORKSPACES is another folder."""
     full, _empty = places

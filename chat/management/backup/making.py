@@ -14,7 +14,7 @@ from typing import IO
 
 from django.conf import settings
 from django.core.files.storage import Storage, default_storage
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.utils.crypto import salted_hmac
 
 from agents.sandbox.browsing import MAX_DEPTH, NotThere, open_folder
@@ -22,7 +22,7 @@ from chat import schema
 from chat.management.backup import databases
 from chat.management.backup.archive import FILES, KEY, PUSH_KEY, WORKSPACES, ArchiveWriter, BackupError
 from chat.management.backup.leftovers import working_in
-from chat.models import ChatMessage, MessageStatus
+from chat.models import ChatMessage, Installation, MessageStatus
 from chat.queries.forked_files import FILE_TOOLS
 from chat.services.maintenance.files_mark import WrongFilesError, require_known_files
 from chat.services.maintenance.key_mark import WrongKeyError, require_known_key
@@ -98,19 +98,30 @@ def _require_settings_of_the_server(report: Callable[[str], None]) -> None:
     With other settings than the server's, the backup would be incomplete, which would only be noticed after a restore.
     If the folder of session files is missing, only report it.
     """
+    marks = _marks()
     try:
-        require_known_files()
-        require_known_key()
-        used = ChatMessage.objects.filter(tool_name__in=FILE_TOOLS, status=MessageStatus.COMPLETE)
-        if not Path(settings.WORKSPACES).exists() and used.exists():
-            report(
-                f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
-                "used such files. Set WORKSPACES to the value of the server."
-            )
+        if "files_mark" in marks:
+            require_known_files()
+        if "key_mark" in marks:
+            require_known_key()
     except (WrongFilesError, WrongKeyError) as error:
         raise BackupError(str(error)) from error
-    except DatabaseError:  # the version that made the database had no marks
-        return
+    # Without an index, this may read all messages, as the dump does after it.
+    used = ChatMessage.objects.filter(tool_name__in=FILE_TOOLS, status=MessageStatus.COMPLETE)
+    if not Path(settings.WORKSPACES).exists() and used.exists():
+        report(
+            f"The backup has no session files, because {settings.WORKSPACES} does not exist, although agents have "
+            "used such files. Set WORKSPACES to the value of the server."
+        )
+
+
+def _marks() -> set[str]:
+    """Return the columns of the table of marks. Databases of earlier versions have fewer of them, or no such table."""
+    table = Installation._meta.db_table
+    with connection.cursor() as cursor:
+        if table not in connection.introspection.table_names(cursor):
+            return set()
+        return {column.name for column in connection.introspection.get_table_description(cursor, table)}
 
 
 def delete_older(kept: int) -> None:
