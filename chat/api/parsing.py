@@ -19,8 +19,8 @@ from chat.command_frames import MalformedCommand
 
 # Larger than all ids, but small enough for PostgreSQL and SQLite to compare with a column.
 MAX_ID = 2**62
-# The bodies that count as none. Clients send them if they always send JSON.
-NO_BODY = (b"", b"{}", b"null")
+# The bodies that count as none. Clients send them if they always send JSON; PHP writes an empty object as [].
+NO_BODY = (b"", b"{}", b"[]", b"null")
 # The field of a form in which Django reads the token of the page.
 CSRF_FIELD = "csrfmiddlewaretoken"
 # A name of an agent, provider or model. PostgreSQL stores no NUL characters.

@@ -150,7 +150,7 @@ def test_methods_that_are_none(client: Client, session: Session) -> None:
 def test_body_of_an_operation_without_one_is_refused(asker: Asker, session: Session) -> None:
     """MSG-12: fields that would be ignored are refused, so that a limit in the wrong place does not withdraw anything.
 
-    An empty object is no field.
+    An empty object or list is no field.
     """
     rows = fill(session, HI)
     retry = f"/api/sessions/{session.pk}/messages/{rows[0].pk}/retry"
@@ -166,4 +166,5 @@ def test_body_of_an_operation_without_one_is_refused(asker: Asker, session: Sess
     assert code(asker.post(f"{here}/cancel", {"id": "m_1"})) == (422, "malformed")
     assert asker.post(f"{here}/cancel").status_code == 200
     assert asker.post(f"{here}/cancel", {}).status_code == 200
+    assert asker.post(f"{here}/cancel", []).status_code == 200
     assert code(asker.put(f"{here}/agents/none", {"model": "one"})) == (422, "malformed")
