@@ -116,7 +116,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             found = dict(self.db_url_config(address))
             if found["NAME"] in ("", ":memory:"):  # each connection would have its own database
                 raise ValueError(address)
-            if found["ENGINE"] != SQLITE and "@" in urlsplit(address).path:  # a slash or an @ in the password
+            if found["ENGINE"] != SQLITE and _has_host_in_path(address):
                 raise ValueError(address)
         except ValueError:  # do not repeat the address, because it may contain a password
             problem = "must be sqlite:////path/to/file or postgres://user:password@host:port/name"
@@ -134,6 +134,15 @@ class Environment(environ.Env):  # type: ignore[misc]  # it ships no types
             problem = "must be redis://user:password@host:port/number or unix:///path/to/socket"
             raise _refusal(var, f"{problem}; {ENCODE}")
         return address
+
+
+def _has_host_in_path(address: str) -> bool:
+    """Return whether the host is behind the place of the host, because of a `/`, `?` or `#` in the password.
+
+    Values of options can contain an @.
+    """
+    parts = urlsplit(address)
+    return "@" in parts.path + parts.query.partition("=")[0] + parts.fragment
 
 
 def _is_redis(address: str) -> bool:

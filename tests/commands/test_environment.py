@@ -55,6 +55,12 @@ def test_database_address_is_read(setting: None) -> None:
     }
 
 
+@pytest.mark.parametrize("setting", ["postgres://u:p@ss@db.lan/n?options=-c%20x@y"], indirect=True)
+def test_at_signs_in_the_password_and_in_options_are_read(setting: None) -> None:
+    database = Environment().database("SETTING", sqlite=FILE)
+    assert (database["HOST"], database["PASSWORD"]) == ("db.lan", "p@ss")
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -64,6 +70,8 @@ def test_database_address_is_read(setting: None) -> None:
         "postgres://u:secret@[::/n",
         "postgres://u:p@secret/more@h/n",
         "postgres://u:12/secret@h/n",
+        "postgres://u:1/secret#@h/n",
+        "postgres://u:1/secret?@h/n",
         "postgres://",
         "sqlite://",
     ],
