@@ -64,7 +64,10 @@ def make_private(folder: Path, *files: Path) -> list[str]:
     if foreign is None:
         own.insert(0, folder)
     elif _is_open(folder):
-        failed.append(f"{folder}: {foreign.name} is not Parley's. Set PARLEY_DATA to a folder of its own")
+        failed.append(
+            f"{folder}: {foreign.name} is not Parley's, and other accounts can use it. Set PARLEY_DATA to a folder of "
+            "its own. If you have put it there, remove their access to it"
+        )
     for path in (*own, *files):
         try:
             if _is_open(path):
