@@ -48,7 +48,7 @@ class EventStream(SocketQueue):
         credential: Credential | None,
         language: str,
         *,
-        name: str = "",
+        name: str,
     ) -> None:
         super().__init__(
             "events",
@@ -56,7 +56,7 @@ class EventStream(SocketQueue):
             _never,
             user_id=user.pk,
             credential=credential,
-            name=name or user.sender,
+            name=name,
             language=language,
             role=role,
         )

@@ -57,9 +57,9 @@ class StepStream(Reader):
         role: SessionRole | None = None,
         credential: Credential | None = None,
         *,
-        name: str = "",
+        name: str,
     ) -> None:
-        super().__init__("steps", user_id=user.pk, credential=credential, name=name or user.sender, role=role)
+        super().__init__("steps", user_id=user.pk, credential=credential, name=name, role=role)
         self._user = user
         self._since = since
         self._read_to, self._reached = -1, 0

@@ -15,8 +15,8 @@ class TurnWait(Reader):
     `name` is the user's name in the session (`sender_in`), which other users see.
     """
 
-    def __init__(self, user: User, role: SessionRole, credential: Credential | None, *, name: str = "") -> None:
-        super().__init__("events", user_id=user.pk, credential=credential, name=name or user.sender, role=role)
+    def __init__(self, user: User, role: SessionRole, credential: Credential | None, *, name: str) -> None:
+        super().__init__("events", user_id=user.pk, credential=credential, name=name, role=role)
         self._news = asyncio.Event()
 
     def notify(self, revision: int | None = None) -> None:

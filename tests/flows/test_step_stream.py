@@ -259,7 +259,7 @@ async def test_stream_holds_no_thread_and_leaves_nothing(node: TestNode, ana: Us
         await viewer.until(lambda: viewer.client.last_event_id)  # noqa: B023  # waits within the round
     await asyncio.to_thread(lambda: None)
     assert threading.active_count() - threads < len(viewers)
-    feed = runtime.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, None)))
+    feed = runtime.hub().watch(session.pk, (probe := step_stream.StepStream(ana, 0, name=ana.sender)))
     assert len(feed.subscribers) == 12
     for viewer in (first, *viewers):
         await viewer.cut()

@@ -36,7 +36,7 @@ class Rows:
 
 def new_stream() -> EventStream:
     """Return a stream that is held until its first sync, as the hub leaves it."""
-    stream = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en")
+    stream = EventStream(User(pk=1), 0, SessionRole.VIEWER, None, "en", name="Ana")
     stream.pause()
     return stream
 

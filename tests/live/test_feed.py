@@ -318,7 +318,7 @@ async def test_request_that_waits_for_a_turn_reads_it_when_the_turn_pauses(tape:
 
     It may have read the rows between the commit of the question and this one.
     """
-    request = TurnWait(tape.owner, SessionRole.EDITOR, None)
+    request = TurnWait(tape.owner, SessionRole.EDITOR, None, name=tape.owner.sender)
     tape.feed.join(request)
     tape.feed.receive([StatusChanged("waiting")])
     assert await request.changed(PATIENCE)
