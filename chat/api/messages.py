@@ -20,6 +20,7 @@ from chat.api.responses import json_response, no_content
 from chat.api.streams import require_stream_slot
 from chat.api.waiting import LONGEST_WAIT, wait_for_turn
 from chat.commands import MOST_ATTACHMENTS, Number
+from chat.live.sign_ins import role_and_name
 from chat.queries import messages as message_queries
 from chat.queries.messages import MOST_PAGE_MESSAGES, PAGE_MESSAGES
 
@@ -197,12 +198,14 @@ def send_message(request: ApiRequest, session_id: str, body: NewMessage, query: 
     or when the time is up. Until then, the server sends spaces before the JSON. A request with `wait` counts as an
     event stream. If you have too many event streams open, it is refused as `too_many_streams` and sends no message.
     """
-    if query.wait:
-        require_stream_slot(request.user.pk)  # before the write: a refused request can be repeated with its key
+    name = ""
+    if query.wait:  # before the write: a refused request can be repeated with its key
+        require_stream_slot(request.user.pk)
+        _role, name = role_and_name(request.user, session_id)
     sent = run_command(request, session_id, "send", **body.model_dump())
     location = reverse("api:get_message", args=[session_id, sent["id"]])
     if query.wait:
-        return wait_for_turn(request, session_id, sent, query.wait, location)
+        return wait_for_turn(request, session_id, sent, query.wait, location, name=name)
     return json_response(request, sent, status=200 if sent["repeated"] else 201, location=location, tagged=False)
 
 

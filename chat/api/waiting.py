@@ -15,7 +15,6 @@ from chat.api.auth import ApiRequest
 from chat.api.streams import credential_of, stream_response
 from chat.errors import NoSuchSession
 from chat.live.feed import Feed
-from chat.live.sign_ins import role_and_name
 from chat.live.turn_wait import TurnWait
 from chat.models import SessionRole, User
 from chat.queries.turn_outcomes import Outcome, TurnOutcome, messages_of_turn, outcome_of
@@ -30,13 +29,13 @@ MAX_CHARS = 200_000
 
 
 def wait_for_turn(
-    request: ApiRequest, session_id: str, sent: Json, seconds: int, location: str
+    request: ApiRequest, session_id: str, sent: Json, seconds: int, location: str, *, name: str
 ) -> StreamingHttpResponse:
     """Return the outcome and the messages of the turn of the message `sent`, after `seconds` seconds at the latest.
 
-    The status and headers are sent immediately. The body is sent when the turn is at rest or the time is up.
+    The status and headers are sent immediately. The body is sent when the turn is at rest or the time is up. `name` is
+    the user's name in the session.
     """
-    _role, name = role_and_name(request.user, session_id)
     subscriber = TurnWait(request.user, SessionRole.EDITOR, credential_of(request), name=name)
     wait = Wait(request.user, session_id, sent, seconds, subscriber)
     status = 200 if sent["repeated"] else 201

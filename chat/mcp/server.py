@@ -26,7 +26,6 @@ from chat.command_frames import MalformedCommand
 from chat.db import Threads, is_unavailable
 from chat.errors import ServiceError, unavailable
 from chat.live.credentials import Token
-from chat.live.sign_ins import role_and_name
 from chat.live.turn_wait import TurnWait
 from chat.mcp.caller import SCOPE_KEY, Caller
 from chat.mcp.tools import (
@@ -107,8 +106,7 @@ class ParleyServer:
 
     async def _wait_for_turn(self, context: ServerRequestContext[Any], caller: Caller, pending: Pending) -> Json:
         """Wait for the turn as a REST request does. Regularly report to the client that the agent is still working."""
-        _role, name = await self._run(caller, lambda: role_and_name(caller.user, pending.session_id))
-        subscriber = TurnWait(caller.user, SessionRole.VIEWER, Token(caller.token.pk), name=name)
+        subscriber = TurnWait(caller.user, SessionRole.VIEWER, Token(caller.token.pk), name=pending.name)
         wait = Wait(caller.user, pending.session_id, pending.sent, pending.seconds, subscriber)
         chunks: AsyncIterator[str] = (
             watch_session(pending.session_id, subscriber, wait.chunks, wait.at_once)

@@ -19,6 +19,7 @@ from chat.api.streams import require_stream_slot
 from chat.commands import Key, Number
 from chat.dispatch import execute
 from chat.errors import NoSuchMessage
+from chat.live.sign_ins import role_and_name
 from chat.mcp.caller import Caller
 from chat.mcp.markdown import page_in_markdown
 from chat.models import TURN_MARKERS, ChatMessage, MessageRole, Session
@@ -29,6 +30,7 @@ from chat.queries.offers import agents_for
 from chat.queries.session_list import ListFilter, listed_before
 from chat.queries.steps import MOST_STEPS, page_of_steps
 from chat.services.idempotency import create_once
+from chat.services.messages.senders import sender_in
 from chat.services.sessions.lifecycle import begin_session
 
 # Seconds. MCP clients abandon a request after 60 seconds unless they have another limit.
@@ -45,11 +47,16 @@ class Arguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message whose turn the caller waits for, for up to `seconds`. `sent` is the result of sending it."""
+    """A message whose turn the caller waits for, for up to `seconds`. `sent` is the result of sending it.
+
+    `name` is the caller's name in the session. It is read before the message is sent, because a refusal after it would
+    hide that it was sent.
+    """
 
     session_id: str
     sent: Json
     seconds: int
+    name: str
 
 
 Given = TypeVar("Given", bound=Arguments)
@@ -239,7 +246,7 @@ def create_session(caller: Caller, given: CreateSession) -> Json | Pending:
     if said is None:
         return begun
     sent = {**begun, "id": said.pk}
-    return Pending(session.pk, sent, given.wait) if waits else _as_message(sent)
+    return Pending(session.pk, sent, given.wait, sender_in(session, caller.user)) if waits else _as_message(sent)
 
 
 class SendMessage(Arguments):
@@ -252,12 +259,14 @@ class SendMessage(Arguments):
 @tool("Send a message", SendMessage, writes=True)
 def send_message(caller: Caller, given: SendMessage) -> Json | Pending:
     """Send a message to a session in the name of the token's user, and wait for the agent's answer."""
-    if given.wait:
-        require_stream_slot(caller.user.pk)  # before the write, so that a refused call can be repeated with its key
+    name = ""
+    if given.wait:  # before the write, so that a refused call can be repeated with its key
+        require_stream_slot(caller.user.pk)
+        _role, name = role_and_name(caller.user, given.session)
     command = make_command("send", text=given.text, key=given.key)
     result = execute(caller.user, given.session, command)
     sent = {"session": given.session, "id": result["id"], "repeated": result["repeated"]}
-    return Pending(given.session, sent, given.wait) if given.wait else _as_message(sent)
+    return Pending(given.session, sent, given.wait, name) if given.wait else _as_message(sent)
 
 
 class ReadAnswer(Arguments):
@@ -279,7 +288,7 @@ def read_answer(caller: Caller, given: ReadAnswer) -> Pending:
     if given.wait:
         require_stream_slot(caller.user.pk)
     sent = {"session": given.session, "id": message_id}
-    return Pending(given.session, sent, given.wait)
+    return Pending(given.session, sent, given.wait, sender_in(session, caller.user))
 
 
 class Stop(Arguments):

@@ -27,7 +27,7 @@ def caller_for(user: User) -> Caller:
 
 async def answer_now(session: Session, user: User, message_id: str) -> Json:
     """Return what the tool `read_answer` returns without waiting."""
-    pending = Pending(session.pk, {"id": message_id}, 0)
+    pending = Pending(session.pk, {"id": message_id}, 0, user.sender)
     wait = Wait(user, session.pk, pending.sent, 0, TurnWait(user, SessionRole.VIEWER, None, name=user.sender))
     [body] = [chunk async for chunk in wait.at_once()]
     return turn_result(caller_for(user), pending, {"turn_id": None, "sequence": None, **json.loads(body)})

@@ -14,13 +14,14 @@ from pytest_django.fixtures import Settings
 from agents.errors import ProviderError
 from agents.messages import Json, ToolCall
 from agents.providers.scripted import Gate
-from chat.api import waiting
+from chat.api import messages, waiting
+from chat.api.commands import run_command
 from chat.live.turn_wait import TurnWait
 from chat.models import ApiToken, ChatMessage, Session, User
 from chat.queries.turn_outcomes import TurnOutcome, outcome_of
 from chat.runner import runtime
 from chat.services.messages import sending
-from chat.services.people import api_tokens
+from chat.services.people import api_tokens, sharing
 from chat.services.sessions.lifecycle import configure
 from tests.api.asking import token_of
 from tests.support.socket import PATIENCE
@@ -278,6 +279,26 @@ async def test_request_without_room_after_its_message_is_sent_does_not_wait(
     assert (second.status, result["outcome"], result["messages"]) == (201, "queued", [])
     gate.open()
     assert (await first.answer())["outcome"] == "completed"
+    await node.idle(session)
+
+
+async def test_access_that_ends_after_the_message_is_sent_leaves_its_response(
+    node: TestNode, ana: User, bo: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIVE-03: a refusal would say that nothing was sent."""
+    node.script([["One"]])
+    session = await node.session(ana)
+    await node.do(sharing.share, session=session, author=ana, user=bo, role="editor")
+
+    def lose_access_after(*args: Any, **values: Any) -> Any:
+        sent = run_command(*args, **values)
+        sharing.unshare(session=session, author=ana, user=bo)
+        return sent
+
+    monkeypatch.setattr(messages, "run_command", lose_access_after)
+    waiter = Waiter(session, await node.do(token_of, bo), {"text": "Hello"})
+    result = await waiter.answer()
+    assert (waiter.status, result["outcome"], result["messages"]) == (201, "unknown", [])
     await node.idle(session)
 
 
