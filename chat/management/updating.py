@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,13 @@ from chat.services.maintenance.key_mark import require_own_key
 from config.data_folder import OWNER_ONLY_FOLDER, sync_folder
 
 NAME = "before-update-%Y%m%d-%H%M%S.sqlite3"
+OWN_FOLDER = "Make Parley's account the owner of this folder"
+REMEDIES = {
+    errno.EACCES: OWN_FOLDER,
+    errno.EPERM: OWN_FOLDER,
+    errno.EROFS: "Allow Parley to write there (with systemd, by ReadWritePaths)",
+    errno.EEXIST: "Move the file of this name away",
+}
 
 
 class BackupError(Exception):
@@ -78,8 +86,7 @@ def back_up(*, keep: int) -> Path:
     except (DatabaseError, OSError) as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        is_foreign = isinstance(error, PermissionError)
-        remedy = "Make Parley's account the owner of this folder" if is_foreign else "Free disk space there"
+        remedy = REMEDIES.get(getattr(error, "errno", 0), "Free disk space there")
         raise BackupError(
             f"the database cannot be backed up to {folder} before it is updated: {error}. {remedy}, or set BACKUPS=0 "
             "to update without a backup."

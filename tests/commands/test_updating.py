@@ -156,7 +156,7 @@ def test_update_without_a_backup_is_refused_unless_it_is_asked_for(data: Path, s
     """An update is refused if the backup fails, such as with a full disk, unless the operator allows it."""
     (data / "backups").write_text("in the way")
 
-    with pytest.raises(BackupError, match="Free disk space there, or set BACKUPS=0"):
+    with pytest.raises(BackupError, match="Move the file of this name away, or set BACKUPS=0"):
         update()
     settings.BACKUPS = 0
     assert update() == []
@@ -164,12 +164,22 @@ def test_update_without_a_backup_is_refused_unless_it_is_asked_for(data: Path, s
 
 @pytest.mark.sqlite
 @pytest.mark.usefixtures("_rows")
-def test_folder_for_copies_of_another_account_is_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backup that root has made leaves such a folder. Free disk space would not help."""
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EACCES, "Permission denied.*Make Parley's account the owner of this folder"),
+        (errno.EROFS, "Read-only file system.*Allow Parley to write there"),
+        (errno.ENOSPC, "No space left.*Free disk space there"),
+    ],
+)
+def test_error_of_the_copy_says_what_helps(
+    data: Path, monkeypatch: pytest.MonkeyPatch, number: int, words: str
+) -> None:
+    """A backup that root has made leaves a folder of root, and systemd can make folders read-only."""
 
     def refuse(folder: Path) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        raise OSError(number, os.strerror(number), str(folder))
 
     monkeypatch.setattr(updating, "require_writable", refuse)
-    with pytest.raises(BackupError, match=r"Permission denied.*Make Parley's account the owner of this folder"):
+    with pytest.raises(BackupError, match=words):
         updating.back_up(keep=1)
