@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from math import inf
+from time import thread_time
 from typing import Any
 
 import pytest
 from pygments.lexer import Lexer, RegexLexer
+from pygments.token import Token
 
 from chat.rendering.budget import IN_THREAD, ON_LOOP
 from chat.rendering.markdown import render
 from chat.rendering.markdown.blocks import is_plain
-from chat.rendering.markdown.highlight import _LANGUAGES, QUICK, SLOW_STARTS, Colors, _lexer, is_quick, known_as
+from chat.rendering.markdown.highlight import (
+    _LANGUAGES,
+    LEAST_SECONDS,
+    QUICK,
+    SLOW_STARTS,
+    Colors,
+    _all_pieces,
+    _lexer,
+    is_quick,
+    known_as,
+    use_timer,
+)
+from chat.rendering.markdown.stream import MarkdownStream
 from tests.support.ambiguity import growth
 
 # JSON has no regular expressions; a loop reads each character once.
@@ -105,3 +121,64 @@ def test_code_that_takes_forever_stays_plain_and_the_text_around_it_is_drawn(lan
     assert "<span class=" not in block.split("<pre")[1]
     assert after == "<p>And <em>then</em>.</p>"
     assert render.colored(code, language) is None
+
+
+async def test_many_such_codes_share_the_time_of_one_message() -> None:
+    """LIVE-01, MSG-12: only their colors are missing, live as after a reload."""
+    text = "# Title\n\n" + "".join(f"```c\n{SLOW['c']}{number}\n```\n\n*{number}*\n\n" for number in range(5))
+    stream = MarkdownStream(ON_LOOP)
+    stream.start(thread_time(), seconds=60)
+    stream.feed(text)
+    for index, source in list(stream.provisional.items()):
+        [drawn] = await render.draw(source)
+        stream.complete(index, drawn)
+    stream.finish()
+    blocks = render.blocks(text)
+    assert not any(map(is_plain, blocks))
+    assert blocks == tuple(stream.blocks)
+    assert not stream.is_exact  # which other code has colors depends on the time, so the finished text decides
+
+
+async def test_a_stream_with_little_code_from_elsewhere_is_exact() -> None:
+    """LIVE-01: the whole text of an ordinary answer need not be drawn again at its end."""
+    stream = MarkdownStream(ON_LOOP)
+    stream.start(thread_time(), seconds=60)
+    stream.feed(text := "```c\nint a;\n```\n\nAnd *then*.\n\n")
+    for index, source in list(stream.provisional.items()):
+        stream.complete(index, *await render.draw(source))
+    stream.finish()
+    assert stream.is_exact
+    assert tuple(stream.blocks) == render.blocks(text)
+
+
+@pytest.fixture
+def timer() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGVTALRM)
+    use_timer()
+    yield
+    signal.signal(signal.SIGVTALRM, before)
+
+
+class Stubborn(Lexer):
+    """A lexer that loses the first exception of the timer, as Python does while it destroys an object."""
+
+    def get_tokens(self, text: str, unfiltered: bool = False) -> Iterator[Any]:
+        with suppress(BaseException):
+            self._take_forever()
+        self._take_forever()
+        yield Token, "a"
+
+    def _take_forever(self) -> None:
+        while True:
+            pass
+
+
+@pytest.mark.usefixtures("timer")
+def test_the_timer_ends_a_lexer_that_lost_its_first_exception() -> None:
+    """MSG-12: if not, the process ends, and the text around the code loses its form."""
+    colors = Colors()
+    colors.seconds = LEAST_SECONDS
+    assert _all_pieces(Stubborn(), "a", None, colors) == []
+    assert colors.seconds < 0
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+    assert _all_pieces(Stubborn(), "a", None, colors) == []

@@ -7,6 +7,7 @@ from chat.rendering.budget import Meter
 from chat.rendering.markdown.highlight import Colors, highlight, is_colorable, known_as, label
 
 MAX_LABEL = 40
+CODE_START = '<code class="hl">'
 
 # The HTML is the same in all languages: buttons are labelled by hidden elements of the page.
 _BUTTONS = (
@@ -93,7 +94,7 @@ def language_of(fence: Token) -> str:
 def draw_code(code: str, language: str, *, final: bool, colors: Colors, meter: Meter | None) -> str:
     """Draw a block of code. Only a final one is highlighted and gets buttons for previews and diagrams."""
     has_colors = final and is_colorable(code, language) and colors.allow(code, language)
-    body = (has_colors and highlight(code, language, meter)) or escapeHtml(code)
+    body = (has_colors and highlight(code, language, meter, colors)) or escapeHtml(code)
     name = escapeHtml(label(language[:MAX_LABEL], known_as(language)))
     written = language.lower()
     more = _MORE.get(written, "") if final else ""
@@ -101,5 +102,5 @@ def draw_code(code: str, language: str, *, final: bool, colors: Colors, meter: M
     attribute = f' data-file="{extension}"' if extension else ""
     return (
         f'<div class="code"{attribute}><div class="code-head"><span class="code-lang">{name}</span>{more}{_BUTTONS}'
-        f'</div><pre tabindex="0"><code class="hl">{body}</code></pre></div>'
+        f'</div><pre tabindex="0">{CODE_START}{body}</code></pre></div>'
     )

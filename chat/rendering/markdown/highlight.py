@@ -8,6 +8,7 @@ from functools import cache
 from html import escape
 from itertools import groupby
 from threading import Event, Thread
+from time import thread_time
 from types import FrameType
 from typing import NamedTuple
 
@@ -23,6 +24,12 @@ from chat.rendering.budget import UNLIMITED, Allowance, Meter
 MAX_CODE = 24_000
 MAX_LINE = 1_000
 MAX_SECONDS = 0.25
+# The CPU time for all code of one message. It is well below the limit of a process for rendering a message.
+MOST_SECONDS = 0.5
+# The timer ends a lexer again after this time if Python ignored the first exception, as in a destructor.
+AGAIN_SECONDS = 0.05
+# Less time than this is not worth a start.
+LEAST_SECONDS = 0.01
 # The most characters of code that are highlighted in one message.
 MOST_COLORED = 50_000
 # The most languages that are highlighted in one message. Loading the lexer of a language takes 10 to 50 ms.
@@ -200,17 +207,22 @@ class Colored(NamedTuple):
 
 
 class Colors:
-    """Counts the highlighted code of one text. `missing` is set if some code must be highlighted elsewhere."""
+    """Counts the highlighted code of one text, and the `seconds` that are left for its lexers.
+
+    `missing` is set if some code must be highlighted elsewhere, and `is_over` if some is too much for one text.
+    """
 
     def __init__(self, allowance: Allowance = UNLIMITED, spent: Colored = Colored()) -> None:  # noqa: B008  # a value
         self._allowance = allowance
         self.spent = spent
-        self.missing = False
+        self.seconds = MOST_SECONDS
+        self.missing = self.is_over = False
 
     def allow(self, code: str, language: str) -> bool:
         """Count code that can be highlighted, and return whether it is highlighted here."""
         spent = Colored(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
         if spent.characters > MOST_COLORED or len(spent.languages) > MOST_LANGUAGES:
+            self.is_over = True
             return False
         self.spent = spent
         allowance = self._allowance
@@ -229,12 +241,12 @@ def known_as(language: str) -> str | None:
     return name if name in _LANGUAGES else None
 
 
-def highlight(code: str, language: str, meter: Meter | None = None) -> str | None:
+def highlight(code: str, language: str, meter: Meter | None = None, colors: Colors | None = None) -> str | None:
     """Return the code as HTML with colored spans, or None if it stays plain. Raise BudgetExceeded."""
     name = known_as(language)
     if name is None or not is_colorable(code, language):
         return None
-    pieces = _all_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter)
+    pieces = _all_pieces(_lexer(name, name == "php" and "<?" not in code), code, meter, colors or Colors())
     if name == "diff":
         # Line ends get the class of their line, so that added and removed lines are marked over the whole width.
         before = ["", *(css for css, _ in pieces)]
@@ -301,22 +313,38 @@ def use_timer() -> None:
     signal.signal(signal.SIGVTALRM, _interrupt)
 
 
-def _all_pieces(lexer: Lexer, code: str, meter: Meter | None) -> list[tuple[str, str]]:
+def _all_pieces(lexer: Lexer, code: str, meter: Meter | None, colors: Colors) -> list[tuple[str, str]]:
     """Return the pieces of the code, or only some of them if the lexer takes too long."""
-    if signal.getsignal(signal.SIGVTALRM) is not _interrupt:
-        return list(_pieces(lexer, code, meter))
-    pieces = list[tuple[str, str]]()
-    with suppress(_Interrupted):
-        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
-        try:
-            pieces += _pieces(lexer, code, meter)
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return pieces
+    seconds, started = min(MAX_SECONDS, colors.seconds), thread_time()
+    if seconds < LEAST_SECONDS:
+        return []
+    pieces = _pieces(lexer, code, meter, seconds)
+    try:
+        return _until_interrupted(pieces, seconds) if _has_timer() else list(pieces)
+    finally:
+        colors.seconds -= thread_time() - started
 
 
-def _pieces(lexer: Lexer, code: str, meter: Meter | None) -> Iterator[tuple[str, str]]:
-    deadline = Meter(MAX_SECONDS)
+def _until_interrupted(pieces: Iterator[tuple[str, str]], seconds: float) -> list[tuple[str, str]]:
+    found = list[tuple[str, str]]()
+    try:
+        with suppress(_Interrupted):
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN_SECONDS)
+            try:
+                found += pieces
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    finally:  # once more, because the signal can come just before the timer is stopped
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return found
+
+
+def _has_timer() -> bool:
+    return signal.getsignal(signal.SIGVTALRM) is _interrupt
+
+
+def _pieces(lexer: Lexer, code: str, meter: Meter | None, seconds: float) -> Iterator[tuple[str, str]]:
+    deadline = Meter(seconds)
     for kind, text in lexer.get_tokens(code):
         if meter is not None:
             meter.check()

@@ -20,11 +20,11 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chat import addresses
-from chat.rendering.budget import UNLIMITED, Expansions, Meter
+from chat.rendering.budget import Expansions, Meter
 from chat.rendering.markdown import citations, emphasis, footnotes, html_tags, math
 from chat.rendering.markdown.code_blocks import draw_code, language_of
 from chat.rendering.markdown.external_images import placeholder
-from chat.rendering.markdown.highlight import Colored, Colors, is_colorable
+from chat.rendering.markdown.highlight import Colors, is_colorable
 
 # The parser would drop deeper blocks silently, so they are shown as source.
 MAX_NESTING = 40
@@ -364,13 +364,11 @@ def top_level(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             start = index + 1
 
 
-def colored_after(tokens: Sequence[Token], spent: Colored) -> Colored:
-    """Return the amount of highlighted code up to the end of a block. `spent` is the amount before it."""
-    colors = Colors(UNLIMITED, spent)
+def count_code(tokens: Sequence[Token], colors: Colors) -> None:
+    """Count the code of blocks that can be highlighted, as drawing them does."""
     for token in tokens:
         if token.type == "fence" and is_colorable(token.content, language := language_of(token)):
             colors.allow(token.content, language)
-    return colors.spent
 
 
 def draw(tokens: Sequence[Token], drawing: Drawing) -> str:

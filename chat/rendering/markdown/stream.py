@@ -24,8 +24,9 @@ from markdown_it.token import Token
 from chat.rendering.budget import UNLIMITED, Allowance, BudgetExceeded, Expansions, Meter, end_of_markdown, most_output
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import PlainText, draw_block, normalize, plain
+from chat.rendering.markdown.code_blocks import CODE_START
 from chat.rendering.markdown.footnotes import COUNT
-from chat.rendering.markdown.highlight import Colored, Colors
+from chat.rendering.markdown.highlight import MAX_SECONDS, MOST_SECONDS, Colored, Colors
 from chat.rendering.markdown.parser import Drawing, References
 from chat.rendering.markdown.tail import TailDrawing, end_line, open_fence, start_line
 
@@ -46,6 +47,7 @@ class Replace:
 
 
 Op = Append | Replace
+_PLAIN_CODE = re.compile(f"{re.escape(CODE_START)}[^<]*</code>")
 
 
 class MarkdownStream:
@@ -161,11 +163,25 @@ class _Frozen:
         self._colored = Colored()
         self._length = self._output = 0
         self._with_brackets: dict[int, _Block] = {}
-        self._lacks_definitions = False
+        self._lacks_definitions = self._lacks_colors = self._has_too_much_code = False
+        self._num_codes_elsewhere = 0
 
     @property
     def is_exact(self) -> bool:
-        return not self.provisional and not (self._lacks_definitions and self.references)
+        return (
+            not self.provisional
+            and not (self._lacks_definitions and self.references)
+            and not (self._num_codes_elsewhere and self._may_have_other_colors)
+        )
+
+    @property
+    def _may_have_other_colors(self) -> bool:
+        """Whether code that was highlighted elsewhere may have other colors in the finished text.
+
+        There, all code shares the time and the length that are allowed. Here, each block had them for itself.
+        """
+        all_seconds = self._num_codes_elsewhere * MAX_SECONDS
+        return self._lacks_colors or self._has_too_much_code or all_seconds > MOST_SECONDS
 
     def add(self, slices: Sequence[str]) -> tuple[list[Op], Sequence[str]]:
         """Freeze slices of source, each a top-level block with the definitions before it.
@@ -193,6 +209,8 @@ class _Frozen:
         """Replace a provisional block. A later definition could change it, unless it is code at the left edge."""
         source = self.provisional.pop(index)
         self._lacks_definitions |= "[" in source and not source.lstrip("\n").startswith(("```", "~~~"))
+        self._num_codes_elsewhere += html.count(CODE_START)
+        self._lacks_colors |= _PLAIN_CODE.search(html) is not None
         self._output += len(html) - len(self.html[index])
         self.html[index] = html
         return Replace(index, html)
@@ -245,7 +263,10 @@ class _Frozen:
     def _draw_first(self, block: _Block | None, source: str) -> tuple[str, bool]:
         if block is None:
             return plain(source), False
-        self._colored = parser.colored_after(block.tokens, self._colored)
+        colors = Colors(spent=self._colored)
+        parser.count_code(block.tokens, colors)
+        self._colored = colors.spent
+        self._has_too_much_code |= colors.is_over
         try:
             return self._draw(block)
         except BudgetExceeded:

@@ -19,11 +19,11 @@ from chat import addresses
 from chat.rendering.budget import LONGEST_TAIL, BudgetExceeded, Expansions, Meter
 from chat.rendering.markdown import parser
 from chat.rendering.markdown.blocks import draw_block, is_plain, plain
+from chat.rendering.markdown.code_blocks import CODE_START
 from chat.rendering.markdown.parser import Drawing, GrowingInline, References
 from chat.rendering.markdown.sanitize import clean, escape
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_CODE = '<code class="hl">'
 _CLOSING_TAGS = re.compile(r"(?:</[a-z][a-z0-9]*>|\n)*\Z")
 _END_OF_PROSE = re.compile(r"(?:</(?:p|li|[ou]l|h[1-6]|blockquote|div)>|\n)*\Z")
 # Characters that neither complete, open nor escape markup after plain text. Outside ASCII, only white space does.
@@ -179,7 +179,7 @@ def _open_prose(source: str, html: str) -> _OpenText | None:
 def _open_code(token: Token, source: str, html: str) -> _OpenText | None:
     """Return the place where code can be added, or None if the last block is not an unclosed fence."""
     closing, code = open_fence(token, source.split("\n")), escape(token.content)
-    start = html.rfind(_CODE) + len(_CODE)
+    start = html.rfind(CODE_START) + len(CODE_START)
     end = start + len(code)
     if closing is None or not html.startswith(code, start) or not _CLOSING_TAGS.match(html, end):
         return None
