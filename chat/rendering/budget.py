@@ -34,12 +34,14 @@ class Allowance:
     `seconds` are CPU time. `colored` is the length of code that may be highlighted, because the worst case of a quick
     lexer grows with the square of the length. `loads_lexers`: a lexer may be loaded, which takes 10 to 50 ms.
     `slow_lexers`: code may be highlighted by a lexer that can take forever. Only a timer of the process can stop it.
+    Without `colors`, all code stays plain.
     """
 
     seconds: float = inf
     colored: float = inf
     loads_lexers: bool = True
     slow_lexers: bool = True
+    colors: bool = True
 
 
 UNLIMITED = Allowance()

@@ -114,6 +114,29 @@ async def test_a_busy_pool_costs_the_colors_of_one_look_only(monkeypatch: pytest
     assert not any(map(is_plain, await render.draw(text)))
 
 
+async def test_a_busy_pool_costs_a_short_text_only_its_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: if no process is free, headings and lists are drawn, and the next look shows the colors, too."""
+    text = "# Plan\n\n- *one*\n\n```cpp\nint waiting;\n```"
+    limits = Limits(cpu_seconds=1, seconds=1, memory_mb=256, output_bytes=10, queue_seconds=0.01)
+    busy = ProcessPool("tests.support.child_work", limits, size=1)
+    held = busy.stream("sleep_after", "x")
+    next(held)
+    with monkeypatch.context() as patch:
+        patch.setattr(render, "_processes", busy)
+        drawn, again = render.blocks(text), await render.draw(text)
+    held.close()  # type: ignore[attr-defined]  # a generator
+    assert drawn == again == draw_all(text, Allowance(colors=False))
+    assert not any(map(is_plain, drawn))
+    assert "<span" not in drawn[2].split("<pre")[1]
+    assert render.blocks(text) == draw_all(text)
+
+
+def test_previews_of_files_do_not_keep_messages_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: messages have processes that no preview uses."""
+    monkeypatch.setattr(render, "_processes", None)
+    assert "<span" in (render.colored("int a;", "cpp") or "")
+
+
 def test_references_expand_by_their_source_at_most() -> None:
     """MSG-12: references expand as in cmark; further references stay text."""
     text = FAMILIES["references"](40_000)

@@ -220,6 +220,8 @@ class Colors:
 
     def allow(self, code: str, language: str) -> bool:
         """Count code that can be highlighted, and return whether it is highlighted here."""
+        if not self._allowance.colors:
+            return False
         spent = Colored(self.spent.characters + len(code), self.spent.languages | {known_as(language) or ""})
         if spent.characters > MOST_COLORED or len(spent.languages) > MOST_LANGUAGES:
             self.is_over = True

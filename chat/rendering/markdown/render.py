@@ -3,14 +3,15 @@
 The HTML contains no external images, and only http, https and mailto addresses. `![alt](url)` becomes a placeholder,
 because an image would make the browser call an unknown server (CSP: img-src 'self').
 
-Short texts are rendered in the caller's process, others in a pool of processes with limits. A text that reaches these
-limits is shown as source.
+Short texts are rendered in the caller's process, others in a pool of processes with limits. A short text that reaches
+these limits is shown without the colors of code, and another one as source.
 """
 
 import logging
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import RLock
 from unicodedata import bidirectional
 
@@ -82,12 +83,10 @@ def _weight(text: str, blocks: tuple[str, ...]) -> int:
 
 _cache = BlockCache(limit=32_000_000)
 # Two processes, so that one hostile text does not block all others. They are kept, because importing takes 0.3 s.
-_processes = ProcessPool(
-    "chat.rendering.markdown.blocks",
-    Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0),
-    size=2,
-    keep_seconds=60.0,
-)
+_LIMITS = Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0)
+_processes = ProcessPool("chat.rendering.markdown.blocks", _LIMITS, size=2, keep_seconds=60.0)
+# A process of its own for the previews of files, so that many of them do not keep messages waiting.
+_previews = ProcessPool("chat.rendering.markdown.blocks", _LIMITS, size=1, keep_seconds=60.0)
 
 
 def render(text: str) -> str:
@@ -130,7 +129,7 @@ def blocks(text: str) -> tuple[str, ...]:
         try:
             drawn = _keep(head, _processes.run("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
-            drawn = _keep_as_source(head, failed)
+            drawn = _without_colors(head, failed, IN_THREAD)
     return drawn + rest
 
 
@@ -142,7 +141,7 @@ async def draw(text: str) -> tuple[str, ...]:
         try:
             drawn = _keep(head, await _processes.run_async("draw_in_process", external_images.key(), normalize(head)))
         except WorkFailed as failed:
-            drawn = _keep_as_source(head, failed)
+            drawn = _without_colors(head, failed, ON_LOOP)
     return drawn + rest
 
 
@@ -154,7 +153,7 @@ def colored(code: str, language: str) -> str | None:
     if not is_colorable(code, language):
         return None
     try:
-        pieces = _processes.run("highlight_in_process", code, language)
+        pieces = _previews.run("highlight_in_process", code, language)
     except WorkFailed as failed:
         logger.warning("Code of %d characters has no colors: %s", len(code), failed)
         return None
@@ -198,7 +197,13 @@ def _keep(head: str, pieces: list[bytes]) -> tuple[str, ...]:
     return _cache.put_once(head, tuple(piece.decode() for piece in pieces))
 
 
-def _keep_as_source(head: str, failed: WorkFailed) -> tuple[str, ...]:
-    logger.warning("Markdown of %d characters is shown as source: %s", len(head), failed)
-    drawn = plain_blocks(normalize(head))
+def _without_colors(head: str, failed: WorkFailed, allowance: Allowance) -> tuple[str, ...]:
+    """Draw a text here with plain code. If that exceeds the allowance, too, show the text as source."""
+    try:
+        if len(head) > LONGEST_HERE:
+            raise BudgetExceeded
+        drawn, form = draw_all(normalize(head), replace(allowance, colors=False)), "without colors"
+    except BudgetExceeded:
+        drawn, form = plain_blocks(normalize(head)), "as source"
+    logger.warning("Markdown of %d characters is shown %s: %s", len(head), form, failed)
     return _cache.put_once(head, drawn) if failed.reason in LASTING else _cache.get(head) or drawn
