@@ -160,7 +160,10 @@ def test_formulas_expand_by_their_source_at_most() -> None:
     drawn = mathml(r"\sideset{_a^b}{_c^d}\prod", display=True)
     assert drawn is not None
     assert drawn.count("∏") == 2
-    assert mathml(r"\sideset{}{}{\sideset{}{}{\sum}}", display=True) is None
+    both = mathml(r"\sideset{_a}{^b}\prod x = \sideset{}{'}\sum y", display=True)
+    assert both is not None
+    assert (both.count("∏"), both.count("∑")) == (2, 2)
+    assert mathml(r"\sideset{}{}{" * 8 + r"\sum" + "}" * 8, display=True) is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ MAX_DEPTH = 50
 # A formula must not define commands, because ten lines of definitions can expand to a billion characters. However a
 # definition is written, the library stores it here, and fails.
 _NO_DEFINITIONS: Mapping[str, tuple[list[str], int]] = MappingProxyType({})
-# The library converts the operator of this command twice, so that nested ones take exponential time.
+# The library converts the operator of this command twice, so that nested ones take exponential time. The length counts
+# as often as they could convert it.
 _CONVERTED_TWICE = r"\sideset"
 # An escaped character in a text, as the library writes it.
 _ESCAPED = re.compile(r"\\(&#x000A0;|[%$_&#{}])")
@@ -99,7 +100,8 @@ def mathml(source: str, *, display: bool) -> str | None:
 
 
 def _convert(prepared: str, display: bool) -> Element:
-    if prepared.count(_CONVERTED_TWICE) > 1:
+    count = prepared.count(_CONVERTED_TWICE)
+    if count and len(prepared) * 2**count > 2 * MAX_SOURCE:
         raise ValueError("the formula may take exponential time")
     converter = Converter(display="block" if display else "inline")
     converter.macros = _NO_DEFINITIONS  # type: ignore[assignment]  # read-only
