@@ -131,6 +131,13 @@ async def test_a_busy_pool_costs_a_short_text_only_its_colors(monkeypatch: pytes
     assert render.blocks(text) == draw_all(text)
 
 
+def test_nothing_is_drawn_in_vain_before_code_for_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: the event loop draws no text that another process draws anyway."""
+    with monkeypatch.context() as patch:
+        patch.setattr(markdown_blocks, "draw_block", None)
+        assert render.draw_soon("First *this*.\n\n> ```cpp\n> int later;\n> ```") is None
+
+
 def test_previews_of_files_do_not_keep_messages_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """LIVE-01: messages have processes that no preview uses."""
     monkeypatch.setattr(render, "_processes", None)

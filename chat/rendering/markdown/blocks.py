@@ -64,22 +64,28 @@ def _draw(source: str, allowance: Allowance) -> tuple[str, ...]:
     except Exception:
         logger.exception("Markdown of %d characters could not be parsed", len(source))
         return (plain(source),)
-    colors = Colors(allowance)
+    _require_colors(tokens, allowance)
     expansions = Expansions(most_expanded(len(source)))
-    drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colors=colors)
+    drawing = Drawing(references, final=True, meter=meter, expansions=expansions, colors=Colors(allowance))
     drawn, lines, room = list[str](), source.split("\n"), most_output(len(source))
     for block in parser.top_level(tokens):
         if meter is not None:
             meter.check()
         html = draw_block(block, lines, drawing)
-        if colors.missing:
-            raise BudgetExceeded
         room -= len(html)
         if room < 0:
             start = (block[0].map or [0])[0]
             return (*drawn, *plain_blocks("\n".join(lines[start:])))
         drawn.append(html)
     return tuple(drawn)
+
+
+def _require_colors(tokens: Sequence[Token], allowance: Allowance) -> None:
+    """Raise BudgetExceeded if code must be highlighted elsewhere, before any block is drawn in vain."""
+    colors = Colors(allowance)
+    parser.count_code(tokens, colors)
+    if colors.missing:
+        raise BudgetExceeded
 
 
 def draw_in_process(picture_key: str, source: str) -> Iterator[str]:
