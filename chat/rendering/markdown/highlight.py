@@ -292,7 +292,6 @@ def load_common() -> None:
 
 def _load(name: str) -> None:
     _lexer(name, inside_php=False)
-    _lexer(name, inside_php=name == "php")
     _loading[name].set()
 
 
