@@ -173,14 +173,16 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     form = JoinForm(request.POST or None)
     if request.method == "GET":
         return _join_page(request, invitation, form)
-    if not isinstance(request.user, User):
-        # A refused form costs as much as an accepted one, and tells whether a user name exists.
-        rates.count("join_forms", network_of(address_of(request))).require()
-        if not form.is_valid():
-            return _join_page(request, invitation, form, status=422)
     try:
         if isinstance(request.user, User):
             return redirect(_address_of(joining.accept(token=token, user=request.user)))
+        # A refused form costs as much as an accepted one, and tells whether a user name exists.
+        used = rates.count("join_forms", network_of(address_of(request)))
+        if not used.is_admitted:
+            form = JoinForm(initial=request.POST.dict())  # keeps the entered values, and checks none of them
+        used.require()
+        if not form.is_valid():
+            return _join_page(request, invitation, form, status=422)
         user, joined = accounts.register(token=token, **form.cleaned_data)
         return begin_sign_in(request, user, "invitation", _address_of(joined))
     except ServiceError as refused:
