@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -59,6 +59,25 @@ def update_copies(workspace: Path, folder: str, copies: Iterable[Copy]) -> None:
         os.close(inside)
 
 
+def remove_copies(workspace: Path, folder: str, marks: Container[tuple[int, int]]) -> None:
+    """Remove the copies that have these marks: their size, and their time of change in seconds since 1970.
+
+    Other copies stay, so that a turn can update or use them at the same time. Raise OSError.
+    """
+    try:
+        place = os.open(workspace / folder, FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        for name in os.listdir(place):
+            with suppress(FileNotFoundError):  # a turn may have removed it
+                found = os.stat(name, dir_fd=place, follow_symlinks=False)
+                if is_copy(found) and (found.st_size, int(found.st_mtime)) in marks:
+                    os.unlink(name, dir_fd=place)
+    finally:
+        os.close(place)
+
+
 def is_copy(found: os.stat_result) -> bool:
     """Return whether a file in a folder of copies looks like a copy."""
     return stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == READ_ONLY
@@ -74,15 +93,22 @@ def _keep_only(wanted: Mapping[str, Copy], folder: str, inside: int) -> bool:
         return False
     try:
         os.fchmod(place, READ_ONLY_FOLDER)
-        found = {name: os.stat(name, dir_fd=place, follow_symlinks=False) for name in os.listdir(place)}
+        found = dict(_found(place))
         copies = {name for name, status in found.items() if is_copy(status) or name == DRAFT}
         has_others = len(copies) < len(found)
         for name in copies:
             if has_others or name not in wanted or not _is_current(wanted[name], place):
-                os.unlink(name, dir_fd=place)
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=place)
     finally:
         os.close(place)
     return not has_others
+
+
+def _found(place: int) -> Iterator[tuple[str, os.stat_result]]:
+    for name in os.listdir(place):
+        with suppress(FileNotFoundError):  # `remove_copies` may have removed it
+            yield name, os.stat(name, dir_fd=place, follow_symlinks=False)
 
 
 def _is_current(copy: Copy, place: int) -> bool:

@@ -107,6 +107,14 @@ def size_of(attachment: Attachment, form: str = "") -> int:
         raise NoSuchAttachment from None
 
 
+def copy_mark(attachment: Attachment) -> tuple[int, int]:
+    """Return the size of an attachment's copy in the session's folder, and its time of change in seconds since 1970.
+
+    A copy is found by them, because its name depends on the other files.
+    """
+    return attachment.size, int(attachment.created_at.timestamp())
+
+
 def stored_name(attachment: Attachment) -> str:
     """Return the name of an attachment's file in the storage. Several rows may have the same file."""
     return attachment.file.name or ""

@@ -125,7 +125,7 @@ def copy_attachments(agent: Agent, rows: Iterable[ChatMessage]) -> None:
         return
     try:
         copies = [
-            Copy(name, each.size, int(each.created_at.timestamp()), partial(_data_of, each))
+            Copy(name, *attachments.copy_mark(each), partial(_data_of, each))
             for name, each in zip(names_of([each.name for each in files]), files, strict=True)
         ]
         update_copies(agent.sandbox.workspace, ATTACHMENTS, copies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from agents.sandbox import process
 from agents.sandbox.command import Sandbox, System
-from agents.sandbox.copies import Copy, update_copies
+from agents.sandbox.copies import Copy, remove_copies, update_copies
 from agents.sandbox.process import Ended
 from tests.support.sandboxes import bash
 
@@ -101,6 +102,33 @@ def test_a_copy_that_was_not_finished_is_written_again(sandbox: Sandbox) -> None
     update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"two")])
     assert contents(sandbox.workspace / PLACE) == {"a": b"one", "b": b"two"}
     assert [path.name for path in sandbox.workspace.iterdir()] == [PLACE]
+
+
+def test_copies_of_removed_files_go_and_others_stay(sandbox: Sandbox) -> None:
+    """A turn that runs uses the others."""
+    folder = sandbox.workspace / PLACE
+    remove_copies(sandbox.workspace, PLACE, {(3, 1_000)})
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"two", changed=2_000), copy("c", b"three")])
+    (folder / "own").write_bytes(b"one")
+    remove_copies(sandbox.workspace, PLACE, {(3, 1_000)})
+    assert contents(folder) == {"b": b"two", "c": b"three", "own": b"one"}
+
+
+def test_copies_that_another_thread_has_just_removed_are_no_error(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user removes a message while a turn of another message begins."""
+    update_copies(sandbox.workspace, PLACE, [copy("a", b"one"), copy("b", b"two")])
+    listed = os.listdir
+
+    def names(place: int) -> list[str]:
+        return [*listed(place), "gone"]
+
+    monkeypatch.setattr(os, "listdir", names)
+    remove_copies(sandbox.workspace, PLACE, {(3, 1_000)})
+    update_copies(sandbox.workspace, PLACE, [copy("b", b"two")])
+    monkeypatch.undo()
+    assert contents(sandbox.workspace / PLACE) == {"b": b"two"}
 
 
 def test_what_is_no_copy_is_moved_out_of_the_folder(sandbox: Sandbox) -> None:

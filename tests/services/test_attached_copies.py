@@ -14,6 +14,7 @@ from pytest_django.fixtures import Settings
 from agents.sandbox.copies import ATTACHMENTS, Copy, update_copies
 from chat.agents_setup import sandbox
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
+from chat.queries.attachments import copy_mark
 from chat.queries.workspace import has_file
 from chat.services.deletion import purging, requests
 from chat.services.messages.editing import remove
@@ -35,12 +36,16 @@ def session(ana: User, bo: User, own_files: None, settings: Settings, tmp_path: 
 def attach(session: Session, user: User) -> ChatMessage:
     """Fill the session with a message that has a file, and copy the file as for a request to a model."""
     _start, message, *_rest = fill(session, START, {**HI, "user": user}, ANSWER, DONE)
+    made = attached(session, message, user)
+    update_copies(sandbox(session.pk).workspace, ATTACHMENTS, [Copy("a.txt", *copy_mark(made), lambda: b"words")])
+    return message
+
+
+def attached(session: Session, message: ChatMessage, user: User) -> Attachment:
     values = {"name": "a.txt", "media_type": "text/plain", "size": 5, "kind": Attachment.Kind.TEXT}
-    Attachment.objects.create(
+    return Attachment.objects.create(
         session=session, message=message, user=user, file=ContentFile(b"words", name="a.txt"), **values
     )
-    update_copies(sandbox(session.pk).workspace, ATTACHMENTS, [Copy("a.txt", 5, 1, lambda: b"words")])
-    return message
 
 
 def has_copy(session: Session) -> bool:
@@ -68,6 +73,20 @@ def test_copies_stay_with_a_removed_answer(
     with django_capture_on_commit_callbacks(execute=True):
         remove(session=session, author=ana, message_id=answer.pk)
     assert has_copy(session)
+
+
+def test_copies_stay_with_another_removed_message(
+    session: Session, ana: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    """A turn that runs may use them, and an archived session gets no new ones."""
+    message = attach(session, ana)
+    _start, other, *_rest = fill(session, START, {**HI, "user": ana}, ANSWER, DONE, turn_id="t_2")
+    file = attached(session, other, ana)
+    Attachment.objects.filter(pk=file.pk).update(created_at=timezone.now() + timedelta(minutes=1))
+    with django_capture_on_commit_callbacks(execute=True):
+        remove(session=session, author=ana, message_id=other.pk)
+    assert has_copy(session)
+    assert message.attachments.exists()
 
 
 def test_copies_go_with_a_purged_message(

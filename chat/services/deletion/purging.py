@@ -24,6 +24,7 @@ from chat.models import (
     WorkspaceInvitation,
 )
 from chat.projections.requests import RequestRows, after_deletion
+from chat.queries.attachments import stored_name
 from chat.services.batches import MAX_ROWS, NO_DEADLINE, Counts, Deadline, Pacer, batches
 from chat.services.deletion.sessions import erase_rows
 from chat.services.messages import attachments
@@ -103,16 +104,15 @@ def delete_messages(session_id: str, names: list[str]) -> None:
     if highest is None:
         return
     responses = set(rows.exclude(response_id="").values_list("response_id", flat=True))
-    files = list(Attachment.objects.filter(message__in=names).values_list("file", flat=True))
+    files = list(Attachment.objects.filter(message__in=names).only("file", "size", "created_at"))
     close_gaps(session_id, set(names))
     rows.only("pk").delete()
     kept = ChatMessage.objects.filter(session=session_id, response_id__in=responses)
     _delete_requests(session_id, responses - set(kept.values_list("response_id", flat=True)))
     purged = Greatest(Coalesce(F("purged_revision"), 0), highest)
     Session.objects.filter(pk=session_id).update(purged_revision=purged)
-    attachments.delete_unused(files)
-    if files:
-        attachments.remove_copies_on_commit(session_id)
+    attachments.delete_unused(map(stored_name, files))
+    attachments.remove_copies_on_commit(session_id, files)
 
 
 def _delete_requests(session_id: str, response_ids: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ from chat.models import (
     User,
     Workspace,
 )
-from chat.queries.attachments import fetch_attachments
+from chat.queries.attachments import fetch_attachments, stored_name
 from chat.services import import_uploads
 from chat.services.batches import MAX_ROWS, NO_DEADLINE, Counts, Deadline, Pacer, batches
 from chat.services.deletion.log_scrubbing import scrub_session, scrub_user
@@ -217,11 +217,10 @@ def _erase_rows(tx: SessionTransaction, rows: list[ChatMessage]) -> None:
         MessageRevision.objects.filter(pk=pk).update(before=flags)
     Suggestion.objects.filter(message__in=names).delete()
     attached = Attachment.objects.filter(message__in=names)
-    files = list(attached.values_list("file", flat=True))
+    files = list(attached.only("file", "size", "created_at"))
     attached.delete()
-    attachments.delete_unused(files)
-    if files:
-        attachments.remove_copies_on_commit(tx.session.pk)
+    attachments.delete_unused(map(stored_name, files))
+    attachments.remove_copies_on_commit(tx.session.pk, files)
     fetch_attachments(rows)
     for row in rows:
         values = {"text": ERASED_TEXT, "sender": ERASED_SENDER, "user": None, **CLEARED}

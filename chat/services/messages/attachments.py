@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -19,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.sandbox.copies import ATTACHMENTS, update_copies
+from agents.sandbox.copies import ATTACHMENTS, remove_copies
 from chat.access import session_for
 from chat.agents_setup import sandbox
 from chat.errors import Forbidden, Invalid, ServiceError
@@ -30,7 +29,7 @@ from chat.files.user_locks import UserLocks
 from chat.limits.quotas import require_storage
 from chat.limits.rates import limited, spend
 from chat.models import Attachment, ChatMessage, Session, SessionRole, User
-from chat.queries.attachments import MODEL_IMAGE, THUMB, fetch, stored_name
+from chat.queries.attachments import MODEL_IMAGE, THUMB, copy_mark, fetch, stored_name
 from chat.services.discarding import discard_after_error, discard_files
 from chat.services.idempotency import id_of_key
 
@@ -121,19 +120,21 @@ def delete_unused(stored: Iterable[str]) -> None:
             default_storage.delete(form)
 
 
-def remove_copies_on_commit(session_id: str) -> None:
-    """Remove the copies of attached files from the session's folder on commit.
+def remove_copies_on_commit(session_id: str, files: Iterable[Attachment]) -> None:
+    """Remove the copies of files of removed messages from the session's folder on commit.
 
-    The next request to a model copies the files of the remaining messages again.
+    A turn that runs may use the copies of other files, and its next request to a model updates the folder.
     """
-    transaction.on_commit(partial(_remove_copies, session_id))
+    if marks := set(map(copy_mark, files)):
+        transaction.on_commit(partial(_remove_copies, session_id, marks))
 
 
-def _remove_copies(session_id: str) -> None:
+def _remove_copies(session_id: str, marks: set[tuple[int, int]]) -> None:
+    remaining = Attachment.objects.filter(session=session_id, message__sequence__isnull=False)
+    kept = set(map(copy_mark, remaining.only("size", "created_at")))
     workspace = sandbox(session_id).workspace
     try:
-        if os.path.lexists(workspace / ATTACHMENTS):
-            update_copies(workspace, ATTACHMENTS, ())
+        remove_copies(workspace, ATTACHMENTS, marks - kept)
     except OSError:
         logger.exception("Could not remove the copies of attachments from %s", workspace)
 

@@ -13,7 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from chat.bus.events import MessageRemoved, MessagesShifted
-from chat.models import ChatMessage, MessageRevision, MessageType, User, may_have_files
+from chat.models import Attachment, ChatMessage, MessageRevision, MessageType, User, may_have_files
 from chat.queries.history import PLACED
 from chat.services.messages.attachments import remove_copies_on_commit
 from chat.services.sessions.user_state import keep_read
@@ -55,8 +55,9 @@ def remove_rows(
         removed_at=timezone.now(),
     )
     _shift(tx, beyond, first - beyond)
-    if any(map(may_have_files, rows)):
-        remove_copies_on_commit(tx.session.pk)
+    if with_files := [row.pk for row in rows if may_have_files(row)]:
+        files = Attachment.objects.filter(message__in=with_files)
+        remove_copies_on_commit(tx.session.pk, files.only("size", "created_at"))
 
 
 def restore_rows(tx: SessionTransaction, rows: Sequence[ChatMessage], after: ChatMessage | None) -> None:
