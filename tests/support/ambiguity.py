@@ -4,6 +4,8 @@ The expression becomes an automaton whose places are its characters. If two ways
 the same text, the number of ways doubles with each round: the time is exponential. If one text leads round one loop, on
 to the next and round that, each such step adds a power: `a*a*b` takes quadratic time. Both are computed as by Weber and
 Seidl, "On the degree of ambiguity of finite automata" (1991). A loop after which nothing can fail costs nothing.
+
+The result is for one match at one position. The expressions are parsed by `re._parser`, which is private to Python.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from re import _parser
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-# More repetitions than this count as any number.
+# More repetitions than this count as any number, or as exponential if they have a limit and can be empty: which of them
+# are empty then doubles the ways with each.
 MANY = 8
 # Different characters of each kind. The expression's own characters and their neighbors are added.
 CHARACTERS = "\0\t\n\r AZaz_059!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~\x7f\u00a0éÉ\u0663\u2028中\U0001f600"
@@ -79,6 +82,7 @@ class _Automaton:
         self._alphabet = alphabet
         self._everything = (1 << len(alphabet)) - 1
         self._count = self._depth = 0
+        self.has_many_empty = False
         self.steps: defaultdict[int, list[int]] = defaultdict(list)
         self.places: dict[int, tuple[int, int]] = {}
         self.assertions: list[tuple[Any, bool]] = []
@@ -129,6 +133,7 @@ class _Automaton:
 
     def _repeat(self, value: Any, node: int) -> int:
         least, most, tree = value
+        self.has_many_empty |= MANY < most < k.MAXREPEAT and tree.getwidth()[0] == 0
         for _ in range(min(least, MANY)):
             node = self._all(tree, node)
         if most > MANY and most != least:
@@ -197,7 +202,7 @@ def _power(automaton: _Automaton) -> float:
     ways = {place: automaton.ways(after) for place, (_characters, after) in automaton.places.items()}
     characters = {place: of_place for place, (of_place, _after) in automaton.places.items()}
     loops = [loop for loop in _loops(ways, lambda place: ways[place]) if _can_fail(automaton, loop, ways)]
-    if any(_is_exponential(loop, ways, characters) for loop in loops):
+    if automaton.has_many_empty or any(_is_exponential(loop, ways, characters) for loop in loops):
         return inf
     behind = {loop: _reachable(next(iter(loop)), lambda place: ways[place]) for loop in loops}
     follows: dict[frozenset[int], list[frozenset[int]]] = {

@@ -45,8 +45,9 @@ _LANGUAGES = frozenset(
     sql sqlite3 swift systemd tcl terraform toml tsql tsx typescript vbnet verilog vhdl vim vue wast xml yaml
     zig""".split()  # noqa: SIM905 - a hundred quoted words would be harder to read
 )
-# Languages whose lexers never take longer than the square of the length, as a test computes. Only these are highlighted
-# in the server's process, where nothing can interrupt a regular expression.
+# Languages whose lexers take at most quadratic time. A test computes that one match of an expression takes linear time,
+# except for a few that are named there. Only these are highlighted in the server's process, where nothing can interrupt
+# a regular expression.
 QUICK = frozenset(
     """bash css diff go html java javascript json python rust sql toml typescript xml
     yaml""".split()  # noqa: SIM905  # as above
