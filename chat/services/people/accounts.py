@@ -150,8 +150,8 @@ def _new_guest(username: str, display_name: str, password: str) -> tuple[User, d
 
 def _is_taken(username: str) -> bool:
     """Return whether a user has this name or one that looks like it."""
-    taken = User.objects.values_list("username", flat=True)
-    return any(lookalike_key(name) == lookalike_key(username) for name in taken.iterator())
+    key, taken = lookalike_key(username), User.objects.values_list("username", flat=True)
+    return any(lookalike_key(name) == key for name in taken.iterator())
 
 
 def _taken(username: str) -> str:
