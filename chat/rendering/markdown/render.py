@@ -82,9 +82,10 @@ def _weight(text: str, blocks: tuple[str, ...]) -> int:
 
 
 _cache = BlockCache(limit=32_000_000)
-# Two processes, so that one hostile text does not block all others. They are kept, because importing takes 0.3 s.
+# Two processes, so that one hostile text does not block all others. They are kept between the messages of a
+# conversation, because most languages need them, and starting one and loading a lexer takes 0.6 s.
 _LIMITS = Limits(cpu_seconds=1.0, seconds=10.0, memory_mb=256, output_bytes=10_000_000, queue_seconds=5.0)
-_processes = ProcessPool("chat.rendering.markdown.blocks", _LIMITS, size=2, keep_seconds=60.0)
+_processes = ProcessPool("chat.rendering.markdown.blocks", _LIMITS, size=2, keep_seconds=300.0)
 # A process of its own for the previews of files, so that many of them do not keep messages waiting.
 _previews = ProcessPool("chat.rendering.markdown.blocks", _LIMITS, size=1, keep_seconds=60.0)
 
