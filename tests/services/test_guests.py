@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from chat.access import may_begin_sessions, person_for, session_for, sessions_of
 from chat.errors import NoSuchWorkspace, NotForGuests, ServiceError
 from chat.models import Invitation, Membership, SecurityEvent, Session, SessionRole, Share, User, Workspace
 from chat.queries import offers
-from chat.services.people import accounts, guests, sharing, workspace_invitations
+from chat.services.people import accounts, guests, joining, sharing, workspace_invitations
 from chat.services.people.workspaces import current_workspace, listed_workspaces
 from chat.services.sessions import actions
 from chat.services.sessions.lifecycle import create_session
@@ -244,6 +246,33 @@ def test_two_at_once_do_not_share_the_last_use(session: Session, ana: User) -> N
     with ThreadPoolExecutor(3) as pool:
         assert sum(pool.map(join, people)) == 1
     assert Share.objects.filter(session=session).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_at_once_do_not_take_names_that_look_the_same(
+    session: Session, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second name is refused, because readers could not tell the two users apart."""
+    names, together, accept = ("ape", "\u0430\u0440\u0435"), Barrier(2), joining.accept  # the second is Cyrillic
+    tokens = [sharing.invite(session=session, author=ana, role="viewer")[1] for _name in names]
+
+    def wait_and_accept(**values: Any) -> Any:
+        with suppress(BrokenBarrierError):
+            together.wait(timeout=0.5)  # both users are added now, or the other one must wait
+        return accept(**values)
+
+    def register(token: str, name: str) -> bool:
+        try:
+            accounts.register(token=token, username=name, display_name="Gil", password="correct horse")
+        except ServiceError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    monkeypatch.setattr(joining, "accept", wait_and_accept)
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(register, tokens, names)) == 1
 
 
 def test_pages_offer_guests_only_what_they_may_do(session: Session, guest: User, client: Client) -> None:

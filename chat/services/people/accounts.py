@@ -8,7 +8,7 @@ from itertools import chain
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -37,6 +37,8 @@ from chat.services.transaction import notify_login_ended
 LINK_LIFE = timedelta(hours=24)
 FIRST_NAME = "admin"
 MOST_NOTICES = 5
+# An arbitrary number for PostgreSQL's advisory lock.
+_NAMES_LOCK = 7_295_044_318
 
 
 @transaction.atomic
@@ -179,6 +181,7 @@ def register(*, token: str, username: str, display_name: str, password: str) -> 
 
 def _save_new(user: User) -> None:
     """Insert a user. Raise Invalid if another request has taken the name since it was checked, before the hashing."""
+    _wait_for_other_names()
     if _is_taken(user.username):
         raise Invalid(_taken(user.username))
     try:
@@ -186,6 +189,16 @@ def _save_new(user: User) -> None:
             user.save()
     except IntegrityError:
         raise Invalid(_taken(user.username)) from None
+
+
+def _wait_for_other_names() -> None:
+    """Wait until no other transaction adds a user, because the index does not compare names by their looks.
+
+    On SQLite, all transactions of services wait for each other.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
 
 
 @transaction.atomic
