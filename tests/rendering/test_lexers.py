@@ -15,8 +15,9 @@ from pygments.lexer import Lexer, RegexLexer
 from pygments.token import Token
 
 from chat.rendering.budget import IN_THREAD, ON_LOOP
-from chat.rendering.markdown import render
+from chat.rendering.markdown import highlight, render
 from chat.rendering.markdown.blocks import is_plain
+from chat.rendering.markdown.code_blocks import CODE_START
 from chat.rendering.markdown.highlight import (
     _LANGUAGES,
     LEAST_SECONDS,
@@ -165,6 +166,20 @@ async def test_a_stream_with_little_code_from_elsewhere_is_exact() -> None:
     stream.finish()
     assert stream.is_exact
     assert tuple(stream.blocks) == render.blocks(text)
+
+
+async def test_a_stream_with_too_much_code_in_one_block_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIVE-01: another process draws the block without what is before it, so that it colors more than in the text."""
+    monkeypatch.setattr(highlight, "MOST_LANGUAGES", 1)
+    stream = MarkdownStream(ON_LOOP)
+    stream.start(thread_time(), seconds=60)
+    stream.feed("> ```c\n> int a;\n> ```\n> ```cpp\n> int b;\n> ```\n\nAnd *then*.\n\n")
+    for index, source in list(stream.provisional.items()):
+        [drawn] = await render.draw(source)
+        assert drawn.count(f"{CODE_START}<span") == 2
+        stream.complete(index, drawn)
+    stream.finish()
+    assert not stream.is_exact
 
 
 @pytest.fixture
