@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PAGE = 60
 MOST = 2000
-MOST_DELETED = MOST_ELSEWHERE = 50
+MOST_DELETED = 50
 
 
 class Within(NamedTuple):
@@ -53,15 +53,6 @@ class Within(NamedTuple):
 
     workspace: int
     others: tuple[int, ...] = ()
-
-
-class Needing(NamedTuple):
-    """A session that the list does not show, and that waits for the user or mentions the user."""
-
-    id: str
-    title: str
-    mention: int
-    waiting: bool
 
 
 class Facts(NamedTuple):
@@ -183,7 +174,7 @@ def listing(
     Takes one query. `within` limits the list.
     """
     shown = max(PAGE, min(shown, MOST))
-    found = _first(shown + 1, archived).read(user.pk, *_values(within))
+    found = _first(shown + 1, archived).read(user.pk, *values_of(within))
     rows = _list_entries(found[:shown], user)
     more = shown + 2 * PAGE if len(found) > shown else 0
     if archived:
@@ -229,7 +220,7 @@ def _filtered_sessions(user: User, only: ListFilter) -> QuerySet[Session]:
 
 def recent(user: User, count: int, within: Within | None = None) -> list[Listed]:
     """Read the sessions with the last activity, pinned or not."""
-    return _list_entries(_last_active(count).read(user.pk, *_values(within)), user)
+    return _list_entries(_last_active(count).read(user.pk, *values_of(within)), user)
 
 
 def deleted_sessions(user: User) -> list[Session]:
@@ -241,14 +232,9 @@ def deleted_sessions(user: User) -> list[Session]:
     return list(deleted_sessions_of(user).filter(alone).order_by("-deleted_at")[:MOST_DELETED])
 
 
-def needing_elsewhere(user: User, within: Within | None = None) -> list[Needing]:
-    """Read the sessions outside of `within` that wait for the user or mention the user. None reads all of them."""
-    return [Needing(*values) for values in _NEEDING.read(user.pk, *_values(within))]
-
-
 def unread_sessions(user: User) -> QuerySet[Row]:
     """Return the sessions that the list marks as unread, unordered, to check whether there are any."""
-    return _rows(user, archived=False).filter(revision__gt=F("read"), unread=True).order_by()
+    return listed_rows(user, archived=False).filter(revision__gt=F("read"), unread=True).order_by()
 
 
 def grouped(rows: list[Listed], now: datetime, zone: tzinfo) -> list[Group]:
@@ -280,7 +266,7 @@ def _first(count: int, archived: bool) -> Composed[tuple[Any, ...]]:
     """Compose the query for the first rows of a list."""
 
     def build(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
-        return _rows(User(pk=user_id), archived, _places(*within)).values_list(*READ)[:count]
+        return listed_rows(User(pk=user_id), archived, sessions_within(*within)).values_list(*READ)[:count]
 
     return Composed(build)
 
@@ -288,34 +274,26 @@ def _first(count: int, archived: bool) -> Composed[tuple[Any, ...]]:
 @lru_cache(maxsize=8)
 def _last_active(count: int) -> Composed[tuple[Any, ...]]:
     def build(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
-        rows = _rows(User(pk=user_id), archived=False, within=_places(*within))
+        rows = listed_rows(User(pk=user_id), archived=False, within=sessions_within(*within))
         return rows.order_by("-updated_at").values_list(*READ)[:count]
 
     return Composed(build)
 
 
-def _needing(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
-    listed = _places(*within)
-    rows = _rows(User(pk=user_id), archived=False, within=listed and ~listed)
-    rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MOST_ELSEWHERE]
-    return rows.values_list("pk", "title", "mention", "waiting")
-
-
-_NEEDING = Composed(_needing)
-
-
-def _values(within: Within | None) -> tuple[int, ...]:
+def values_of(within: Within | None) -> tuple[int, ...]:
+    """Return the values of a `Within` for a composed query; none for all sessions."""
     return () if within is None else (within.workspace, *within.others)
 
 
-def _places(workspace: int | None = None, *others: int) -> Q | None:
-    """Return the condition of a `Within`, or None for all sessions."""
+def sessions_within(workspace: int | None = None, *others: int) -> Q | None:
+    """Return the condition for the values of a `Within`, or None for all sessions."""
     if workspace is None:
         return None
     return Q(workspace=workspace) | ~Q(workspace__in=others) if others else Q(workspace=workspace)
 
 
-def _rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
+def listed_rows(user: User, archived: bool, within: Q | None = None) -> QuerySet[Row]:
+    """Return the rows of a user's list, in its order."""
     status = Session.Status.ARCHIVED if archived else Session.Status.ACTIVE
     # A session in which an agent works for another one is opened from that one. It is listed while it runs or waits.
     shown = Q(caller_session=None) | ~Q(run__state=RunState.IDLE)

@@ -24,7 +24,8 @@ from chat.agents_setup import registry
 from chat.errors import ServiceError
 from chat.models import Session, SessionRole, User, Workspace
 from chat.queries import presets
-from chat.queries.session_list import listing, needing_elsewhere, recent
+from chat.queries.needing import needing_elsewhere
+from chat.queries.session_list import listing, recent
 from chat.rendering.text.formatting import color, initials
 from chat.services.idempotency import LONGEST_KEY, create_once
 from chat.services.people.second_factor import can_sign_in_again

@@ -12,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from chat.errors import Forbidden, Invalid, NoSuchWorkspace
 from chat.models import Membership, SecurityEvent, Session, User, Workspace
 from chat.queries import session_list
+from chat.queries.needing import needing_elsewhere
 from chat.services.messages.sending import send_message
 from chat.services.people.workspaces import UserWorkspaces, current_workspace, enter, listed_workspaces, rename
 from chat.services.sessions import forking, user_state
@@ -81,10 +82,8 @@ def test_mentions_in_other_workspaces_are_known(
         let_in(session, ana, "viewer")
         send_message(session=session, author=bo, text="@Ana, look")
     shown = listed_workspaces(ana, workspace.pk)
-    assert [(each.id, each.waiting) for each in session_list.needing_elsewhere(ana, shown.within)] == [
-        (there.pk, False)
-    ]
-    assert {each.id for each in session_list.needing_elsewhere(ana)} == {here.pk, there.pk}
+    assert [(each.id, each.waiting) for each in needing_elsewhere(ana, shown.within)] == [(there.pk, False)]
+    assert {each.id for each in needing_elsewhere(ana)} == {here.pk, there.pk}
     client.force_login(ana)
     for archived, hidden in (("", 1), ("yes", 2)):
         address = f"{reverse('sessions')}?workspace={workspace.pk}&archived={archived}"

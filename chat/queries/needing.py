@@ -1,0 +1,37 @@
+"""The sessions that wait for a user or mention a user, and that the list of the page does not show."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from chat.models import Session, User
+from chat.overrides.composed_queries import Composed
+from chat.queries.session_list import Within, listed_rows, sessions_within, values_of
+
+MOST = 50
+
+
+class Needing(NamedTuple):
+    """A session that the list does not show, and that waits for the user or mentions the user."""
+
+    id: str
+    title: str
+    mention: int
+    waiting: bool
+
+
+def needing_elsewhere(user: User, within: Within | None = None) -> list[Needing]:
+    """Read the sessions outside of `within` that wait for the user or mention the user. None reads all of them."""
+    return [Needing(*values) for values in _NEEDING.read(user.pk, *values_of(within))]
+
+
+def _needing(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
+    listed = sessions_within(*within)
+    rows = listed_rows(User(pk=user_id), archived=False, within=listed and ~listed)
+    rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MOST]
+    return rows.values_list("pk", "title", "mention", "waiting")
+
+
+_NEEDING = Composed(_needing)
