@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
-from chat.models import Session, User
+from chat.models import RunState, Session, SessionRun, User, UserSessionState
 from chat.overrides.composed_queries import Composed
 from chat.queries.session_list import Within, listed_rows, sessions_within, values_of
 
@@ -30,6 +30,10 @@ def needing_elsewhere(user: User, within: Within | None = None) -> list[Needing]
 def _needing(user_id: int, *within: int) -> QuerySet[Session, tuple[Any, ...]]:
     listed = sessions_within(*within)
     rows = listed_rows(User(pk=user_id), archived=False, within=listed and ~listed)
+    # Few sessions can match. A database that begins with these does not check each of the user's sessions.
+    mentioned = UserSessionState.objects.filter(user=user_id, mentioned_revision__gt=F("read_revision"))
+    at_work = SessionRun.objects.filter(state__in=(RunState.WAITING, RunState.RUNNING))
+    rows = rows.filter(pk__in=mentioned.values("session").union(at_work.values("session")))
     rows = rows.filter(Q(mention__gt=0) | Q(waiting=True))[:MOST]
     return rows.values_list("pk", "title", "mention", "waiting")
 

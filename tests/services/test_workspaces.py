@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from chat.errors import Forbidden, Invalid, NoSuchWorkspace
-from chat.models import Membership, SecurityEvent, Session, User, Workspace
+from chat.models import ChatMessage, Membership, RunState, SecurityEvent, Session, SessionRun, User, Workspace
 from chat.queries import session_list
-from chat.queries.needing import needing_elsewhere
+from chat.queries.needing import Needing, needing_elsewhere
 from chat.services.messages.sending import send_message
 from chat.services.people.workspaces import UserWorkspaces, current_workspace, enter, listed_workspaces, rename
 from chat.services.sessions import forking, user_state
@@ -89,6 +91,61 @@ def test_mentions_in_other_workspaces_are_known(
         address = f"{reverse('sessions')}?workspace={workspace.pk}&archived={archived}"
         html = client.get(address).content.decode().split('id="sessions-elsewhere"')[1]
         assert html.count('data-mentioned="yes"') == hidden
+
+
+def ask(session: Session, run: str) -> None:
+    """Let a turn wait for an answer, or ask while it runs."""
+    SessionRun.objects.filter(session=session).update(state=run, turn_id="t_1")
+    question = {"type": "tool_group", "status": "waiting", "tool_name": "confirmation", "question": "confirmation"}
+    values = {"turn_id": "t_1", "tool_call_id": "c", "asked": {}}
+    ChatMessage.objects.create(session=session, sequence=1, revision=1, **question, **values)
+
+
+@pytest.mark.both_databases
+def test_sessions_that_need_the_user_elsewhere_are_those_that_the_list_would_show(
+    ana: User, bo: User, workspace: Workspace, other: Workspace
+) -> None:
+    """LIVE-07: they are the mentioning and waiting rows of the list of all workspaces, without those of this one."""
+    names = ("mentioned", "read", "waiting", "asking", "running", "viewed", "plain")
+    made = {each: create_session(owner=bo, title=each, workspace=other) for each in names}
+    for name, session in made.items():
+        let_in(session, ana, "viewer" if name == "viewed" else "editor")
+    for name in ("mentioned", "read"):
+        send_message(session=made[name], author=bo, text="@Ana, look")
+    made["read"].refresh_from_db()
+    user_state.mark_read(session=made["read"], user=ana, revision=made["read"].revision)
+    ask(made["waiting"], RunState.WAITING)
+    ask(made["viewed"], RunState.WAITING)
+    ask(made["asking"], RunState.RUNNING)
+    SessionRun.objects.filter(session=made["running"]).update(state=RunState.RUNNING, turn_id="t_1")
+    ask(create_session(owner=ana, title="here", workspace=workspace), RunState.WAITING)
+
+    rows = [row for group in session_list.listing(ana, UTC).groups for row in group.rows]
+    needing = [Needing(row.id, row.title, row.mention, row.waiting) for row in rows if row.mentioned or row.waiting]
+    assert {row.title for row in needing} == {"mentioned", "waiting", "asking", "here"}
+    assert needing_elsewhere(ana) == needing
+    elsewhere = [row for row in needing if row.title != "here"]
+    assert needing_elsewhere(ana, listed_workspaces(ana, workspace.pk).within) == elsewhere
+
+
+def test_list_reads_sessions_elsewhere_only_for_users_with_several_workspaces(
+    ana: User, workspace: Workspace, client: Client
+) -> None:
+    """A refreshed list costs a statement more only in the archive and for users with several workspaces."""
+    client.force_login(ana)
+
+    def statements(archived: str = "") -> list[str]:
+        address = f"{reverse('sessions')}?workspace={workspace.pk}&archived={archived}"
+        client.get(address)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(address)
+        return [each["sql"] for each in queries]
+
+    alone, archive = statements(), statements("yes")
+    joined("第二个团队", ana)
+    several = statements()
+    assert (len(alone), len(archive), len(several)) == (4, 5, 6)  # and the unread sessions of other workspaces
+    assert [sum(" UNION " in each for each in found) for found in (alone, archive, several)] == [0, 1, 1]
 
 
 def test_where_one_is_lasts_and_falls_back_to_the_oldest(ana: User, workspace: Workspace, other: Workspace) -> None:
