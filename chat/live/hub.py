@@ -25,8 +25,9 @@ from chat.live.feed import Feed
 from chat.live.layer_connection import LayerConnection, Message
 from chat.live.notifier import SessionListNotifier
 from chat.live.read_marks import ReadMarks
+from chat.live.role_changes import RoleChanges
 from chat.live.sign_ins import SignIns
-from chat.live.socket_queue import RELOAD, SocketQueue
+from chat.live.socket_queue import SocketQueue
 from chat.live.subscriber import AWAY, SIGN_IN_AGAIN, Subscriber
 from chat.models import Membership, Share, User
 from chat.queries import messages
@@ -65,6 +66,7 @@ class Hub:
         self._readers = Threads(READERS, "parley-reader")
         self._list_notifier = SessionListNotifier(self.threads, self._pages)
         self.read_marks = ReadMarks(self.threads)
+        self._role_changes = RoleChanges(self.threads, self._feeds, self._check_access)
         self._ending = False
         self._id = ids.worker_id()
         self._connection = LayerConnection(self._feeds, self._handle_message)
@@ -90,6 +92,7 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.read_marks.close()
         self._list_notifier.close()
+        self._role_changes.close()
         for feed in self._feeds.values():
             feed.close()
         self._close_where(lambda each: True, AWAY)
@@ -214,7 +217,8 @@ class Hub:
             case "person.changed":
                 self._check_user_soon(message["user"])
                 if workspace_id := message.get("workspace"):  # other releases send none
-                    self._show_role_soon(message["user"], workspace_id)
+                    theirs = list(self._sockets.get(message["user"], ()))
+                    self._role_changes.add(workspace_id, message["user"], theirs)
             case "news":
                 readers = ((user_id, session_id) for user_id, session_id in message.get("readers", ()))
                 self._list_notifier.notify(message["sessions"], message["people"], readers)
@@ -281,25 +285,6 @@ class Hub:
 
         self._spawn(self._or_log(check()))
         self._list_notifier.notify(people=[user_id])
-
-    def _show_role_soon(self, user_id: int, workspace_id: int) -> None:
-        """Reload a user's pages of a workspace's sessions, because their role in it has changed (LIVE-06).
-
-        All other pages of these sessions read again who has access, and who can approve calls.
-        """
-
-        async def show() -> None:
-            session_ids = await self.threads.run(messages.within, workspace_id, list(self._feeds))
-            feeds = [self._feeds[session_id] for session_id in session_ids if session_id in self._feeds]
-            await self._check_access(feeds)
-            for feed in feeds:
-                for each in feed.subscribers:
-                    if isinstance(each, SocketQueue) and each.protocol == "page" and each.user_id == user_id:
-                        each.answer(RELOAD)
-                feed.send_access_changed()
-
-        if self._feeds:
-            self._spawn(self._or_log(show()))
 
     def _check_access_soon(self, feed: Feed) -> None:
         """Check the access to a session in a task, without delaying the stream, then notify the remaining pages."""

@@ -261,11 +261,6 @@ def revisions(session_ids: Iterable[str]) -> dict[str, int]:
     return dict(Session.objects.filter(pk__in=list(session_ids)).values_list("pk", "revision"))
 
 
-def within(workspace_id: int, session_ids: Iterable[str]) -> list[str]:
-    """Return those of many sessions that belong to a workspace."""
-    return list(Session.objects.filter(pk__in=list(session_ids), workspace=workspace_id).values_list("pk", flat=True))
-
-
 def snapshots(rows: Sequence[ChatMessage]) -> list[MessageSnapshot]:
     """Return rows as viewers see them, with the text of delta rows in streaming messages."""
     fetch_attachments(rows)

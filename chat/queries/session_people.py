@@ -78,3 +78,15 @@ def _are_admitted_to(session_ids: Iterable[str]) -> Q:
     shared = shares().filter(session__in=ids).values("user")
     opened = _members_of(open_sessions().filter(pk__in=ids).values("workspace"))
     return Q(pk__in=shared) | Q(pk__in=opened)
+
+
+def sessions_concerned(workspace_id: int, user_ids: Iterable[int], session_ids: Iterable[str]) -> dict[str, int]:
+    """Return those of many sessions, with their owners' ids, that users can open by a role in the workspace or a share.
+
+    These are the sessions that are open to the workspace, or that one of the users owns or has a share of.
+    """
+    users = list(user_ids)
+    shared = Share.objects.filter(user__in=users).values("session")
+    rows = Session.objects.filter(pk__in=list(session_ids), workspace=workspace_id).order_by()
+    rows = rows.filter(Q(workspace_role__gt="") | Q(owner__in=users) | Q(pk__in=shared))
+    return dict(rows.values_list("pk", "owner_id"))

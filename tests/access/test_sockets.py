@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 from django.conf import settings as configured
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -19,6 +20,7 @@ from chat.live import hub as hubs
 from chat.models import ApiToken, LoginSession, Membership, MessageRevision, Session, SessionRole, Share, User
 from chat.services.deletion import requests
 from chat.services.people import api_tokens, members, sharing
+from chat.services.sessions.lifecycle import create_session
 from config.asgi import application
 from tests.access.people import (
     ADMIN,
@@ -28,6 +30,7 @@ from tests.access.people import (
     GUEST,
     MESSAGE,
     OWNER,
+    STRANGER,
     STRANGERS,
     VIEWER,
     People,
@@ -586,6 +589,48 @@ async def test_changed_workspace_role_reaches_open_pages(
         for socket in (other, events):
             assert {"op": "reload"} not in socket.frames
             assert socket.close_code is None
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_changed_workspace_roles_are_shown_together_and_only_where_they_count(
+    node: TestNode, people: People
+) -> None:
+    """LIVE-06: changes at once reload a page once, and reach no session that none of the users can open."""
+    workspace_id = people.session.workspace_id
+    private = await node.do(lambda: create_session(owner=people[OWNER], workspace=people.session.workspace))
+
+    def change_roles() -> None:
+        with transaction.atomic():
+            for actor, role in ((STRANGER, "admin"), (STRANGER, "member"), (GUEST, "admin")):
+                user_id = people[actor].pk
+                members.change_role(author=people[ADMIN], workspace_id=workspace_id, user_id=user_id, role=role)
+
+    async with (
+        Socket(path_of(people.session, "page"), people[GUEST]) as page,
+        Socket(path_of(people.session, "page"), people[VIEWER]) as other,
+        Socket(path_of(private, "page"), people[OWNER]) as untouched,
+    ):
+        for socket in (page, other, untouched):
+            socket.send(type="sync")
+            await socket.let_in()
+        await node.do(change_roles)
+        await page.until(lambda: {"op": "people"} in page.frames)
+        await other.until(lambda: {"op": "people"} in other.frames)
+        await untouched.let_in()
+        assert page.frames.count({"op": "reload"}) == 1
+        assert other.frames.count({"op": "people"}) == 1
+        assert {"op": "people"} not in untouched.frames
+
+
+@pytest.mark.usefixtures("_no_beacon")
+async def test_pages_show_that_a_guest_was_removed_from_the_workspace(node: TestNode, people: People) -> None:
+    """LIVE-06: other users' pages read again who has access, although the guest's shares are gone."""
+    async with Socket(path_of(people.session, "page"), people[VIEWER]) as other:
+        other.send(type="sync")
+        await other.let_in()
+        workspace_id, guest = people.session.workspace_id, people[GUEST]
+        await node.do(members.remove, author=people[ADMIN], workspace_id=workspace_id, user_id=guest.pk)
+        await other.until(lambda: {"op": "people"} in other.frames)
 
 
 @pytest.mark.usefixtures("_no_beacon")

@@ -10,13 +10,14 @@ from django.db.models import Count, F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.access import may, workspaces_where
+from chat.bus.events import AccessChanged
 from chat.errors import NoSuchWorkspace, ServiceError
 from chat.models import Membership, Share, User, Workspace
 from chat.permissions import Permission
 from chat.services.people import workspace_invitations
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.replies import follow_people_in_workspace_later
-from chat.services.transaction import notify_access_changed
+from chat.services.transaction import notify_access_changed, publish_on_commit
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -88,7 +89,10 @@ def remove(*, author: User, workspace_id: int, user_id: int) -> int:
         raise ServiceError("not_a_guest", _("This person is no longer a guest of the workspace."))
     links = workspace_invitations.end_known_links(author=author, workspace=guest.workspace, user_id=user_id)
     follow_people_in_workspace_later(workspace_id, user_id)
-    Share.objects.filter(session__workspace=workspace_id, user=user_id).delete()
+    shares = Share.objects.filter(session__workspace=workspace_id, user=user_id)
+    for session_id in shares.values_list("session", flat=True):
+        publish_on_commit(session_id, [AccessChanged()])
+    shares.delete()
     guest.delete()
     record(Kind.MEMBER_REMOVED, actor=author, person=user_id, target=Workspace(pk=workspace_id))
     return links
