@@ -11,6 +11,7 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.db.models import Q
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chat.access import session_for
 from chat.errors import NoSuchSession, ServiceError
@@ -302,6 +303,20 @@ def test_workspace_keeps_an_owner(bo: User, workspace: Workspace, roles: list[st
     erase(bo)
     assert [each.user for each in workspace.memberships.filter(role="owner")] == [others[heir]]
     assert users.plan(others[0]).workspaces == []
+
+
+@pytest.mark.postgres
+def test_owners_who_are_erased_at_once_do_not_count_on_each_other(bo: User, workspace: Workspace) -> None:
+    """UI-20: the workspace is locked before its other owners are read."""
+    Membership.objects.filter(user=bo).update(role="owner")
+    with CaptureQueriesContext(connection) as queries:
+        users.close_account(bo, None)
+    statements = [each["sql"] for each in queries]
+    locked = [i for i, each in enumerate(statements) if 'FROM "chat_workspace"' in each and "FOR UPDATE" in each]
+    read = [
+        i for i, each in enumerate(statements) if each.startswith("SELECT") and "is_active" in each.split("WHERE")[-1]
+    ]
+    assert locked[0] < min(i for i in read if '"chat_membership"' in statements[i])
 
 
 def test_workspace_without_other_members_is_deleted(ana: User, workspace: Workspace) -> None:

@@ -132,7 +132,12 @@ def owners_after(user: User) -> list[tuple[Membership, Membership | None]]:
 
 
 def hand_over_workspaces(*, user: User, author: User | None) -> None:
-    """Give the workspaces of which a user is the last owner a new owner, in the caller's transaction."""
+    """Give the workspaces of which a user is the last owner a new owner, in the caller's transaction.
+
+    Locks the user's workspaces, so that two owners who are erased at once do not both count on the other.
+    """
+    owned = user.memberships.filter(role=Role.OWNER).values("workspace")
+    list(Workspace.objects.select_for_update().filter(pk__in=owned).order_by("pk"))
     for membership, heir in owners_after(user):
         if heir is None:
             continue
