@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test import TestCase
+from django.test.utils import CaptureQueriesContext
 
 from chat.models import ChatMessage, Membership, Session, SessionRole, Share, User, Workspace
 from chat.services.deletion import users
@@ -13,7 +16,9 @@ from chat.services.people import members, sharing, workspace_invitations
 from chat.services.sessions.actions import leave
 from chat.services.sessions.forking import fork
 from chat.services.sessions.lifecycle import begin_session, configure
+from chat.services.sessions.replies import follow_people_in_workspace_later
 from tests.support.filled import ANSWER, DONE, HI, START, fill
+from tests.support.testing_node import person
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +110,28 @@ def test_people_who_join_the_workspace_decide(
     with django_capture_on_commit_callbacks(execute=True):
         members.change_role(author=ana, workspace_id=workspace.pk, user_id=gus.pk, role=Membership.Role.MEMBER)
     assert replies(opened)[0] == "mentions"
+
+
+def test_many_open_sessions_are_checked_by_few_statements(ana: User, bo: User, workspace: Workspace) -> None:
+    """RUN-17: a change of a user's membership needs as many statements for thirty open sessions as for one."""
+    ana.memberships.update(role=Membership.Role.OWNER)
+    person("Cy", workspace)
+
+    def statements() -> int:
+        with (
+            CaptureQueriesContext(connection) as queries,
+            TestCase.captureOnCommitCallbacks(execute=True),
+        ):
+            follow_people_in_workspace_later(workspace.pk, bo.pk)
+        return len(queries)
+
+    opened = [begin_session(owner=ana, replies="auto") for _ in range(30)]
+    sharing.open_to_workspace(session=opened[0], author=ana, role=SessionRole.EDITOR)
+    one = statements()
+    for each in opened[1:]:
+        sharing.open_to_workspace(session=each, author=ana, role=SessionRole.EDITOR)
+    assert (one, statements()) == (4, 4)
+    assert {replies(each) for each in opened} == {("mentions", True)}
 
 
 def test_new_owner_of_a_closed_account_s_session_is_alone(session: Session, ana: User, bo: User) -> None:

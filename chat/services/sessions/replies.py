@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from chat.errors import NoSuchSession
 from chat.models import Session, SessionRole, Share
-from chat.queries.session_people import writers_in
+from chat.queries.session_people import writers_in, writers_in_each
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
 
@@ -41,20 +41,33 @@ def follow_people_in_workspace_later(workspace_id: int, user_id: int) -> None:
 
     Must be called before shares of the user are deleted.
     """
+    opened = Q(workspace_role=SessionRole.EDITOR) | _own_or_shared(user_id)
+    _follow_people_later(Q(workspace=workspace_id) & opened)
+
+
+def _own_or_shared(user_id: int) -> Q:
     shared = Share.objects.filter(user=user_id, role=SessionRole.EDITOR).values("session")
-    rows = Session.objects.filter(workspace=workspace_id, replies_auto=True).exclude(status=Session.Status.DELETED)
-    rows = rows.filter(Q(workspace_role=SessionRole.EDITOR) | Q(pk__in=shared))
-    shown = list(rows.order_by().values_list("pk", "replies"))
-    transaction.on_commit(partial(_follow_people_in, shown), robust=True)
+    return Q(pk__in=shared)
 
 
-def _follow_people_in(shown: Iterable[tuple[str, str]]) -> None:
-    for session_id, before in shown:
-        if _by_people(session_id) == before:
+def _follow_people_later(condition: Q) -> None:
+    rows = Session.objects.filter(condition, replies_auto=True).exclude(status=Session.Status.DELETED)
+    shown = dict(rows.order_by().values_list("pk", "replies"))
+    if shown:
+        transaction.on_commit(partial(_follow_people_in, shown), robust=True)
+
+
+def _follow_people_in(shown: Mapping[str, str]) -> None:
+    for session_id, count in writers_in_each(shown).items():
+        if _by_count(count) == shown[session_id]:
             continue
         with suppress(NoSuchSession), transaction.atomic():
             follow_people(SessionTransaction.lock(session_id))
 
 
 def _by_people(session_id: str) -> str:
-    return MENTIONS if writers_in(session_id) > 1 else ALL
+    return _by_count(writers_in(session_id))
+
+
+def _by_count(writers: int) -> str:
+    return MENTIONS if writers > 1 else ALL
