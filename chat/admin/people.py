@@ -36,6 +36,7 @@ from chat.models import ApiToken, Invitation, Schedule, Share, User, WorkspaceIn
 from chat.services.deletion import users as deletion
 from chat.services.people import accounts, second_factor, staff
 from chat.services.people.security_log import Kind, record
+from chat.services.sessions.replies import follow_people_of_later
 
 # What a permission allows, by the beginning of its code name.
 PERMITTED = {
@@ -196,6 +197,8 @@ class PersonAdmin(TranslatedPermissions, MembershipLogging, GuardedDeletion, Use
         super().save_model(request, obj, form, change)
         if change and form.changed_data:
             record(Kind.ACCOUNT_CHANGED, actor=request.user, person=obj, fields=form.changed_data)
+            if "is_active" in form.changed_data:
+                follow_people_of_later(obj.pk)
         elif not change:
             record(Kind.ACCOUNT_MADE, actor=request.user, person=obj, by="admin")
 

@@ -30,7 +30,7 @@ from chat.models import (
 from chat.services.people import sharing, staff, workspace_invitations
 from chat.services.people.security_log import Kind
 from chat.services.sessions import schedules
-from chat.services.sessions.lifecycle import create_session
+from chat.services.sessions.lifecycle import begin_session, create_session
 from tests.admin.pages import form_in, said
 from tests.support.second_factors import give_app
 from tests.support.signed_in import signed_in
@@ -276,6 +276,19 @@ def test_form_of_a_second_tab_gives_no_access_back(root: Client, ana: User) -> N
     ana.groups.clear()
     assert root.post(page_of(ana), {**stale, "groups": str(group.pk)}).status_code == 200
     assert not ana.groups.exists()
+
+
+def test_agent_answers_all_messages_after_a_deactivation(
+    root: Client, ana: User, bo: User, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    """RUN-17: a deactivated user no longer counts as one who can write, until the user is activated."""
+    session = begin_session(owner=ana, replies="auto")
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
+    for is_active, replies in ((None, "all"), ("on", "mentions")):
+        with django_capture_on_commit_callbacks(execute=True):
+            assert root.post(page_of(bo), values_of(bo, is_active=is_active)).status_code == 302
+        session.refresh_from_db()
+        assert session.replies == replies
 
 
 def test_last_administrator_stays(root: Client) -> None:

@@ -112,6 +112,18 @@ def test_people_who_join_the_workspace_decide(
     assert replies(opened)[0] == "mentions"
 
 
+def test_owner_whose_account_is_closed_does_not_count(
+    session: Session, ana: User, bo: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    """RUN-17: the agent answers the only editor of the session, also if its owner has left the workspace before."""
+    sharing.share(session=session, author=ana, user=bo, role=SessionRole.EDITOR)
+    ana.memberships.all().delete()
+    assert replies(session) == ("mentions", True)
+    with django_capture_on_commit_callbacks(execute=True):
+        users.close_account(ana, author=None)
+    assert replies(session) == ("all", True)
+
+
 def test_many_open_sessions_are_checked_by_few_statements(ana: User, bo: User, workspace: Workspace) -> None:
     """RUN-17: a change of a user's membership needs as many statements for thirty open sessions as for one."""
     ana.memberships.update(role=Membership.Role.OWNER)

@@ -109,8 +109,7 @@ def close_account(user: User, author: User | None) -> None:
     ApiToken.objects.filter(user=user).delete()
     SignInLink.objects.filter(user=user).delete()
     accounts.sign_out_elsewhere(user=user, keep=None, author=author)
-    for workspace_id in user.memberships.values_list("workspace", flat=True):
-        replies.follow_people_in_workspace_later(workspace_id, user.pk)
+    replies.follow_people_of_later(user.pk)
     notify_access_changed(user.pk)
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from chat.errors import NoSuchSession
-from chat.models import Session, SessionRole, Share
+from chat.models import Membership, Session, SessionRole, Share
 from chat.queries.session_people import writers_in, writers_in_each
 from chat.services.sessions.fields import change
 from chat.services.transaction import SessionTransaction
@@ -45,9 +45,16 @@ def follow_people_in_workspace_later(workspace_id: int, user_id: int) -> None:
     _follow_people_later(Q(workspace=workspace_id) & opened)
 
 
+def follow_people_of_later(user_id: int) -> None:
+    """Let automatic sessions follow when the caller's transaction, which activates or deactivates a user, commits."""
+    workspaces = Membership.objects.filter(user=user_id).values("workspace")
+    opened = Q(workspace_role=SessionRole.EDITOR, workspace__in=workspaces)
+    _follow_people_later(opened | _own_or_shared(user_id))
+
+
 def _own_or_shared(user_id: int) -> Q:
     shared = Share.objects.filter(user=user_id, role=SessionRole.EDITOR).values("session")
-    return Q(pk__in=shared)
+    return Q(owner=user_id) | Q(pk__in=shared)
 
 
 def _follow_people_later(condition: Q) -> None:
