@@ -31,6 +31,7 @@ from chat.models import Membership, Session, User, Workspace
 from chat.services.people import knowledge, members, staff, workspace_invitations, workspaces
 from chat.services.people.security_log import Kind, record
 from chat.services.sessions.replies import follow_people_in_workspace_later
+from chat.services.transaction import notify_access_changed
 
 if TYPE_CHECKING:
     UserInline = admin.StackedInline[Membership, User]
@@ -72,6 +73,8 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
             for row in rows:
                 record(kind, actor=request.user, person=row.user_id, target=row.workspace)
                 follow_people_in_workspace_later(row.workspace_id, row.user_id)
+        for row in formset.new_objects:  # of deleted rows, pages are told by a signal
+            notify_access_changed(row.user_id, row.workspace_id)
         for row in formset.deleted_objects:
             workspace_invitations.end_known_links(author=request.user, workspace=row.workspace, user_id=row.user_id)
 

@@ -332,6 +332,7 @@ def _decrement(counter: Counter[int], key: int) -> None:
 
 
 # Changes by any code, including the admin. The beacon finds changes without a signal, such as an update of many rows.
+# Code that adds a membership or changes its role notifies by itself.
 ACCESS_MAY_CHANGE: tuple[tuple[ModelSignal, type[Model]], ...] = (
     (post_save, User),
     (post_save, Share),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
+from chat.bus import publisher
 from chat.models import (
     AgentPreset,
     ApprovalRule,
@@ -202,7 +204,16 @@ def test_workspace_with_sessions_is_not_deleted(admin_client: Client, ana: User,
     assert not Workspace.objects.filter(pk=workspace.pk).exists()
 
 
-def test_member_is_added_and_removed_with_the_workspace(admin_client: Client, ana: User, workspace: Workspace) -> None:
+def test_member_is_added_and_removed_with_the_workspace(
+    admin_client: Client,
+    ana: User,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., Any],
+) -> None:
+    """LIVE-06: open pages of an added member show it."""
+    notified: set[tuple[int, int | None]] = set()
+    monkeypatch.setattr(publisher, "notify_access_changed", lambda *changed: notified.add(changed))
     lea = person("Lea")
     rows = {"memberships-TOTAL_FORMS": "2", "memberships-INITIAL_FORMS": "1", "memberships-0-DELETE": "on"}
     first = {"memberships-0-id": str(Membership.objects.get(user=ana).pk), "memberships-0-user": str(ana.pk)}
@@ -211,5 +222,7 @@ def test_member_is_added_and_removed_with_the_workspace(admin_client: Client, an
     first["memberships-0-workspace"] = data["memberships-0-workspace"] = data["memberships-1-workspace"] = str(
         workspace.pk
     )
-    assert admin_client.post(page_of(workspace), data).status_code == 302
+    with django_capture_on_commit_callbacks(execute=True):
+        assert admin_client.post(page_of(workspace), data).status_code == 302
     assert list(workspace.members.values_list("username", flat=True)) == ["lea"]
+    assert (lea.pk, workspace.pk) in notified
