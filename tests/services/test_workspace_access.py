@@ -17,6 +17,7 @@ from chat.queries.memory import notes_in
 from chat.queries.search import search
 from chat.queries.session_list import listed_before, listing
 from chat.queries.session_people import editors_in, people_in, people_of, writers_in
+from chat.services.deletion.users import close_account
 from chat.services.messages.sending import send_message
 from chat.services.people import members, sharing
 from chat.services.sessions import actions, user_state
@@ -171,6 +172,16 @@ def test_members_can_be_mentioned(session: Session, ana: User, bo: User) -> None
     send_message(session=session, author=ana, text="@Bo, look")
     assert listed(bo) == [session.pk]
     assert UserSessionState.objects.filter(user=bo, mentioned_revision__gt=0).exists()
+
+
+def test_owner_with_a_closed_account_is_not_offered(session: Session, ana: User, bo: User) -> None:
+    """UI-23, LIVE-07: until the erasure of their data, the account's sessions still have this owner."""
+    let_in(session, bo, "viewer")
+    close_account(ana, None)
+    session.refresh_from_db()
+    assert [member.user for member in sharing.mentionable(session, bo)] == [bo]
+    owner, other = sharing.present_and_former(session)
+    assert (owner.has_access, other.has_access) == (False, True)
 
 
 def test_guests_do_not_see_the_members_of_the_workspace(session: Session, ana: User, bo: User) -> None:

@@ -49,7 +49,10 @@ class Member:
 
 
 def members(session: Session) -> list[Member]:
-    """Return the users to whom a session is shared and who have access to it, its owner first."""
+    """Return the users to whom a session is shared and who have access to it, its owner first.
+
+    The owner is missing if their account is closed.
+    """
     return [member for member in present_and_former(session) if member.has_access]
 
 
@@ -61,7 +64,7 @@ def present_and_former(session: Session) -> list[Member]:
     )
     rows = rows.annotate(is_guest=Exists(guests), is_valid=Exists(shares().filter(pk=OuterRef("pk"))))
     others = (Member(row.user, SessionRole(row.role), row.is_guest, row.is_valid) for row in rows)
-    return [Member(session.owner, SessionRole.OWNER), *others]
+    return [Member(session.owner, SessionRole.OWNER, has_access=session.owner.is_active), *others]
 
 
 def may_open_to_workspace(session: Session, user: User) -> bool:
