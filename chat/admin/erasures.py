@@ -112,7 +112,7 @@ def erase_users(
         return requests.request_user(user=user, author=request.user)
 
     def describe(user: User) -> ErasurePreview:
-        plan = users.plan(user)
+        plan = users.plan(user, [row.pk for row in rows])
         erased = ngettext(
             "%(count)d of their sessions is erased", "%(count)d of their sessions are erased", plan.sessions
         )

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.admin import erasures
-from chat.models import ChatMessage, Erasure, Invitation, Membership, Session, Share, User
+from chat.models import ChatMessage, Erasure, Invitation, Membership, Session, Share, User, Workspace
 from chat.services.deletion import requests
 from chat.services.maintenance import jobs
 from chat.services.people import sharing
@@ -111,6 +111,21 @@ def test_people_are_erased_by_those_who_may(staff_with: Callable[..., User], ana
     kim = staff_with("view_user", "change_user", name="kim")
     ask(signed_in(kim), ana, sure=True)
     assert User.objects.filter(pk__in=[root.pk, ana.pk]).count() == 2
+
+
+def test_no_user_who_is_erased_too_becomes_an_owner(
+    staff_with: Callable[..., User], ana: User, bo: User, workspace: Workspace
+) -> None:
+    """ADM-03: of several chosen users, the page names none as the next owner of a workspace."""
+    cy = person("Cy", workspace)
+    ana.memberships.update(role="admin")
+    bo.memberships.update(role="owner")
+    eve = staff_with("view_user", "change_user", "erase_user", name="eve")
+    page = said(ask(signed_in(eve), ana, bo))
+    assert "Ana becomes an owner" not in page
+    assert "Cy becomes an owner of the workspace “Team”" in page
+    ask(signed_in(eve), ana, bo, sure=True)
+    assert list(workspace.memberships.filter(role="owner").values_list("user", flat=True)) == [cy.pk]
 
 
 def test_records_stay(staff_with: Callable[..., User], ana: User) -> None:

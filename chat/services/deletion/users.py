@@ -8,6 +8,7 @@ requested belong to the session, and stay without the user's name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -79,15 +80,16 @@ class UserPlan:
     workspaces: list[tuple[Workspace, User]]
 
 
-def plan(user: User) -> UserPlan:
-    """Return what erasing a user would change."""
+def plan(user: User, leaving: Collection[int] = ()) -> UserPlan:
+    """Return what erasing a user would change. Other users who are erased at the same time are in `leaving`."""
     owned = list(Session.objects.filter(owner=user))
     heirs = [(session, heir) for session in owned if (heir := _heir(session)) is not None]
     kept = {session.pk for session, _heir in heirs}
     going = [session.pk for session in owned if session.pk not in kept]
     own_messages = ChatMessage.objects.written_by(user).exclude(session__in=going)
     files = Attachment.objects.filter(user=user).exclude(session__in=going)
-    workspaces = [(last.workspace, heir.user) for last, heir in members.owners_after(user) if heir is not None]
+    owners = members.owners_after(user, leaving)
+    workspaces = [(last.workspace, heir.user) for last, heir in owners if heir is not None]
     return UserPlan(len(going), heirs, own_messages.count(), files.count(), workspaces)
 
 

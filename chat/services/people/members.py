@@ -121,14 +121,15 @@ def bring_back(*, author: User, workspace_id: int, undo: str) -> Membership:
     return membership
 
 
-def owners_after(user: User) -> list[tuple[Membership, Membership | None]]:
+def owners_after(user: User, leaving: Collection[int] = ()) -> list[tuple[Membership, Membership | None]]:
     """Return a user's memberships as the last active owner of a workspace, each with that of the next owner.
 
     This is the active admin, or otherwise the active member, who has been in the workspace longest. It is None if there
-    is none.
+    is none. Other users who leave at the same time, `leaving`, do not count.
     """
-    last = [each for each in user.memberships.filter(role=Role.OWNER).select_related("workspace") if _is_last(each)]
-    return [(each, _next_owner(each)) for each in last]
+    gone = list(Membership.objects.filter(user__in=leaving).values_list("pk", flat=True)) if leaving else []
+    owned = user.memberships.filter(role=Role.OWNER).select_related("workspace")
+    return [(each, _next_owner(each, gone)) for each in owned if _is_last(each, gone)]
 
 
 def hand_over_workspaces(*, user: User, author: User | None) -> None:
@@ -148,9 +149,9 @@ def hand_over_workspaces(*, user: User, author: User | None) -> None:
         notify_access_changed(heir.user_id, membership.workspace_id)
 
 
-def _next_owner(last: Membership) -> Membership | None:
-    others = Membership.objects.filter(workspace=last.workspace_id, user__is_active=True).exclude(pk=last.pk)
-    others = others.select_related("user").order_by("pk")
+def _next_owner(last: Membership, leaving: Collection[int]) -> Membership | None:
+    others = Membership.objects.filter(workspace=last.workspace_id, user__is_active=True)
+    others = others.exclude(pk__in=[last.pk, *leaving]).select_related("user").order_by("pk")
     return others.filter(role=Role.ADMIN).first() or others.filter(role=Role.MEMBER).first()
 
 
@@ -194,9 +195,9 @@ def require_owners(leaving: Collection[int], joining: Collection[Membership]) ->
             raise ServiceError("last_owner", _("A workspace needs an owner. Add another owner first."))
 
 
-def _is_last(owner: Membership) -> bool:
+def _is_last(owner: Membership, leaving: Collection[int] = ()) -> bool:
     others = Membership.objects.filter(workspace=owner.workspace_id, role=Role.OWNER, user__is_active=True)
-    return not others.exclude(pk=owner.pk).exists()
+    return not others.exclude(pk__in=[owner.pk, *leaving]).exists()
 
 
 def _keep_an_owner(membership: Membership) -> None:
