@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from urllib.parse import urljoin
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.browser.person import RETRIES, Person
@@ -166,10 +167,14 @@ async def test_switcher_shows_changes_in_other_workspaces(
     await expect(ana.answers.first).to_contain_text("Yes.")
 
 
+@pytest.mark.parametrize("shows_archive", [False, True])
 async def test_mention_in_another_workspace_is_notified_and_counted(
-    ana: Person, server: Server, browser: Browser, model: WireServer
+    ana: Person, server: Server, browser: Browser, model: WireServer, shows_archive: bool
 ) -> None:
-    """LIVE-07: a page that shows another workspace notifies a mentioned user, and counts the session in its title."""
+    """LIVE-07: a page that shows another workspace notifies a mentioned user, and counts the session in its title.
+
+    So does a page that shows the archive.
+    """
     bo = await invited(ana, browser, "Bo", member=True)
     await ana.page.keyboard.press("Escape")
     model.script(reply("Yes"), reply("Yes"))
@@ -182,6 +187,9 @@ async def test_mention_in_another_workspace_is_notified_and_counted(
     await go_by_palette(bo.page, OPS)
     await bo.page.evaluate("document.documentElement.dataset.notify = 'yes'")
     await expect(bo.page).to_have_title("New session · Parley")
+    if shows_archive:
+        await bo.choose_in_account_menu("Archived sessions")
+        await expect(bo.page.get_by_role("button", name="All sessions")).to_be_focused()
     await ana.say("Please, @bo, come")
     await expect(bo.page).to_have_title("(1) New session · Parley")
     await has_shown(bo, ["Lunch", "You were mentioned."])

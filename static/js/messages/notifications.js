@@ -65,9 +65,8 @@ function notifySession(body) {
   notifyIfAway(shownTitle(), body, { session: page.dataset.session });
 }
 
-/** Shows in the tab how many sessions of the list wait for the user, and how many other sessions mention the user. */
+/** Shows in the tab how many sessions wait for the user, and how many other sessions mention the user. */
 function updateWaitingCount() {
-  if (document.getElementById("all-sessions")) return; // the list of archived sessions contains none of them
   const isCounted = ({ dataset }) => dataset.waiting === "yes" || dataset.session !== page.dataset.session;
   showInTab({ waiting: rowsThatNeedUser().filter(isCounted).length });
 }

@@ -202,7 +202,7 @@ function updateRecentSessions() {
 const TITLE = document.title;
 
 /** Shows in the browser's tab how many sessions wait for the user or mention the user, as pages of sessions do. */
-const countWaiting = () => showsArchive() || showTabTitle(TITLE, rowsThatNeedUser().length);
+const countWaiting = () => showTabTitle(TITLE, rowsThatNeedUser().length);
 
 initializeText(draft);
 growWithText(field);
