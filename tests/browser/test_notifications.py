@@ -310,6 +310,7 @@ async def test_viewers_get_no_notification_of_a_question(
     await bo.sees_connection("Connected")
     await bo.page.evaluate("document.getElementById('main').dataset.status = 'waiting'")
     await bo.page.clock.fast_forward(5_000)  # the page has waited for the question
+    assert await bo.page.evaluate("document.getElementById('main').dataset.status") == "waiting"  # still
     await ana.say("@bo, come")
     await has_shown(bo, ["Lunch", "Admin mentioned you."])
 
