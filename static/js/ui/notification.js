@@ -11,10 +11,14 @@ const ALERT_NAME = "parley:alert"; // the tag and the time of the last alert of 
 // Each page answers the others whether the user is looking at it. Unloaded and frozen pages do not answer.
 const channel = new BroadcastChannel("parley:in-view");
 const ANSWER_MS = 200;
-channel.addEventListener("message", ({ data: { asked } }) => {
+
+function answer({ data: { asked } }) {
   const isSeen = asked === location.pathname && !document.hidden && document.hasFocus();
   if (isSeen) channel.postMessage({ seen: asked });
-});
+}
+
+/** Begins to answer other pages. Has no further effect if it is called again. */
+export const connect = () => channel.addEventListener("message", answer);
 
 /** Resolves to whether the user is looking at a page of this path in another tab or window. */
 function isSeenElsewhere(path) {
@@ -33,6 +37,7 @@ function isSeenElsewhere(path) {
  * phones require and which can replace push messages.
  */
 export async function showNotification(title, { onclick, url, ...others }) {
+  connect();
   if (await isSeenElsewhere(url)) return;
   const worker = await registration();
   const shownAt = await alertTimeOfShown(worker, others.tag);

@@ -18,7 +18,10 @@ const load = () => import("./notification.js");
 
 /** Loads the module for notifications, so that no notification is lost if the server cannot be reached later. */
 export function preload() {
-  if (areWanted()) load().catch(() => {});
+  if (areWanted())
+    load()
+      .then(({ connect }) => connect())
+      .catch(() => {});
 }
 
 /** Shows a notification about a session, in place of its last one. A click goes to `url`, if that is another page. */
