@@ -73,7 +73,7 @@ class MembershipLogging(ModelAdmin):  # type: ignore[type-arg]  # only its stub 
             for row in rows:
                 record(kind, actor=request.user, person=row.user_id, target=row.workspace)
                 follow_people_in_workspace_later(row.workspace_id, row.user_id)
-        for row in formset.new_objects:  # of deleted rows, pages are told by a signal
+        for row in formset.new_objects:  # a signal notifies the pages of deleted rows
             notify_access_changed(row.user_id, row.workspace_id)
         for row in formset.deleted_objects:
             workspace_invitations.end_known_links(author=request.user, workspace=row.workspace, user_id=row.user_id)
